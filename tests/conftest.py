@@ -1,0 +1,55 @@
+"""Fixtures shared by all tests; tests on real data are skipped, and counted at the end, where it is absent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tsimpute.containers import Feature, Windows
+
+
+def _root() -> Path | None:
+    given = os.environ.get("TSIMPUTE_DATA")
+    return Path(given) if given else None
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real data sets, from TSIMPUTE_DATA."""
+    root = _root()
+    if root is None or not root.is_dir():
+        pytest.skip("REAL DATA ABSENT: set TSIMPUTE_DATA to the folder that holds physionet2012/ and pm25/")
+    return root
+
+
+@pytest.fixture(scope="session")
+def reference_root(data_root: Path) -> Path:
+    """The folder of frozen reference numbers, beside the data."""
+    root = data_root.parent / "reference"
+    if not root.is_dir():
+        pytest.skip("REFERENCE NUMBERS ABSENT: expected a folder `reference` beside TSIMPUTE_DATA")
+    return root
+
+
+@pytest.fixture
+def small_windows() -> Windows:
+    """Six records of 3 features and 8 steps in different units, a third missing; one record never saw feature 2."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(6, 3, 8)) * np.array([1.0, 20.0, 300.0])[:, None] + np.array([0.0, 80.0, -5.0])[:, None]
+    values[rng.random(values.shape) < 0.33] = np.nan
+    values[4, 2] = np.nan
+    return Windows(
+        values=values,
+        times=np.tile(np.arange(8.0), (6, 1)),
+        features=(Feature("HR", "bpm"), Feature("Temp", "degC"), Feature("Urine", "mL")),
+        record_ids=tuple(f"r{i}" for i in range(6)),
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    absent = [r for r in terminalreporter.stats.get("skipped", []) if "ABSENT" in str(r.longrepr)]
+    if absent:
+        terminalreporter.write_line(f"WARNING: {len(absent)} tests on real data were SKIPPED; set TSIMPUTE_DATA.", red=True)

@@ -1,0 +1,223 @@
+"""Every setting of a run as frozen dataclasses, and their YAML files. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_type_hints
+
+import yaml
+
+from tsimpute.errors import ConfigError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which records.
+
+    Attributes:
+        name: data set, by the name of its adapter.
+        root: folder of its files; None = TSIMPUTE_DATA, then the user cache.
+        options: the adapter's own options.
+    """
+
+    name: str = "synthetic"
+    root: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProtocolConfig:
+    """What is shown, hidden and scored.
+
+    Attributes:
+        name: "clean" (nothing of the held-out cells seen anywhere) or "csdi" (exactly as the original).
+        rate: share of each record's observed cells that is held out; None = the data set's own held-out cells.
+        fold: which of the five test folds, where the data set prescribes no split.
+        seed: of the split and of the holes.
+    """
+
+    name: Literal["clean", "csdi"] = "clean"
+    rate: float | None = 0.1
+    fold: int = 0
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The backbone, by the name of its file, and its own settings (width, n_heads, n_blocks, ...)."""
+
+    name: str = "dual_transformer"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProcessConfig:
+    """The process between noise and data, by the name of its file, and its own settings."""
+
+    name: str = "flow_matching"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The training loop; the defaults are the paper's (Appendix A.4, Simkus and Gutmann 2025).
+
+    Attributes:
+        epochs: passes over the training records; the schedule spans them.
+        batch_size: records per optimiser step, over all processes.
+        micro_batch: records computed at once; changes memory and speed, and weights in the last bits only.
+        learning_rate, weight_decay: of AdamW.
+        milestones: shares of all steps at which the learning rate is multiplied by ``decay``.
+        clip_norm: largest norm of the gradient.
+        ema: decay per step of the moving average of weights that is validated and kept; None = no average.
+        masks: how targets are chosen among observed cells: "random", "historical" or "mix".
+        patience: stop after so many epochs without a better validation loss, and keep the best; None = never stop
+            early, and keep the last.
+        seed: of order, masks, times and noise.
+        checkpoint_minutes: longest time between two states on disk.
+        keep_epochs: epochs whose model is kept in a file of its own.
+        max_minutes: stop after so many minutes of this call; None = never.
+        accelerator, devices, precision: as in lightning-fabric.
+    """
+
+    epochs: int = 200
+    batch_size: int = 16
+    micro_batch: int = 4
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-6
+    milestones: tuple[float, ...] = (0.75, 0.9)
+    decay: float = 0.1
+    clip_norm: float = 2.0
+    ema: float | None = None
+    masks: Literal["random", "historical", "mix"] = "random"
+    patience: int | None = None
+    seed: int = 0
+    checkpoint_minutes: float = 2.0
+    keep_epochs: tuple[int, ...] = ()
+    max_minutes: float | None = None
+    accelerator: str = "cpu"
+    devices: int = 1
+    precision: str = "32-true"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "micro_batch", "devices"):
+            _require(getattr(self, name) >= 1, f"training.{name}", "at least 1", getattr(self, name))
+        for name in ("learning_rate", "clip_norm"):
+            _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))
+        _require(self.ema is None or 0 <= self.ema < 1, "training.ema", "none or a number in [0, 1)", self.ema)
+        _require(all(0 < m < 1 for m in self.milestones), "training.milestones", "shares in (0, 1)", self.milestones)
+        _require(self.patience is None or self.patience >= 1, "training.patience", "none or at least 1", self.patience)
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """The sampler.
+
+    Attributes:
+        solver: by the name of its file.
+        n_steps: solver steps; None = the process's own default.
+        eta: 0 deterministic ... 1 ancestral, for the first-order solver; None = the process's own default.
+        rows_at_once: draws of one record computed together.
+    """
+
+    solver: str = "one_step"
+    n_steps: int | None = None
+    eta: float | None = None
+    rows_at_once: int = 8
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is scored.
+
+    Attributes:
+        n_samples: draws per record.
+        max_records: score only the first so many test records; None = all.
+        at_epochs: epochs after which to score during training.
+        fill: "scored" fills the held-out cells only, as in training; "missing" fills every missing cell, as in use.
+        units: "standardised" (features of different units) or "data".
+        seed: of the draws.
+    """
+
+    n_samples: int = 20
+    max_records: int | None = None
+    at_epochs: tuple[int, ...] = ()
+    fill: Literal["scored", "missing"] = "scored"
+    units: Literal["standardised", "data"] = "standardised"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run from raw files to a metric table."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
+    process: ProcessConfig = field(default_factory=ProcessConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+
+def shipped_configs() -> list[str]:
+    """Names of the config files that come with the package."""
+    folder = resources.files("tsimpute") / "configs"
+    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml"))
+
+
+def config_path(name: str) -> Path:
+    """The file of a config: a path, or the name of a shipped one.
+
+    Raises:
+        ConfigError: neither exists.
+    """
+    if name in shipped_configs():
+        return Path(str(resources.files("tsimpute") / "configs" / f"{name}.yaml"))
+    if not Path(name).is_file():
+        raise ConfigError(f"config: expected a file or one of {', '.join(shipped_configs())}; came {name!r}.")
+    return Path(name)
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Plain nested dictionaries and lists, as YAML and JSON know them."""
+    return _plain(dataclasses.asdict(config))
+
+
+def from_dict(cls: type[T], values: dict[str, Any], where: str = "") -> T:
+    """A settings dataclass from nested dictionaries.
+
+    Raises:
+        ConfigError: an unknown key; the message names it and lists those there are.
+    """
+    kinds = get_type_hints(cls)
+    unknown = sorted(set(values) - set(kinds))
+    if unknown:
+        raise ConfigError(f"config: unknown key {where}{unknown[0]}; expected {', '.join(kinds)}.")
+    made = {}
+    for key, value in values.items():
+        if dataclasses.is_dataclass(kinds[key]) and isinstance(value, dict):
+            value = from_dict(kinds[key], value, f"{where}{key}.")
+        made[key] = tuple(value) if isinstance(value, list) else value
+    return cls(**made)
+
+
+def save_config(config: RunConfig, path: Path) -> None:
+    """Writes ``config`` as YAML."""
+    path.write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _require(ok: bool, name: str, expected: str, came: object) -> None:
+    if not ok:
+        raise ConfigError(f"{name}: expected {expected}, came {came}.")

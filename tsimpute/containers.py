@@ -1,0 +1,311 @@
+"""What passes between the parts of the package: frozen dataclasses that check themselves.
+
+Letters: N windows (records), B batch, K features, L time steps, S samples. Arrays are (N, K, L), tensors
+(B, K, L), samples come first: (S, N, K, L).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsimpute.errors import DataError
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One variable of a series: its name and its unit ("" where unknown, "1" for a pure number)."""
+
+    name: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Data at rest: N records of K features at L times, NaN where nothing was observed.
+
+    Attributes:
+        values: (N, K, L) floats in the data's own units; NaN = missing.
+        times: (N, L) the series' own clock, strictly increasing along L.
+        features: K names and units.
+        record_ids: N distinct names.
+        held_out: (N, K, L) bool, the observed cells that are prescribed for scoring, or None.
+        split: (N,) strings such as "train", "valid", "test", or None where none is prescribed.
+        lends_pattern: (N,) bool, records whose missingness pattern other records may borrow in training; None = all.
+        changes: what reading the files dropped, merged or declared missing, and how often.
+
+    Raises:
+        DataError: shapes disagree, a value is infinite, times do not increase, ids repeat, or held_out marks a cell
+            without a value.
+    """
+
+    values: np.ndarray
+    times: np.ndarray
+    features: tuple[Feature, ...]
+    record_ids: tuple[str, ...]
+    held_out: np.ndarray | None = None
+    split: np.ndarray | None = None
+    lends_pattern: np.ndarray | None = None
+    changes: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 3 or self.values.dtype.kind != "f":
+            raise DataError(
+                "values: expected floats of shape (records, features, steps), NaN where missing; "
+                f"came shape {self.values.shape}, dtype {self.values.dtype}."
+            )
+        n, k, length = self.values.shape
+        _check_shape("times", self.times, (n, length))
+        _check_shape("features", self.features, (k,))
+        _check_shape("record_ids", self.record_ids, (n,))
+        for name in ("split", "lends_pattern"):
+            _check_shape(name, getattr(self, name), (n,))
+        _check_mask("held_out", self.held_out, (n, k, length))
+        if np.isinf(self.values).any():
+            i, j, t = (int(axis[0]) for axis in np.nonzero(np.isinf(self.values)))
+            raise DataError(
+                f"values: expected finite numbers or NaN; record {self.record_ids[i]!r}, feature "
+                f"{self.features[j].name!r}, step {t} is {self.values[i, j, t]}. Replace it by NaN or correct it."
+            )
+        if not np.isfinite(self.times).all() or (np.diff(self.times, axis=1) <= 0).any():
+            raise DataError("times: expected finite, strictly increasing times within each record. Sort and deduplicate.")
+        _check_distinct("record_ids", self.record_ids)
+        _check_distinct("features", [f.name for f in self.features])
+        if self.held_out is not None and (self.held_out & np.isnan(self.values)).any():
+            raise DataError("held_out: expected only cells that hold a value; it marks cells that are NaN.")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def n_features(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def n_steps(self) -> int:
+        return self.values.shape[2]
+
+    @property
+    def observed(self) -> np.ndarray:
+        """(N, K, L) bool: the cell holds a value (whether held out or not)."""
+        return ~np.isnan(self.values)
+
+    @property
+    def scored(self) -> np.ndarray:
+        """(N, K, L) bool: the held-out cells; nowhere True if none are prescribed."""
+        return np.zeros(self.values.shape, bool) if self.held_out is None else self.held_out
+
+    @property
+    def shown(self) -> np.ndarray:
+        """(N, K, L) bool: observed and not held out."""
+        return self.observed & ~self.scored
+
+    def select(self, index: np.ndarray | Sequence[int] | slice) -> Windows:
+        """The records at ``index`` (integers, a bool mask or a slice), in that order."""
+        at = np.arange(len(self))[index]
+        return replace(
+            self,
+            values=self.values[at],
+            times=self.times[at],
+            record_ids=tuple(self.record_ids[i] for i in at),
+            held_out=None if self.held_out is None else self.held_out[at],
+            split=None if self.split is None else self.split[at],
+            lends_pattern=None if self.lends_pattern is None else self.lends_pattern[at],
+        )
+
+    def without_held_out(self) -> Windows:
+        """The same records with every held-out cell made missing: all that an imputer may see."""
+        return replace(self, values=np.where(self.scored, np.nan, self.values), held_out=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """All that a model may see of B records.
+
+    Attributes:
+        values: (B, K, L) standardised values of the shown cells, 0 elsewhere.
+        cond_mask: (B, K, L) bool, the shown cells.
+        fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
+        times: (B, L) the series' own clock.
+    """
+
+    values: Tensor
+    cond_mask: Tensor
+    fill_mask: Tensor
+    times: Tensor
+
+    def __post_init__(self) -> None:
+        for name in ("cond_mask", "fill_mask"):
+            _check_shape(name, getattr(self, name), tuple(self.values.shape))
+        _check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
+        if bool((self.cond_mask & self.fill_mask).any()):
+            raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
+        if bool(self.values[~self.cond_mask].any()):
+            raise DataError("values: expected 0 at every cell that is not shown; hidden values must not reach a model.")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def select(self, index: slice) -> Condition:
+        return Condition(self.values[index], self.cond_mask[index], self.fill_mask[index], self.times[index])
+
+    def repeat(self, n: int) -> Condition:
+        """Each record ``n`` times in a row, as views where B = 1."""
+        if len(self) == 1:
+            return Condition(*(x.expand(n, *x.shape[1:]) for x in self._tensors()))
+        return Condition(*(x.repeat_interleave(n, 0) for x in self._tensors()))
+
+    def to(self, device: torch.device | str) -> Condition:
+        return Condition(*(x.to(device) for x in self._tensors()))
+
+    def _tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.values, self.cond_mask, self.fill_mask, self.times
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Data in motion: B training records, part of whose observed cells are shown.
+
+    Attributes:
+        values: (B, K, L) standardised, 0 where unobserved, never NaN.
+        observed: (B, K, L) bool.
+        cond_mask: (B, K, L) bool, shown cells; within observed.
+        times: (B, L).
+        record_ids: B names, for messages.
+        seeds: B integers; what is drawn for a record in this pass is drawn from its own seed.
+    """
+
+    values: Tensor
+    observed: Tensor
+    cond_mask: Tensor
+    times: Tensor
+    record_ids: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.values.shape)
+        for name in ("observed", "cond_mask"):
+            _check_shape(name, getattr(self, name), shape)
+        _check_shape("times", self.times, (shape[0], shape[2]))
+        _check_shape("record_ids", self.record_ids, (shape[0],))
+        _check_shape("seeds", self.seeds, (shape[0],))
+        if bool((self.cond_mask & ~self.observed).any()):
+            raise DataError("cond_mask: expected a subset of observed; it shows cells that hold no value.")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def target_mask(self) -> Tensor:
+        """(B, K, L) bool: observed and not shown."""
+        return self.observed & ~self.cond_mask
+
+    @property
+    def condition(self) -> Condition:
+        """What the model sees: the shown cells, and noise to be turned into data at the targets."""
+        return Condition(self.values * self.cond_mask, self.cond_mask, self.target_mask, self.times)
+
+    def select(self, index: slice) -> Batch:
+        return Batch(
+            self.values[index], self.observed[index], self.cond_mask[index], self.times[index],
+            self.record_ids[index], self.seeds[index],
+        )  # fmt: skip
+
+    def to(self, device: torch.device | str) -> Batch:
+        moved = (x.to(device) for x in (self.values, self.observed, self.cond_mask, self.times))
+        return Batch(*moved, self.record_ids, self.seeds)
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Coefficients of ``state = alpha * clean + sigma * noise``, each (B,) float64."""
+
+    alpha: Tensor
+    sigma: Tensor
+
+    def mix(self, clean: Tensor, noise: Tensor) -> Tensor:
+        """(B, K, L) ``alpha * clean + sigma * noise``."""
+        return spread(self.alpha, clean) * clean + spread(self.sigma, clean) * noise
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A network's output put into the one language of losses and solvers: clean data and noise, each (B, K, L)."""
+
+    clean: Tensor
+    noise: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Completed records: S draws of every window, in the data's own units.
+
+    Attributes:
+        values: (S, N, K, L); shown cells hold the observed value in every draw, bit for bit. NaN marks a cell that
+            was not asked for.
+        shown: (N, K, L) bool, cells that were observed.
+        features, record_ids: as in Windows.
+    """
+
+    values: np.ndarray
+    shown: np.ndarray
+    features: tuple[Feature, ...]
+    record_ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 4:
+            raise DataError(
+                "samples: expected shape (samples, records, features, steps); "
+                f"came {self.values.shape}. One draw is a leading axis of length 1."
+            )
+        _check_mask("shown", self.shown, self.values.shape[1:])
+        _check_shape("record_ids", self.record_ids, (self.values.shape[1],))
+        _check_shape("features", self.features, (self.values.shape[2],))
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.values)
+
+    def quantile(self, levels: Sequence[float]) -> np.ndarray:
+        """(Q, N, K, L) quantiles over the draws, linearly interpolated, one per level in [0, 1]."""
+        if any(not 0 <= level <= 1 for level in levels):
+            raise DataError(f"quantile levels: expected numbers in [0, 1], came {list(levels)}.")
+        out = np.quantile(self.values, np.asarray(levels, float), axis=0)
+        return np.where(self.shown, self.values[0], out)
+
+    def median(self) -> np.ndarray:
+        """(N, K, L) median over the draws; shown cells bit for bit."""
+        return self.quantile([0.5])[0]
+
+    def mean(self) -> np.ndarray:
+        """(N, K, L) mean over the draws; shown cells bit for bit."""
+        return np.where(self.shown, self.values[0], self.values.mean(0))
+
+
+def spread(per_record: Tensor, like: Tensor) -> Tensor:
+    """(B,) numbers as (B, 1, 1) on the device and in the dtype of ``like``."""
+    return per_record.to(like.device, like.dtype)[:, None, None]
+
+
+def _check_shape(name: str, found: object, expected: tuple[int, ...]) -> None:
+    if found is None:
+        return
+    shape = tuple(found.shape) if hasattr(found, "shape") else (len(found),)  # type: ignore[attr-defined, arg-type]
+    if shape != expected:
+        raise DataError(f"{name}: expected shape {expected}, came {shape}.")
+
+
+def _check_mask(name: str, mask: np.ndarray | None, expected: tuple[int, ...]) -> None:
+    _check_shape(name, mask, expected)
+    if mask is not None and mask.dtype != bool:
+        raise DataError(f"{name}: expected a bool mask, came dtype {mask.dtype}.")
+
+
+def _check_distinct(name: str, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if list(names).count(n) > 1)
+        raise DataError(f"{name}: expected distinct names, {twice!r} comes more than once.")

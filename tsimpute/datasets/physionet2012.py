@@ -1,0 +1,199 @@
+"""PhysioNet/CinC Challenge 2012, set A: 4000 intensive-care stays, 35 variables over the first 48 hours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from tsimpute.containers import Feature, Windows
+from tsimpute.datasets._physionet_rows import RecordFile, Rows, is_record_name, join_rows, read_files
+from tsimpute.datasets.base import Card, Source
+from tsimpute.errors import ConfigError, DataError, SourceError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WithinHour = Literal["last", "mean"]
+
+N_HOURS = 48
+UNKNOWN = -1.0
+STATICS = ("Age", "Gender", "Height", "ICUType", "Weight")
+
+# The order of the original CSDI code, the units of the challenge's own page.
+FEATURES = tuple(
+    Feature(*pair.split(":"))
+    for pair in (
+        "DiasABP:mmHg HR:bpm Na:mEq/L Lactate:mmol/L NIDiasABP:mmHg PaO2:mmHg WBC:cells/nL pH:1 Albumin:g/dL ALT:IU/L "
+        "Glucose:mg/dL SaO2:% Temp:degC AST:IU/L Bilirubin:mg/dL HCO3:mmol/L BUN:mg/dL RespRate:bpm Mg:mmol/L HCT:% "
+        "SysABP:mmHg FiO2:1 K:mEq/L GCS:1 Cholesterol:mg/dL NISysABP:mmHg TroponinT:ug/L MAP:mmHg TroponinI:ug/L "
+        "PaCO2:mmHg Platelets:cells/nL Urine:mL NIMAP:mmHg Creatinine:mg/dL ALP:IU/L"
+    ).split()
+)
+
+_URL = "https://www.physionet.org/files/challenge-2012/1.0.0/"
+_CARD = Card(
+    title="PhysioNet/Computing in Cardiology Challenge 2012, set A",
+    licence="ODC-By 1.0",
+    citation=(
+        "Silva, Moody, Scott, Celi and Mark, Predicting in-hospital mortality of ICU patients: the PhysioNet/Computing "
+        "in Cardiology Challenge 2012, Computing in Cardiology 39:245-248, 2012"
+    ),
+    sources=(
+        Source("set-a.tar.gz", _URL + "set-a.tar.gz", "55fbeb66bb0189a39733c5898d466ea98eba5049e684ed47ad8ee16ed10a27d8"),
+        Source(
+            "Outcomes-a.txt", _URL + "Outcomes-a.txt", "2613ea60ccda29f87571a7d6b09ad130858a8ccd66325bd073365925026883c2"
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PhysioNet2012:
+    """ICU stays on a grid of 35 variables x 48 hours; no split and no held-out cells are prescribed.
+
+    Attributes:
+        within_hour: which value stands for an hour that has several: the latest ("last", as in CSDI; of several at the
+            same minute the one that stands last in the file) or their arithmetic mean ("mean").
+
+    Raises:
+        ConfigError: any other ``within_hour``.
+    """
+
+    within_hour: WithinHour = "last"
+
+    name = "physionet2012"
+    card = _CARD
+
+    def __post_init__(self) -> None:
+        if self.within_hour not in get_args(WithinHour):
+            raise ConfigError(f"within_hour: expected one of {get_args(WithinHour)}, came {self.within_hour!r}.")
+
+    def locate(self, root: Path) -> Path:
+        """The folder or archive of stays: ``root`` itself, or in it, or in its ``physionet2012/``.
+
+        Raises:
+            SourceError: neither is there.
+        """
+        root = Path(root)
+        looked_for = [base / leaf for base in (root, root / self.name) for leaf in ("set-a", "set-a.tar.gz")]
+        if root.is_file() or (root.is_dir() and any(is_record_name(path.name) for path in root.iterdir())):
+            return root
+        for path in looked_for:
+            if path.exists():
+                return path
+        raise SourceError(
+            f"{self.name}: expected the stays of set A under {root}; none of these exists: "
+            f"{', '.join(map(str, looked_for))}. Download them with `tsimpute fetch {self.name}`, or save "
+            f"{self.card.sources[0].url} there yourself (unpacked or not) and name the folder with --root or TSIMPUTE_DATA."
+        )
+
+    def load(self, root: Path | None) -> Windows:
+        """Every stay, sorted by record number, at 0 to 47 hours since admission.
+
+        A stay without a measurement is kept, without a value. ``changes`` counts the rows that the grid cannot take:
+        those at 48:00 or later, parameters outside the 35, values merged within an hour, and -1 for "unknown".
+        """
+        files, rows = self._rows(root)
+        changes: dict[str, int] = {}
+        values = _grid(rows, len(files), self.within_hour, changes)
+        changes["records without a value (kept)"] = int(np.isnan(values).all((1, 2)).sum())
+        return Windows(
+            values=values,
+            times=np.tile(np.arange(float(N_HOURS)), (len(files), 1)),
+            features=FEATURES,
+            record_ids=tuple(file.record_id for file in files),
+            changes={what: count for what, count in changes.items() if count},
+        )
+
+    def load_statics(self, root: Path | None) -> pd.DataFrame:
+        """One row per stay (index: record id) of the descriptors at 00:00, NaN where unknown.
+
+        Columns: Age in years, Gender 0 female / 1 male, Height in cm, ICUType 1 coronary care / 2 cardiac surgery
+        recovery / 3 medical / 4 surgical, Weight in kg at admission.
+        """
+        import pandas as pd
+
+        files, rows = self._rows(root)
+        table = np.full((len(files), len(STATICS)), np.nan)
+        for column, name in enumerate(STATICS):
+            found = rows.where((rows.minute == 0) & (rows.value != UNKNOWN) & (rows.parameter == _code(rows, name)))
+            # Backwards, so that the first row of a stay is the one that stays.
+            table[found.record[::-1], column] = found.value[::-1]
+        return pd.DataFrame(table, columns=list(STATICS), index=[file.record_id for file in files])
+
+    def load_outcomes(self, root: Path | None) -> pd.DataFrame | None:
+        """The published outcomes (index: record id), or None where ``Outcomes-a.txt`` is not beside the stays."""
+        import pandas as pd
+
+        path = self.locate(_given(self.name, root)).parent / "Outcomes-a.txt"
+        if not path.exists():
+            return None
+        outcomes = pd.read_csv(path, dtype={"RecordID": str}).set_index("RecordID")
+        return outcomes.replace(int(UNKNOWN), np.nan)
+
+    def _rows(self, root: Path | None) -> tuple[list[RecordFile], Rows]:
+        files = read_files(self.locate(_given(self.name, root)))
+        rows = join_rows(files)
+        numbers = rows.where(rows.parameter == _code(rows, "RecordID"))
+        for record, number in zip(numbers.record, numbers.value, strict=True):
+            if int(files[record].record_id) != number:
+                raise DataError(f"{files[record].name}: expected the RecordID of its name, came {number:.0f}.")
+        return files, rows
+
+
+ADAPTER = PhysioNet2012
+
+
+def _given(name: str, root: Path | None) -> Path:
+    if root is None:
+        raise SourceError(f"{name}: expected the folder of its files, came None. Name it with --root or TSIMPUTE_DATA.")
+    return Path(root)
+
+
+def _code(rows: Rows, parameter: str) -> int:
+    """The index of a parameter's name in these rows; -1 where it never occurs."""
+    return rows.parameters.index(parameter) if parameter in rows.parameters else -1
+
+
+def _grid(rows: Rows, n_records: int, within_hour: WithinHour, changes: dict[str, int]) -> np.ndarray:
+    """(N, 35, 48) values; what falls off or together is added to ``changes``."""
+    rows = _drop_unknown(_in_time_order(rows, changes), changes)
+    names = [feature.name for feature in FEATURES]
+    to_feature = np.array([names.index(p) if p in names else -1 for p in rows.parameters], dtype=np.int64)
+    feature, hour = to_feature[rows.parameter], rows.minute // 60
+    per_parameter = np.bincount(rows.parameter[feature < 0], minlength=len(rows.parameters))
+    for parameter, count in zip(rows.parameters, per_parameter, strict=True):
+        changes[f"rows of {parameter}, not one of the 35 variables (dropped)"] = int(count)
+    changes["rows at 48:00 or later (dropped)"] = int(((feature >= 0) & (hour >= N_HOURS)).sum())
+
+    keep = (feature >= 0) & (hour < N_HOURS)
+    value = rows.value[keep]
+    cell = np.ravel_multi_index((rows.record[keep], feature[keep], hour[keep]), (n_records, len(FEATURES), N_HOURS))
+    flat = np.full(n_records * len(FEATURES) * N_HOURS, np.nan)
+    if within_hour == "last":
+        flat[cell] = value  # of a repeated index the last value stays
+    else:
+        count = np.bincount(cell, minlength=flat.size)
+        np.divide(np.bincount(cell, value, minlength=flat.size), count, out=flat, where=count > 0)
+    changes[f"rows merged into their hour's {within_hour} value"] = len(value) - int((~np.isnan(flat)).sum())
+    return flat.reshape(n_records, len(FEATURES), N_HOURS)
+
+
+def _in_time_order(rows: Rows, changes: dict[str, int]) -> Rows:
+    """Rows by record and minute, ties in the order of the file; counts disorder and repeats of (minute, parameter)."""
+    clock = rows.record * (rows.minute.max(initial=0) + 1) + rows.minute
+    changes["rows out of time order (sorted)"] = int((np.diff(clock) < 0).sum())
+    moment = clock * len(rows.parameters) + rows.parameter
+    changes["rows that repeat a record, time and parameter"] = len(moment) - len(np.unique(moment))
+    return rows.where(np.argsort(clock, kind="stable"))
+
+
+def _drop_unknown(rows: Rows, changes: dict[str, int]) -> Rows:
+    unknown = rows.value == UNKNOWN
+    per_parameter = np.bincount(rows.parameter[unknown], minlength=len(rows.parameters))
+    for parameter, count in zip(rows.parameters, per_parameter, strict=True):
+        changes[f"{parameter} = -1, which means unknown (made missing)"] = int(count)
+    return rows.where(~unknown)

@@ -1,0 +1,207 @@
+"""Beijing PM2.5: 36 stations, hourly from May 2014 to April 2015, with prescribed artificial holes (ST-MVL release)."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tsimpute.containers import Feature, Windows
+from tsimpute.datasets.base import Card, Source
+from tsimpute.errors import ConfigError, DataError, SourceError
+
+TEST_MONTHS = (3, 6, 9, 12)
+TRAINING_MONTHS = (1, 2, 4, 5, 7, 8, 10, 11)
+# The holes of the test months were copied from the gaps of the months after them, so those lend no pattern (CSDI).
+LENDING_MONTHS = (2, 5, 8, 11)
+
+GROUND, MISSING = "pm25_ground.txt", "pm25_missing.txt"
+RELEASE = "https://www.microsoft.com/en-us/research/uploads/prod/2016/06/STMVL-Release.zip"
+IN_RELEASE = "Code/STMVL/SampleData"
+
+_CARD = Card(
+    title="Beijing PM2.5 of 36 stations, 2014-05 to 2015-04 (ST-MVL release)",
+    licence="published for research with the ST-MVL paper; no licence text",
+    citation=(
+        "Yi, Zheng, Zhang and Li, ST-MVL: filling missing values in geo-sensory time series data, IJCAI 2016; "
+        "months and windows as in Tashiro, Song, Song and Ermon, CSDI, NeurIPS 2021"
+    ),
+    sources=(
+        Source(GROUND, RELEASE, "8f77b738ae4c50621705a308e606e6229564ad7ad20358986bd6031355f0ab5f"),
+        Source(MISSING, RELEASE, "3f991eab5bbc5e644e61360e6b71ce45179c86cf650b3bb9a53771d8f9953fe3"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PM25:
+    """Windows of 36 stations, split by calendar month as in CSDI; the held-out cells are those of the release.
+
+    Attributes:
+        valid_month: the one training month that is kept for validation; one of 1, 2, 4, 5, 7, 8, 10, 11.
+        window_steps: hours in a window, at least 1.
+
+    Raises:
+        ConfigError: a setting outside these.
+    """
+
+    valid_month: int = 1
+    window_steps: int = 36
+
+    name = "pm25"
+    card = _CARD
+
+    def __post_init__(self) -> None:
+        if self.valid_month not in TRAINING_MONTHS:
+            raise ConfigError(
+                f"valid_month: expected one of the months {TRAINING_MONTHS} (3, 6, 9, 12 are the test months), "
+                f"came {self.valid_month!r}."
+            )
+        if not isinstance(self.window_steps, int) or self.window_steps < 1:
+            raise ConfigError(f"window_steps: expected a whole number of hours from 1 on, came {self.window_steps!r}.")
+
+    def locate(self, root: Path) -> Path:
+        """The folder of the two tables: ``root``, its ``pm25/``, or the sample folder of an unpacked release in them.
+
+        Raises:
+            SourceError: none of them holds both.
+        """
+        root = Path(root)
+        folders = [base / inner for base in (root, root / self.name) for inner in ("", IN_RELEASE)]
+        for folder in folders:
+            if (folder / GROUND).exists() and (folder / MISSING).exists():
+                return folder
+        raise SourceError(
+            f"{self.name}: expected {GROUND} and {MISSING} under {root}; none of these folders holds both: "
+            f"{', '.join(map(str, folders))}. Download them with `tsimpute fetch {self.name}`, or unpack {RELEASE} "
+            "there yourself and name the folder with --root or TSIMPUTE_DATA."
+        )
+
+    def load(self, root: Path | None) -> Windows:
+        """All windows, by month of the year and within it by time; ids are start stamps such as "2014-05-01T01".
+
+        In training and validation months every hour starts a window. Test months are cut end to end; where the month
+        is no multiple of a window, one more ends with the month, and the cells that the window before it already
+        scores are missing in it: neither shown nor scored twice. No window crosses a month or a gap in the hours.
+        Training windows hold nothing out: they learn from the ground table, as in CSDI.
+        """
+        if root is None:
+            raise SourceError(f"{self.name}: expected the folder of its files, came None. Name it with --root or TSIMPUTE_DATA.")
+        folder = self.locate(root)
+        stamps, stations, ground = _read_table(folder / GROUND)
+        held_out = _held_out(folder, stamps, stations, ground)
+        starts, overlaps, changes = self._starts(stamps)
+        return self._windows(stamps, stations, ground, held_out, starts, overlaps, changes)
+
+    def _split(self, month: int) -> str:
+        return "test" if month in TEST_MONTHS else "valid" if month == self.valid_month else "train"
+
+    def _starts(self, stamps: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
+        """Where windows begin, how many of their first hours an earlier test window scores, and what found no place."""
+        month = stamps.astype("datetime64[M]")
+        breaks = np.flatnonzero((np.diff(stamps) != np.timedelta64(1, "h")) | (np.diff(month) != np.timedelta64(0, "M")))
+        runs = [(int(run[0]), len(run)) for run in np.split(np.arange(len(stamps)), breaks + 1)]
+        starts, overlaps, unplaced = [], [], 0
+        for first, length in sorted(runs, key=lambda run: (_month_of_year(stamps[run[0]]), run[0])):
+            last = length - self.window_steps
+            if last < 0:
+                unplaced += length
+            elif self._split(_month_of_year(stamps[first])) != "test":
+                starts += range(first, first + last + 1)
+                overlaps += [0] * (last + 1)
+            else:
+                cut = list(range(first, first + last + 1, self.window_steps))
+                rest = length % self.window_steps
+                starts += cut + [first + last] * bool(rest)
+                overlaps += [0] * len(cut) + [self.window_steps - rest] * bool(rest)
+        return np.array(starts, np.int64), np.array(overlaps, np.int64), {
+            "hours in stretches shorter than a window (dropped)": unplaced
+        }
+
+    def _windows(
+        self, stamps: np.ndarray, stations: list[str], ground: np.ndarray, held_out: np.ndarray,
+        starts: np.ndarray, overlaps: np.ndarray, changes: dict[str, int],
+    ) -> Windows:  # fmt: skip
+        if not len(starts):
+            raise DataError(
+                f"{self.name}: expected a stretch of at least {self.window_steps} hours within a month; there is none in "
+                f"{len(stamps)} rows. Use a smaller window_steps."
+            )
+        view = np.lib.stride_tricks.sliding_window_view
+        values, scored = (view(table, self.window_steps, axis=0)[starts] for table in (ground, held_out))
+        months = np.array([_month_of_year(stamp) for stamp in stamps[starts]])
+        split = np.array([self._split(month) for month in months])
+        scored &= (split != "train")[:, None, None]
+        again = scored & (np.arange(self.window_steps) < overlaps[:, None])[:, None, :]
+        values[again] = np.nan
+        changes["cells scored in the test window before (missing in the overlap)"] = int(again.sum())
+        return Windows(
+            values=values,
+            times=np.tile(np.arange(float(self.window_steps)), (len(starts), 1)),
+            features=tuple(Feature(station, "ug/m3") for station in stations),
+            record_ids=tuple(str(stamp) for stamp in stamps[starts]),
+            held_out=scored & ~again,
+            split=split,
+            lends_pattern=np.isin(months, LENDING_MONTHS),
+            changes={what: count for what, count in changes.items() if count},
+        )
+
+
+ADAPTER = PM25
+
+
+def _month_of_year(stamp: np.datetime64) -> int:
+    return int(stamp.astype("datetime64[M]").astype(int)) % 12 + 1
+
+
+def _read_table(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """Stamps (T,) in hours, station names (K), values (T, K).
+
+    Raises:
+        DataError: a line is broken, or the stamps are not whole hours in increasing order; file and line are named.
+    """
+    import pandas as pd
+
+    text = path.read_bytes().decode("latin-1").replace("\r\n", "\n").rstrip("\n")
+    header, *lines = text.split("\n")
+    stations = header.split(",")[1:]
+    if not header.startswith("datetime,") or not lines:
+        raise DataError(f"{path}, line 1: expected the header datetime,station,... and rows below it, came {header[:80]!r}.")
+    for number, line in enumerate(lines, start=2):
+        if line.count(",") != len(stations):
+            raise _broken(path, number, line)
+    try:
+        table = pd.read_csv(io.StringIO(text), index_col=0, dtype=dict.fromkeys(stations, float), float_precision="round_trip")
+    except ValueError as error:
+        raise next((_broken(path, n, line) for n, line in enumerate(lines, 2) if not _is_numbers(line)), error) from error
+    stamps = pd.to_datetime(table.index, format="%Y/%m/%d %H:%M:%S", errors="coerce").to_numpy()
+    hours = stamps.astype("datetime64[h]")
+    wrong = np.isnat(stamps) | (hours != stamps) | np.r_[False, np.diff(hours) <= np.timedelta64(0, "h")]
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise _broken(path, at + 2, lines[at], "whole hours such as 2014/05/01 01:00:00, each later than the one before")
+    return hours, stations, table.to_numpy()
+
+
+def _held_out(folder: Path, stamps: np.ndarray, stations: list[str], ground: np.ndarray) -> np.ndarray:
+    """(T, K) bool: cells of the ground table that the other table leaves empty."""
+    missing_stamps, missing_stations, missing = _read_table(folder / MISSING)
+    if stations != missing_stations or not np.array_equal(stamps, missing_stamps):
+        raise DataError(f"{folder / MISSING}: expected the stations and hours of {GROUND}, came others. Get both files again.")
+    if (~np.isnan(missing) & (missing != ground)).any():
+        raise DataError(f"{folder / MISSING}: expected values of {GROUND} with holes; some differ. Get both files again.")
+    return ~np.isnan(ground) & np.isnan(missing)
+
+
+def _is_numbers(line: str) -> bool:
+    try:
+        [float(cell or "nan") for cell in line.split(",")[1:]]
+    except ValueError:
+        return False
+    return True
+
+
+def _broken(path: Path, number: int, line: str, expected: str = "a stamp and one number or nothing per station") -> DataError:
+    return DataError(f"{path}, line {number}: expected {expected}; came {line[:80]!r}. Correct it or get the file again.")

@@ -1,0 +1,47 @@
+"""The error tree.
+
+::
+
+    TsimputeError
+    ├── DataError           (ValueError)         data, a file or a mask is not what was expected
+    ├── SourceError         (FileNotFoundError)  the raw files of a data set were not found
+    ├── ConfigError         (ValueError)         a setting is unknown, of the wrong kind or out of range
+    ├── CheckpointError     (ValueError)         a model file is foreign, damaged or of another layout
+    ├── TrainingError       (RuntimeError)       training cannot go on; what was good is kept
+    ├── NotFittedError      (RuntimeError)       an imputer was asked to impute before it was fitted
+    └── MissingExtraError   (ImportError)        an optional package is not installed
+
+Every message says what was expected, what came, and what to do.
+"""
+
+
+class TsimputeError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class DataError(TsimputeError, ValueError):
+    """Data, a file or a mask is not what was expected."""
+
+
+class SourceError(TsimputeError, FileNotFoundError):
+    """The raw files of a data set were not found where they were looked for."""
+
+
+class ConfigError(TsimputeError, ValueError):
+    """A setting is unknown, of the wrong kind or out of range."""
+
+
+class CheckpointError(TsimputeError, ValueError):
+    """A model file is foreign, damaged or of another layout."""
+
+
+class TrainingError(TsimputeError, RuntimeError):
+    """Training cannot go on; the last good weights are kept."""
+
+
+class NotFittedError(TsimputeError, RuntimeError):
+    """An imputer was asked to impute before it was fitted or loaded."""
+
+
+class MissingExtraError(TsimputeError, ImportError):
+    """An optional package is needed and not installed."""

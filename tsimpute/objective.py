@@ -1,0 +1,47 @@
+"""The one loss of every process (Eq. 12, Simkus and Gutmann 2025)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tsimpute.backbones.base import Backbone
+from tsimpute.containers import Batch
+from tsimpute.processes.base import Process
+
+
+def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tensor, noise: Tensor) -> Tensor:
+    """Squared regression error of each target cell, 0 elsewhere.
+
+    Noise stands only where targets are; every other cell that is not shown is blank (Appendix A.1).
+
+    Args:
+        batch: B records.
+        tau: (B,) float64 process times on the CPU.
+        noise: (B, K, L) standard normal.
+
+    Returns:
+        (B, K, L).
+    """
+    state = process.corrupt(batch.values, noise, tau)
+    output = backbone(state, tau, batch.condition)
+    return (output - process.target(batch.values, noise, tau)).square() * batch.target_mask
+
+
+def loss_per_record(errors: Tensor, target_mask: Tensor) -> Tensor:
+    """(B,) mean error over each record's own targets; 0 for a record without targets."""
+    return errors.sum((1, 2)) / target_mask.sum((1, 2)).clamp(min=1)
+
+
+def draw(batch: Batch, process: Process) -> tuple[Tensor, Tensor]:
+    """The process time and the noise of each record, drawn from the record's own seed.
+
+    Returns:
+        tau (B,) float64 on the CPU, noise (B, K, L) like the batch's values.
+    """
+    uniform, noise = [], []
+    for seed in batch.seeds:
+        generator = torch.Generator().manual_seed(seed)
+        uniform.append(torch.rand(1, generator=generator, dtype=torch.float64))
+        noise.append(torch.randn(batch.values.shape[1:], generator=generator))
+    return process.sample_tau(torch.cat(uniform)), torch.stack(noise).to(batch.values)

@@ -1,0 +1,128 @@
+"""Mask policies for training: which observed cells of a record a model is shown, and which become its targets.
+
+The strategies are those of CSDI (Tashiro et al. 2021, section 4.3 and appendix), decided per record by a generator
+that is handed in: a record's mask depends neither on its batch nor on its neighbours there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from tsimpute.containers import Windows
+from tsimpute.errors import ConfigError, DataError
+
+POLICIES = ("random", "historical", "mix")
+
+# A donor can leave no target: the record's own pattern always, a fully observed donor too. On PhysioNet one draw in
+# a few thousand does, so a second draw nearly always ends it.
+_DRAWS = 8
+
+
+class MaskPolicy(Protocol):
+    """Decides what is shown of one record."""
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(K, L) bool cond_mask within ``observed`` (K, L) bool.
+
+        The other observed cells are the targets; there is at least one wherever anything is observed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RandomTargets:
+    """Targets drawn evenly over the observed cells; their share is drawn from U(0, 1) for each record anew.
+
+    With n observed cells, round(share * n) of them, at least 1 and at most n, become targets.
+    """
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        cond_mask = observed.copy()
+        cells = np.flatnonzero(observed)
+        if len(cells):
+            count = min(max(round(rng.random() * len(cells)), 1), len(cells))
+            cond_mask.reshape(-1)[rng.permutation(cells)[:count]] = False
+        return cond_mask
+
+
+@dataclass(frozen=True, eq=False)
+class Historical:
+    """Shows what is observed in the record and also in another training record, the donor: gaps as they really come.
+
+    The donor is drawn evenly. Where it leaves no target (as the record's own pattern would) another is drawn, a few
+    times; then the record gets random targets.
+
+    Attributes:
+        patterns: (P, K, L) bool, what is observed in each possible donor.
+
+    Raises:
+        ConfigError: there is no pattern.
+        DataError: the patterns are not a bool array of three axes.
+    """
+
+    patterns: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.patterns.ndim != 3 or self.patterns.dtype != bool:
+            raise DataError(
+                "patterns: expected bool of shape (donors, features, steps), "
+                f"came {self.patterns.dtype} {self.patterns.shape}."
+            )
+        if not len(self.patterns):
+            raise ConfigError(
+                "mask policy: historical targets need at least one training record that lends its pattern, and there "
+                "is none. Use the policy 'random', or check `lends_pattern` of the data set."
+            )
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if observed.shape != self.patterns.shape[1:]:
+            raise DataError(
+                f"observed: expected shape {self.patterns.shape[1:]}, that of the donors' patterns; "
+                f"came {observed.shape}."
+            )
+        for _ in range(_DRAWS):
+            cond_mask = observed & self.patterns[rng.integers(len(self.patterns))]
+            if not np.array_equal(cond_mask, observed):
+                return cond_mask
+        return RandomTargets()(observed, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Mix:
+    """Random or historical targets, each with probability one half for each record anew.
+
+    Attributes:
+        patterns: as for ``Historical``.
+    """
+
+    patterns: np.ndarray
+    _historical: Historical = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_historical", Historical(self.patterns))
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        policy = RandomTargets() if rng.random() > 0.5 else self._historical
+        return policy(observed, rng)
+
+
+def make_policy(name: str, train: Windows) -> MaskPolicy:
+    """The policy of that name: "random", "historical" or "mix".
+
+    Args:
+        name: one of ``POLICIES``.
+        train: training records; their shown cells are the patterns, of those records only that
+            ``train.lends_pattern`` marks (all where it is None).
+
+    Raises:
+        ConfigError: the name is unknown, or no training record lends a pattern.
+    """
+    if name == "random":
+        return RandomTargets()
+    if name not in POLICIES:
+        raise ConfigError(f"mask policy: expected one of {', '.join(POLICIES)}; came {name!r}.")
+    patterns = train.shown if train.lends_pattern is None else train.shown[train.lends_pattern]
+    return Historical(patterns) if name == "historical" else Mix(patterns)

@@ -1,0 +1,179 @@
+"""The two protocols that make a task of windows.
+
+``clean``, the default: split, then hide, then fit the scaler on shown training cells, so that nothing of a held-out cell
+is seen anywhere. ``csdi``: what the original CSDI code does, for numbers that can be compared with its own; its scaler
+has seen the held-out cells, and where no split is prescribed the test records too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from numbers import Real
+
+import numpy as np
+
+from tsimpute.containers import Windows
+from tsimpute.errors import ConfigError
+from tsimpute.pipeline.missingness import MECHANISMS, reached_rate
+from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.pipeline.splitting import (
+    PARTS,
+    Split,
+    check_fold,
+    csdi_folds,
+    legacy_generator,
+    prescribed,
+    seeded_folds,
+)
+from tsimpute.pipeline.task import OWN, REMOVED, Task
+
+EMPTY_DROPPED = "records without any observation dropped"
+LEFT_EMPTY_DROPPED = "training records dropped because all their cells are held out"
+NEVER_SHOWN = "features never shown in training"
+
+
+def clean(
+    windows: Windows,
+    *,
+    rate: float | None,
+    seed: int,
+    fold: int = 0,
+    mechanism: str = "random",
+    features: Sequence[str] | None = None,
+) -> Task:
+    """The task in which nothing of a held-out cell is seen anywhere.
+
+    The split is the prescribed one, else one of five seeded folds (70 / 10 / 20 %). The scored cells are those that the
+    data set holds out (they are made missing in training records), else cells of validation and test records drawn by
+    ``mechanism``. Last, the scaler is fitted on the shown cells of the training records. Records without any
+    observation are dropped before all this.
+
+    Args:
+        windows: all records.
+        rate: share of observed cells to hide, in (0, 1); None = the data set's own held-out cells.
+        seed: for the folds and the holes.
+        fold: 0 to 4; 0 where the split is prescribed.
+        mechanism: a name out of ``MECHANISMS``; unused where ``rate`` is None.
+        features: names of features that may lose cells to ``mechanism``; None = all.
+
+    Raises:
+        ConfigError: rate, fold or mechanism out of range; a rate where the data set holds out cells, or none where it
+            does not.
+        DataError: too few records for a split, or nothing to train on or to score.
+    """
+    own = _is_own(windows, rate)
+    if not own and mechanism not in MECHANISMS:
+        raise ConfigError(f"mechanism: expected one of {', '.join(MECHANISMS)}; came {mechanism!r}.")
+    windows, changes = _without_empty(windows)
+    split, how = _split(windows, fold, lambda: seeded_folds(windows.record_ids, fold, seed), seed)
+    train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
+    if own:
+        changes[REMOVED] = int(train.scored.sum())
+        train, left_empty = _nonempty(train.without_held_out())
+        changes |= {LEFT_EMPTY_DROPPED: left_empty} if left_empty else {}
+        mechanism, hidden = OWN, "the data set's held-out cells hidden in valid and test, made missing in train"
+    else:
+        hide = MECHANISMS[mechanism]
+        train = replace(train, held_out=None)
+        valid, test = (replace(w, held_out=hide(w, rate=rate, seed=seed, features=features)) for w in (valid, test))
+        hidden = (
+            f"cells of valid and test{'' if features is None else ' in ' + ', '.join(features)} hidden ({mechanism}, "
+            f"rate {rate:g} asked, {reached_rate(test, test.scored, features):.4f} reached in test, seed {seed})"
+        )
+    scaler = Standardizer.fit(train)
+    changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
+    order = f"{how} -> {hidden} -> scaler fitted on the shown cells of train only."
+    return Task(train, valid, test, scaler, "clean", fold, mechanism, rate, changes, order, seed)
+
+
+def csdi(windows: Windows, *, rate: float | None, fold: int = 0, seed: int = 1) -> Task:
+    """The task exactly as the original CSDI code sets it up, leaks included.
+
+    Records are taken by ascending id. Without own held-out cells (PhysioNet): records without any observation are
+    dropped, and held-out cells are drawn for every record by numpy's legacy generator on the (steps, features) grid.
+    Without a prescribed split: the original's five folds, and a scaler fitted on *all* records. With one (PM2.5): a
+    scaler fitted on training and validation records; the original ships a pickled mean and standard deviation of
+    unknown making there, so this is the nearest that can be computed, each cell counted in every window that holds it.
+    Either way the scaler sees the held-out cells, and training records show all they have.
+
+    Args:
+        windows: all records.
+        rate: share of each record's observed cells to hide, in (0, 1); None = the data set's own held-out cells.
+        fold: 0 to 4; 0 where the split is prescribed.
+        seed: of the legacy generator; the original's is 1.
+
+    Raises:
+        ConfigError: rate, fold or seed out of range; a rate where the data set holds out cells, or none where it does
+            not.
+        DataError: too few records for a split, or nothing to train on or to score.
+    """
+    own = _is_own(windows, rate)
+    windows = windows.select(np.argsort(np.array(windows.record_ids), kind="stable"))
+    changes = dict(windows.changes)
+    if not own:
+        windows, changes = _without_empty(windows)
+        windows = replace(windows, held_out=_csdi_holes(windows, rate, seed))
+    split, how = _split(windows, fold, lambda: csdi_folds(len(windows), fold, seed), seed)
+    train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
+    fitted_on, name = (windows, "all records, test included")
+    if windows.split is not None:
+        fitted_on, name = windows.select(np.concatenate([split.train, split.valid])), "train and valid"
+    scaler = Standardizer.fit_cells(fitted_on.values, fitted_on.observed)
+    hidden = (
+        "the data set's held-out cells taken" if own else f"cells of all records hidden (rate {rate:g}, seed {seed})"
+    )
+    order = (
+        f"{hidden} -> scaler fitted on all observed cells of {name}, held-out cells included -> {how} -> "
+        "held-out cells of train shown again."
+    )
+    mechanism = OWN if own else "random"
+    return Task(
+        replace(train, held_out=None), valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed
+    )  # fmt: skip
+
+
+PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi}
+
+
+def _is_own(windows: Windows, rate: float | None) -> bool:
+    own = bool(windows.scored.any())
+    if rate is not None and own:
+        raise ConfigError(
+            f"rate: expected None, as the data set itself holds out {int(windows.scored.sum())} cells; came {rate}. "
+            "To draw other cells instead, drop these first (`dataclasses.replace(windows, held_out=None)`)."
+        )
+    if rate is None and not own:
+        raise ConfigError("rate: expected a number between 0 and 1, as the data set holds out no cells; came None.")
+    return own
+
+
+def _split(windows: Windows, fold: int, draw: Callable[[], Split], seed: int) -> tuple[Split, str]:
+    check_fold(fold)
+    if windows.split is None:
+        return draw(), f"records split (fold {fold} of 5, seed {seed})"
+    if fold != 0:
+        raise ConfigError(f"fold: expected 0, as the data set prescribes its one split; came {fold}.")
+    return prescribed(windows), "records split as the data set prescribes"
+
+
+def _without_empty(windows: Windows) -> tuple[Windows, dict[str, int]]:
+    kept, n_empty = _nonempty(windows)
+    return kept, dict(windows.changes) | ({EMPTY_DROPPED: n_empty} if n_empty else {})
+
+
+def _nonempty(windows: Windows) -> tuple[Windows, int]:
+    filled = np.flatnonzero(windows.observed.any(axis=(1, 2)))
+    return windows.select(filled), len(windows) - len(filled)
+
+
+def _csdi_holes(windows: Windows, rate: float | None, seed: int) -> np.ndarray:
+    if not (isinstance(rate, Real) and 0 < rate < 1):
+        raise ConfigError(f"rate of cells to hide: expected a number between 0 and 1, both excluded; came {rate!r}.")
+    rng = legacy_generator(seed)
+    by_step = windows.observed.transpose(0, 2, 1).reshape(len(windows), -1)
+    held_out = np.zeros_like(by_step)
+    for observed, hidden in zip(by_step, held_out, strict=True):
+        cells = np.flatnonzero(observed)
+        hidden[rng.choice(cells, int(len(cells) * rate), replace=False)] = True
+    return held_out.reshape(len(windows), windows.n_steps, windows.n_features).transpose(0, 2, 1)

@@ -1,0 +1,58 @@
+"""The contract of a process, and its laws.
+
+Every process moves along ``state = alpha(tau) * clean + sigma(tau) * noise`` with tau = 0 noise and tau = 1 data. It
+owns alpha, sigma and what the network regresses, and turns a network output back into clean data and noise. Laws:
+
+    predict(target(clean, noise, tau), scales(tau).mix(clean, noise), tau) == (clean, noise)
+    scales(1) == (1, 0)
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from tsimpute.containers import Prediction, Scales
+
+
+class Process(Protocol):
+    """A path between noise and data. ``tau`` is (B,) float64 on the CPU throughout; states are (B, K, L).
+
+    Attributes:
+        tau_frequency: the fastest sinusoid, in radians per noise level, that an embedding of its times needs.
+        default_steps, default_eta: the sampler to use where none is named.
+    """
+
+    name: str
+    tau_frequency: float
+    default_steps: int
+    default_eta: float
+
+    def sample_tau(self, uniform: Tensor) -> Tensor:
+        """Training times from (B,) uniform numbers in [0, 1)."""
+        ...
+
+    def grid(self, n_steps: int) -> Tensor:
+        """(n_steps + 1,) increasing times from 0 to 1 for a sampler of ``n_steps`` steps.
+
+        Raises:
+            ConfigError: fewer than one step, or more than the process has levels.
+        """
+        ...
+
+    def scales(self, tau: Tensor) -> Scales:
+        """alpha and sigma at ``tau``."""
+        ...
+
+    def corrupt(self, clean: Tensor, noise: Tensor, tau: Tensor) -> Tensor:
+        """The state at ``tau``."""
+        ...
+
+    def target(self, clean: Tensor, noise: Tensor, tau: Tensor) -> Tensor:
+        """What the network regresses."""
+        ...
+
+    def predict(self, output: Tensor, state: Tensor, tau: Tensor) -> Prediction:
+        """The network's output in terms of clean data and noise."""
+        ...
