@@ -123,12 +123,14 @@ class SamplingConfig:
         n_steps: solver steps; None = the process's own default.
         eta: 0 deterministic ... 1 ancestral, for the first-order solver; None = the process's own default.
         rows_at_once: draws of one record computed together.
+        device: where the network runs: "cpu", "cuda", "cuda:1", "mps".
     """
 
     solver: str = "one_step"
     n_steps: int | None = None
     eta: float | None = None
     rows_at_once: int = 8
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)

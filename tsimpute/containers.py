@@ -72,7 +72,9 @@ class Windows:
                 f"{self.features[j].name!r}, step {t} is {self.values[i, j, t]}. Replace it by NaN or correct it."
             )
         if not np.isfinite(self.times).all() or (np.diff(self.times, axis=1) <= 0).any():
-            raise DataError("times: expected finite, strictly increasing times within each record. Sort and deduplicate.")
+            raise DataError(
+                "times: expected finite, strictly increasing times within each record. Sort and deduplicate."
+            )
         _check_distinct("record_ids", self.record_ids)
         _check_distinct("features", [f.name for f in self.features])
         if self.held_out is not None and (self.held_out & np.isnan(self.values)).any():

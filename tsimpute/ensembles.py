@@ -51,7 +51,7 @@ def crps(samples: np.ndarray, truth: np.ndarray, *, fair: bool = False) -> np.nd
 
 
 def cell_scores(draws: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
-    """What each of M cells adds to the sums: a column (M,) per name in CELL_SCORES, from draws (M, S) and truth (M,)."""
+    """What each of M cells adds to the sums: a column (M,) per CELL_SCORES, from draws (M, S) and truth (M,)."""
     # Cells are rows: a mean along a contiguous axis does not depend on how many rows there are, to the last bit.
     draws = np.sort(draws, axis=1)
     s = draws.shape[1]

@@ -178,12 +178,13 @@ class Scores:
         n_samples = draws.shape[1]
         if n_samples < 1 or self.n_samples not in (None, n_samples):
             raise DataError(f"samples: expected {self.n_samples or 'at least 1'} draws as before, came {n_samples}.")
-        self.n_samples = n_samples
         known = ~np.isnan(truth)
-        self._ignored += np.bincount(features[~known], minlength=len(self.features))
+        ignored = np.bincount(features[~known], minlength=len(self.features))
         draws = np.ascontiguousarray(draws[known], np.float64)
         truth, records, features = truth[known].astype(np.float64), records[known], features[known]
         self._check_finite(draws, truth, records, features, record_ids)
+        self.n_samples = n_samples
+        self._ignored += ignored
         shape = (len(record_ids), len(self.features))
         place, size = records * shape[1] + features, shape[0] * shape[1]
         counts = np.bincount(place, minlength=size).reshape(shape)

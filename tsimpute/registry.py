@@ -20,7 +20,9 @@ _ROOT = Path(__file__).parent
 def available(kind: str) -> list[str]:
     """Names of the plug-ins in the subpackage ``kind``, sorted."""
     modules = pkgutil.iter_modules([str(_ROOT / kind)])
-    return sorted(m.name for m in modules if m.name != "base" and not m.name.startswith("_") and _is_plugin(kind, m.name))
+    return sorted(
+        m.name for m in modules if m.name != "base" and not m.name.startswith("_") and _is_plugin(kind, m.name)
+    )
 
 
 def plugin(kind: str, name: str) -> Any:

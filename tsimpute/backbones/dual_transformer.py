@@ -79,7 +79,9 @@ class ResidualBlock(nn.Module):
         if length > 1:
             hidden = rearrange(self.time_axis(rearrange(hidden, "b k l d -> (b k) l d")), "(b k) l d -> b k l d", b=b)
         if k > 1:
-            hidden = rearrange(self.feature_axis(rearrange(hidden, "b k l d -> (b l) k d")), "(b l) k d -> b k l d", b=b)
+            hidden = rearrange(
+                self.feature_axis(rearrange(hidden, "b k l d -> (b l) k d")), "(b l) k d -> b k l d", b=b
+            )
         gate, signal = (self.mid(hidden) + self.side(*known)).chunk(2, -1)
         residual, skip = self.out(gate.sigmoid() * signal.tanh()).chunk(2, -1)
         return (cells + residual) * math.sqrt(0.5), skip

@@ -33,5 +33,7 @@ def make(name: str, **options: Any) -> DatasetAdapter:
     known = [option.name for option in fields(adapter)]
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise ConfigError(f"options of data set {name}: expected some of {', '.join(known)}; came {', '.join(unknown)}.")
+        raise ConfigError(
+            f"options of data set {name}: expected some of {', '.join(known)}; came {', '.join(unknown)}."
+        )
     return adapter(**options)

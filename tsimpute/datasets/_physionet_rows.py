@@ -132,8 +132,8 @@ def _archive_contents(path: Path) -> Iterator[tuple[str, bytes]]:
                     yield member.name, content.read()
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise DataError(
-            f"{path}: expected a whole .tar.gz archive, but it is truncated or damaged ({error}). Delete it and download "
-            "it again: `tsimpute fetch physionet2012`."
+            f"{path}: expected a whole .tar.gz archive, but it is truncated or damaged ({error}). Remove it and get it "
+            "again: `tsimpute fetch physionet2012`."
         ) from error
 
 

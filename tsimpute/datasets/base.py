@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -23,13 +24,18 @@ class Source:
 
 @dataclass(frozen=True)
 class Card:
-    """What a user must know of a data set before using it; the long form is ``datasets/<name>.md``."""
+    """What a user must know of a data set before using it; the long form is ``datasets/<name>.md``.
+
+    ``limits`` gives the lowest and highest value of a feature that can be true ("*": of all features that it does not
+    name); what lies outside is kept, and named by ``describe``.
+    """
 
     title: str
     licence: str
     citation: str
     sources: tuple[Source, ...]
     synthetic: bool = False
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 class DatasetAdapter(Protocol):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from tsimpute.containers import Feature, Windows
+from tsimpute.containers import Windows
+from tsimpute.datasets._download import check_sha256, download_with_tsdb, sha256
 from tsimpute.datasets._physionet_rows import RecordFile, Rows, is_record_name, join_rows, read_files
+from tsimpute.datasets._physionet_variables import FEATURES, LIMITS
 from tsimpute.datasets.base import Card, Source
 from tsimpute.errors import ConfigError, DataError, SourceError
 
@@ -20,18 +24,10 @@ WithinHour = Literal["last", "mean"]
 
 N_HOURS = 48
 UNKNOWN = -1.0
+OUTCOMES = "Outcomes-a.txt"
+# Over record id, line feed and content of each stay in order: holds for the folder and for any packing of it.
+STAYS_SHA256 = "f8ec6abeed54c68342872dd5688017ed9dadb59a4261be82e6e87c671bac6547"
 STATICS = ("Age", "Gender", "Height", "ICUType", "Weight")
-
-# The order of the original CSDI code, the units of the challenge's own page.
-FEATURES = tuple(
-    Feature(*pair.split(":"))
-    for pair in (
-        "DiasABP:mmHg HR:bpm Na:mEq/L Lactate:mmol/L NIDiasABP:mmHg PaO2:mmHg WBC:cells/nL pH:1 Albumin:g/dL ALT:IU/L "
-        "Glucose:mg/dL SaO2:% Temp:degC AST:IU/L Bilirubin:mg/dL HCO3:mmol/L BUN:mg/dL RespRate:bpm Mg:mmol/L HCT:% "
-        "SysABP:mmHg FiO2:1 K:mEq/L GCS:1 Cholesterol:mg/dL NISysABP:mmHg TroponinT:ug/L MAP:mmHg TroponinI:ug/L "
-        "PaCO2:mmHg Platelets:cells/nL Urine:mL NIMAP:mmHg Creatinine:mg/dL ALP:IU/L"
-    ).split()
-)
 
 _URL = "https://www.physionet.org/files/challenge-2012/1.0.0/"
 _CARD = Card(
@@ -42,11 +38,16 @@ _CARD = Card(
         "in Cardiology Challenge 2012, Computing in Cardiology 39:245-248, 2012"
     ),
     sources=(
-        Source("set-a.tar.gz", _URL + "set-a.tar.gz", "55fbeb66bb0189a39733c5898d466ea98eba5049e684ed47ad8ee16ed10a27d8"),
         Source(
-            "Outcomes-a.txt", _URL + "Outcomes-a.txt", "2613ea60ccda29f87571a7d6b09ad130858a8ccd66325bd073365925026883c2"
+            "set-a.tar.gz", _URL + "set-a.tar.gz", "55fbeb66bb0189a39733c5898d466ea98eba5049e684ed47ad8ee16ed10a27d8"
+        ),
+        Source(
+            "Outcomes-a.txt",
+            _URL + "Outcomes-a.txt",
+            "2613ea60ccda29f87571a7d6b09ad130858a8ccd66325bd073365925026883c2",
         ),
     ),
+    limits=LIMITS,
 )
 
 
@@ -87,7 +88,8 @@ class PhysioNet2012:
         raise SourceError(
             f"{self.name}: expected the stays of set A under {root}; none of these exists: "
             f"{', '.join(map(str, looked_for))}. Download them with `tsimpute fetch {self.name}`, or save "
-            f"{self.card.sources[0].url} there yourself (unpacked or not) and name the folder with --root or TSIMPUTE_DATA."
+            f"{self.card.sources[0].url} there yourself (unpacked or not) and name the folder with --root or "
+            "TSIMPUTE_DATA."
         )
 
     def load(self, root: Path | None) -> Windows:
@@ -128,11 +130,34 @@ class PhysioNet2012:
         """The published outcomes (index: record id), or None where ``Outcomes-a.txt`` is not beside the stays."""
         import pandas as pd
 
-        path = self.locate(_given(self.name, root)).parent / "Outcomes-a.txt"
+        path = self.locate(_given(self.name, root)).parent / OUTCOMES
         if not path.exists():
             return None
         outcomes = pd.read_csv(path, dtype={"RecordID": str}).set_index("RecordID")
         return outcomes.replace(int(UNKNOWN), np.nan)
+
+    def download(self, folder: Path) -> None:
+        """Brings set A and its outcomes into ``folder`` with TSDB's downloader, in a process of its own."""
+        unpacked = folder / "unpacked"
+        shutil.rmtree(unpacked, ignore_errors=True)  # TSDB wants a new folder
+        download_with_tsdb("physionet_2012", [source.url for source in self.card.sources], unpacked)
+        for path in unpacked.iterdir():
+            os.replace(path, folder / path.name)
+        unpacked.rmdir()
+
+    def verify(self, root: Path) -> None:
+        """Accepts the 4000 published stays, as a folder or an archive; see ``STAYS_SHA256``."""
+        place = self.locate(root)
+        stays = read_files(place)
+        found = sha256(b"".join(file.record_id.encode() + b"\n" + file.content for file in stays))
+        if found != STAYS_SHA256:
+            raise DataError(
+                f"{place}: expected the 4000 stays as published (sha256 of their contents {STAYS_SHA256}), came "
+                f"{len(stays)} with {found}. Remove them and get them again: `tsimpute fetch {self.name}`."
+            )
+        outcomes = place.parent / OUTCOMES
+        if outcomes.exists():
+            check_sha256(outcomes, next(source.sha256 for source in self.card.sources if source.name == OUTCOMES))
 
     def _rows(self, root: Path | None) -> tuple[list[RecordFile], Rows]:
         files = read_files(self.locate(_given(self.name, root)))
@@ -164,12 +189,12 @@ def _grid(rows: Rows, n_records: int, within_hour: WithinHour, changes: dict[str
     names = [feature.name for feature in FEATURES]
     to_feature = np.array([names.index(p) if p in names else -1 for p in rows.parameters], dtype=np.int64)
     feature, hour = to_feature[rows.parameter], rows.minute // 60
-    per_parameter = np.bincount(rows.parameter[feature < 0], minlength=len(rows.parameters))
-    for parameter, count in zip(rows.parameters, per_parameter, strict=True):
-        changes[f"rows of {parameter}, not one of the 35 variables (dropped)"] = int(count)
-    changes["rows at 48:00 or later (dropped)"] = int(((feature >= 0) & (hour >= N_HOURS)).sum())
+    late = hour >= N_HOURS
+    changes["rows at 48:00 or later (dropped)"] = int(late.sum())
+    outside = rows.where(~late & (feature < 0))
+    _count_per_parameter(outside, "rows of {}, not one of the 35 variables (dropped)", changes)
 
-    keep = (feature >= 0) & (hour < N_HOURS)
+    keep = ~late & (feature >= 0)
     value = rows.value[keep]
     cell = np.ravel_multi_index((rows.record[keep], feature[keep], hour[keep]), (n_records, len(FEATURES), N_HOURS))
     flat = np.full(n_records * len(FEATURES) * N_HOURS, np.nan)
@@ -186,14 +211,17 @@ def _in_time_order(rows: Rows, changes: dict[str, int]) -> Rows:
     """Rows by record and minute, ties in the order of the file; counts disorder and repeats of (minute, parameter)."""
     clock = rows.record * (rows.minute.max(initial=0) + 1) + rows.minute
     changes["rows out of time order (sorted)"] = int((np.diff(clock) < 0).sum())
-    moment = clock * len(rows.parameters) + rows.parameter
-    changes["rows that repeat a record, time and parameter"] = len(moment) - len(np.unique(moment))
+    moment = np.sort(clock * len(rows.parameters) + rows.parameter)  # ten times faster here than np.unique
+    changes["rows that repeat a record, time and parameter"] = int((np.diff(moment) == 0).sum())
     return rows.where(np.argsort(clock, kind="stable"))
 
 
 def _drop_unknown(rows: Rows, changes: dict[str, int]) -> Rows:
     unknown = rows.value == UNKNOWN
-    per_parameter = np.bincount(rows.parameter[unknown], minlength=len(rows.parameters))
-    for parameter, count in zip(rows.parameters, per_parameter, strict=True):
-        changes[f"{parameter} = -1, which means unknown (made missing)"] = int(count)
+    _count_per_parameter(rows.where(unknown), "{} = -1, which means unknown (made missing)", changes)
     return rows.where(~unknown)
+
+
+def _count_per_parameter(rows: Rows, what: str, changes: dict[str, int]) -> None:
+    counts = np.bincount(rows.parameter, minlength=len(rows.parameters))
+    changes.update((what.format(name), int(count)) for name, count in zip(rows.parameters, counts, strict=True))

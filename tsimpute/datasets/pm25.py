@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tsimpute.containers import Feature, Windows
+from tsimpute.datasets._download import check_sha256, download_any
 from tsimpute.datasets.base import Card, Source
 from tsimpute.errors import ConfigError, DataError, SourceError
 
@@ -19,6 +22,7 @@ LENDING_MONTHS = (2, 5, 8, 11)
 
 GROUND, MISSING = "pm25_ground.txt", "pm25_missing.txt"
 RELEASE = "https://www.microsoft.com/en-us/research/uploads/prod/2016/06/STMVL-Release.zip"
+RELEASE_OLD_ADDRESS = "https://www.microsoft.com/en-us/research/wp-content/uploads/2016/06/STMVL-Release.zip"
 IN_RELEASE = "Code/STMVL/SampleData"
 
 _CARD = Card(
@@ -32,6 +36,7 @@ _CARD = Card(
         Source(GROUND, RELEASE, "8f77b738ae4c50621705a308e606e6229564ad7ad20358986bd6031355f0ab5f"),
         Source(MISSING, RELEASE, "3f991eab5bbc5e644e61360e6b71ce45179c86cf650b3bb9a53771d8f9953fe3"),
     ),
+    limits={"*": (0, 1000)},
 )
 
 
@@ -88,12 +93,35 @@ class PM25:
         Training windows hold nothing out: they learn from the ground table, as in CSDI.
         """
         if root is None:
-            raise SourceError(f"{self.name}: expected the folder of its files, came None. Name it with --root or TSIMPUTE_DATA.")
+            raise SourceError(
+                f"{self.name}: expected the folder of its files, came None. Name it with --root or TSIMPUTE_DATA."
+            )
         folder = self.locate(root)
         stamps, stations, ground = _read_table(folder / GROUND)
         held_out = _held_out(folder, stamps, stations, ground)
         starts, overlaps, changes = self._starts(stamps)
         return self._windows(stamps, stations, ground, held_out, starts, overlaps, changes)
+
+    def download(self, folder: Path) -> None:
+        """Brings both tables into ``folder``, out of the release archive; a broken-off download is continued."""
+        archive = folder / "STMVL-Release.zip"
+        download_any(dict.fromkeys([*(source.url for source in self.card.sources), RELEASE_OLD_ADDRESS]), archive)
+        try:
+            with zipfile.ZipFile(archive) as release:
+                for source in self.card.sources:
+                    (folder / source.name).write_bytes(release.read(f"{IN_RELEASE}/{source.name}"))
+        except (zipfile.BadZipFile, zlib.error, KeyError) as error:
+            raise DataError(
+                f"{archive}: expected the ST-MVL release with {IN_RELEASE}/ in it, came another file ({error})."
+            ) from error
+        finally:
+            archive.unlink()
+
+    def verify(self, root: Path) -> None:
+        """Accepts the published tables, with LF or CRLF line ends."""
+        folder = self.locate(root)
+        for source in self.card.sources:
+            check_sha256(folder / source.name, source.sha256)
 
     def _split(self, month: int) -> str:
         return "test" if month in TEST_MONTHS else "valid" if month == self.valid_month else "train"
@@ -101,7 +129,9 @@ class PM25:
     def _starts(self, stamps: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
         """Where windows begin, how many of their first hours an earlier test window scores, and what found no place."""
         month = stamps.astype("datetime64[M]")
-        breaks = np.flatnonzero((np.diff(stamps) != np.timedelta64(1, "h")) | (np.diff(month) != np.timedelta64(0, "M")))
+        breaks = np.flatnonzero(
+            (np.diff(stamps) != np.timedelta64(1, "h")) | (np.diff(month) != np.timedelta64(0, "M"))
+        )
         runs = [(int(run[0]), len(run)) for run in np.split(np.arange(len(stamps)), breaks + 1)]
         starts, overlaps, unplaced = [], [], 0
         for first, length in sorted(runs, key=lambda run: (_month_of_year(stamps[run[0]]), run[0])):
@@ -116,9 +146,11 @@ class PM25:
                 rest = length % self.window_steps
                 starts += cut + [first + last] * bool(rest)
                 overlaps += [0] * len(cut) + [self.window_steps - rest] * bool(rest)
-        return np.array(starts, np.int64), np.array(overlaps, np.int64), {
-            "hours in stretches shorter than a window (dropped)": unplaced
-        }
+        return (
+            np.array(starts, np.int64),
+            np.array(overlaps, np.int64),
+            {"hours in stretches shorter than a window (dropped)": unplaced},
+        )
 
     def _windows(
         self, stamps: np.ndarray, stations: list[str], ground: np.ndarray, held_out: np.ndarray,
@@ -126,8 +158,8 @@ class PM25:
     ) -> Windows:  # fmt: skip
         if not len(starts):
             raise DataError(
-                f"{self.name}: expected a stretch of at least {self.window_steps} hours within a month; there is none in "
-                f"{len(stamps)} rows. Use a smaller window_steps."
+                f"{self.name}: expected a stretch of at least {self.window_steps} hours within a month; there is none "
+                f"in {len(stamps)} rows. Use a smaller window_steps."
             )
         view = np.lib.stride_tricks.sliding_window_view
         values, scored = (view(table, self.window_steps, axis=0)[starts] for table in (ground, held_out))
@@ -168,20 +200,28 @@ def _read_table(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
     header, *lines = text.split("\n")
     stations = header.split(",")[1:]
     if not header.startswith("datetime,") or not lines:
-        raise DataError(f"{path}, line 1: expected the header datetime,station,... and rows below it, came {header[:80]!r}.")
+        raise DataError(
+            f"{path}, line 1: expected the header datetime,station,... and rows below it, came {header[:80]!r}."
+        )
     for number, line in enumerate(lines, start=2):
         if line.count(",") != len(stations):
             raise _broken(path, number, line)
     try:
-        table = pd.read_csv(io.StringIO(text), index_col=0, dtype=dict.fromkeys(stations, float), float_precision="round_trip")
+        table = pd.read_csv(
+            io.StringIO(text), index_col=0, dtype=dict.fromkeys(stations, float), float_precision="round_trip"
+        )
     except ValueError as error:
-        raise next((_broken(path, n, line) for n, line in enumerate(lines, 2) if not _is_numbers(line)), error) from error
+        raise next(
+            (_broken(path, n, line) for n, line in enumerate(lines, 2) if not _is_numbers(line)), error
+        ) from error
     stamps = pd.to_datetime(table.index, format="%Y/%m/%d %H:%M:%S", errors="coerce").to_numpy()
     hours = stamps.astype("datetime64[h]")
     wrong = np.isnat(stamps) | (hours != stamps) | np.r_[False, np.diff(hours) <= np.timedelta64(0, "h")]
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise _broken(path, at + 2, lines[at], "whole hours such as 2014/05/01 01:00:00, each later than the one before")
+        raise _broken(
+            path, at + 2, lines[at], "whole hours such as 2014/05/01 01:00:00, each later than the one before"
+        )
     return hours, stations, table.to_numpy()
 
 
@@ -189,9 +229,13 @@ def _held_out(folder: Path, stamps: np.ndarray, stations: list[str], ground: np.
     """(T, K) bool: cells of the ground table that the other table leaves empty."""
     missing_stamps, missing_stations, missing = _read_table(folder / MISSING)
     if stations != missing_stations or not np.array_equal(stamps, missing_stamps):
-        raise DataError(f"{folder / MISSING}: expected the stations and hours of {GROUND}, came others. Get both files again.")
+        raise DataError(
+            f"{folder / MISSING}: expected the stations and hours of {GROUND}, came others. Get both files again."
+        )
     if (~np.isnan(missing) & (missing != ground)).any():
-        raise DataError(f"{folder / MISSING}: expected values of {GROUND} with holes; some differ. Get both files again.")
+        raise DataError(
+            f"{folder / MISSING}: expected values of {GROUND} with holes; some differ. Get both files again."
+        )
     return ~np.isnan(ground) & np.isnan(missing)
 
 
@@ -203,5 +247,9 @@ def _is_numbers(line: str) -> bool:
     return True
 
 
-def _broken(path: Path, number: int, line: str, expected: str = "a stamp and one number or nothing per station") -> DataError:
-    return DataError(f"{path}, line {number}: expected {expected}; came {line[:80]!r}. Correct it or get the file again.")
+def _broken(
+    path: Path, number: int, line: str, expected: str = "a stamp and one number or nothing per station"
+) -> DataError:
+    return DataError(
+        f"{path}, line {number}: expected {expected}; came {line[:80]!r}. Correct it or get the file again."
+    )

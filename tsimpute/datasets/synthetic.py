@@ -47,7 +47,7 @@ class SyntheticAirQuality:
       nothing was observed at all; one sensor is dead for 5 % of the whole time at a stretch;
     - PM2.5 is positive and skewed (skewness 1 to 3), autocorrelation of its logarithm over .8, .5 and under .5 at 1, 6
       and 24 h; logarithms of the two PM2.5 series correlate at .75 to .95;
-    - hour by hour the other features say more of a value than its neighbours in time: a linear regression on them has at
+    - the other features say more of a value than its neighbours in time: a linear regression on both has at
       most two thirds of the error of linear interpolation.
 
     Attributes:
@@ -100,7 +100,7 @@ def _simulate(n_hours: int, rng: np.random.Generator) -> np.ndarray:
     day_angle, year_angle = 2 * np.pi * (hour % 24) / 24, 2 * np.pi * hour / (24 * 365.25)
     # Autocorrelation exp(-h/27) cos(h/30.6): that of log PM2.5 in Beijing at 6, 24 and 48 h.
     weather = _damped_oscillation(n_hours, 27.0, 30.6, rng)
-    gusts = _autoregression(n_hours, 1, 1.5, rng)[0]
+    gusts = _autoregression(n_hours, 1, 1.2, rng)[0]
     local = _autoregression(n_hours, len(FEATURES), 3.0, rng)
 
     sun = np.clip(np.sin(day_angle - np.pi / 2 - 0.2) + 0.2 * (1 - np.cos(year_angle)), 0, None)
@@ -108,7 +108,7 @@ def _simulate(n_hours: int, rng: np.random.Generator) -> np.ndarray:
     traffic = workday * (_rush(hour, 8.0) + 0.9 * _rush(hour, 18.5)) + 0.3 * sun
 
     temp = 13 - 5 * np.cos(year_angle - 0.3) + 4 * np.sin(day_angle - 2.4) + 2.5 * weather + 2 * gusts + 0.5 * local[0]
-    wind = np.exp(0.8 - 0.35 * weather - 0.45 * gusts + 0.2 * sun + 0.08 * local[1])
+    wind = np.exp(0.8 - 0.35 * weather - 0.5 * gusts + 0.2 * sun + 0.08 * local[1])
     stagnation = 0.45 * weather - 0.8 * np.log(0.5 + wind / 2)
     pm_centre = np.exp(3.9 + stagnation + 0.15 * traffic + 0.08 * local[2])
     pm_suburb = np.exp(3.7 + 0.95 * stagnation - 0.1 * sun + 0.18 * local[3])
@@ -116,7 +116,7 @@ def _simulate(n_hours: int, rng: np.random.Generator) -> np.ndarray:
     pm_coarse = (1.25 * pm_centre + dust + 8) * np.exp(0.07 * local[4])
     no2 = np.exp(3.2 + 0.6 * stagnation + 0.5 * traffic - 0.2 * sun + 0.08 * local[5])
     co = 0.25 + 0.009 * pm_centre * np.exp(0.07 * local[6]) + 0.008 * no2
-    formed = (25 + 1.6 * np.clip(temp, 0, None)) * (0.55 + sun)
+    formed = (25 + 1.6 * np.clip(temp, 0, None)) * (0.55 + sun) * (1 + 0.3 * np.tanh(gusts))
     ozone = formed * np.exp(-no2 / 40 + 0.06 * local[7])
     return np.stack([temp, wind, pm_centre, pm_suburb, pm_coarse, no2, co, ozone])
 

@@ -77,9 +77,9 @@ def blocks(
 ) -> np.ndarray:
     """(N, K, L) bool: runs of consecutive steps of one feature, until int(rate * n) of a record's n cells are hidden.
 
-    Runs are drawn evenly over features and positions, one after another, so that every cell is as likely as any other;
-    they may join or overlap, reach over a record's ends, and hold steps where nothing was observed. The last run is cut
-    short where the asked count is reached.
+    Runs are drawn evenly over features and positions, one after another. They may join or overlap, begin before a
+    record or end after it, and hold steps where nothing was observed; the last one is cut short where the asked count
+    is reached. Cells at a record's ends are hidden nearly as often as others (within 15 % over 24 steps at rate 0.1).
 
     Args:
         windows, rate, seed, features: as for ``random_cells``.
@@ -97,9 +97,11 @@ def blocks(
     def draw(cells: np.ndarray, seed: int) -> np.ndarray:
         n_features, n_steps = cells.shape
         # All possible runs get a place in a random queue; a cell is hidden with the first run that covers it.
-        queue = np.random.default_rng(seed).permutation(n_features * (n_steps + length - 1)).reshape(n_features, -1)
+        rng = np.random.default_rng(seed)
+        queue = rng.permutation(n_features * (n_steps + length - 1)).reshape(n_features, -1)
         turn = np.lib.stride_tricks.sliding_window_view(queue, length, axis=1).min(-1)
-        candidates = np.flatnonzero(cells)
+        # The last run is cut short at its end or, as often, at its beginning, which favours neither end of a record.
+        candidates = np.flatnonzero(cells)[:: rng.choice((1, -1))]
         by_turn = candidates[np.argsort(turn.reshape(-1)[candidates], kind="stable")]
         hidden = np.zeros_like(cells)
         hidden.reshape(-1)[by_turn[: _share(len(candidates), rate)]] = True
@@ -166,8 +168,8 @@ def _each_record(
     if windows.scored.any():
         raise DataError(
             f"held_out: expected records without held-out cells, came {int(windows.scored.sum())}: holes would be "
-            "punched twice. Drop the old ones (`dataclasses.replace(windows, held_out=None)`), or make them missing for "
-            "good (`windows.without_held_out()`) to hide part of what is left."
+            "punched twice. Drop the old ones (`dataclasses.replace(windows, held_out=None)`), or make them missing "
+            "for good (`windows.without_held_out()`) to hide part of what is left."
         )
     cells = windows.observed & _named(windows, features)[:, None]
     hidden = np.zeros(cells.shape, bool)

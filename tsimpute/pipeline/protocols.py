@@ -1,8 +1,8 @@
 """The two protocols that make a task of windows.
 
-``clean``, the default: split, then hide, then fit the scaler on shown training cells, so that nothing of a held-out cell
-is seen anywhere. ``csdi``: what the original CSDI code does, for numbers that can be compared with its own; its scaler
-has seen the held-out cells, and where no split is prescribed the test records too.
+``clean``, the default: split, then hide, then fit the scaler on shown training cells, so that nothing of a held-out
+cell is seen anywhere. ``csdi``: what the original CSDI code does, for numbers that can be compared with its own; its
+scaler has seen the held-out cells, and where no split is prescribed the test records too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numbers import Real
 import numpy as np
 
 from tsimpute.containers import Windows
-from tsimpute.errors import ConfigError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.pipeline.missingness import MECHANISMS, reached_rate
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.pipeline.splitting import (
@@ -28,8 +28,8 @@ from tsimpute.pipeline.splitting import (
 )
 from tsimpute.pipeline.task import OWN, REMOVED, Task
 
-EMPTY_DROPPED = "records without any observation dropped"
-LEFT_EMPTY_DROPPED = "training records dropped because all their cells are held out"
+EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
+LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
 NEVER_SHOWN = "features never shown in training"
 
 
@@ -54,7 +54,7 @@ def clean(
         rate: share of observed cells to hide, in (0, 1); None = the data set's own held-out cells.
         seed: for the folds and the holes.
         fold: 0 to 4; 0 where the split is prescribed.
-        mechanism: a name out of ``MECHANISMS``; unused where ``rate`` is None.
+        mechanism: a name out of ``MECHANISMS``; where ``rate`` is None the task's mechanism is "own".
         features: names of features that may lose cells to ``mechanism``; None = all.
 
     Raises:
@@ -63,8 +63,7 @@ def clean(
         DataError: too few records for a split, or nothing to train on or to score.
     """
     own = _is_own(windows, rate)
-    if not own and mechanism not in MECHANISMS:
-        raise ConfigError(f"mechanism: expected one of {', '.join(MECHANISMS)}; came {mechanism!r}.")
+    _check_mechanism(mechanism, own, features)
     windows, changes = _without_empty(windows)
     split, how = _split(windows, fold, lambda: seeded_folds(windows.record_ids, fold, seed), seed)
     train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
@@ -128,9 +127,8 @@ def csdi(windows: Windows, *, rate: float | None, fold: int = 0, seed: int = 1) 
         "held-out cells of train shown again."
     )
     mechanism = OWN if own else "random"
-    return Task(
-        replace(train, held_out=None), valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed
-    )  # fmt: skip
+    train = replace(train, held_out=None)
+    return Task(train, valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed)
 
 
 PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi}
@@ -148,6 +146,16 @@ def _is_own(windows: Windows, rate: float | None) -> bool:
     return own
 
 
+def _check_mechanism(mechanism: str, own: bool, features: Sequence[str] | None) -> None:
+    if own and (mechanism not in ("random", OWN) or features is not None):
+        raise ConfigError(
+            f"mechanism {mechanism!r}, features {features}: expected none of these, as rate is None and the data set's "
+            "own held-out cells are scored. Drop those and give a rate to draw others."
+        )
+    if not own and mechanism not in MECHANISMS:
+        raise ConfigError(f"mechanism: expected one of {', '.join(MECHANISMS)}; came {mechanism!r}.")
+
+
 def _split(windows: Windows, fold: int, draw: Callable[[], Split], seed: int) -> tuple[Split, str]:
     check_fold(fold)
     if windows.split is None:
@@ -159,6 +167,8 @@ def _split(windows: Windows, fold: int, draw: Callable[[], Split], seed: int) ->
 
 def _without_empty(windows: Windows) -> tuple[Windows, dict[str, int]]:
     kept, n_empty = _nonempty(windows)
+    if not len(kept):
+        raise DataError(f"records: expected some that hold a value, came {n_empty} without any observation.")
     return kept, dict(windows.changes) | ({EMPTY_DROPPED: n_empty} if n_empty else {})
 
 

@@ -1,0 +1,123 @@
+"""The standardizer: closed forms, the standard library's exact statistics, and what it must not look at."""
+
+import json
+import statistics
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsimpute.containers import Feature, Windows
+from tsimpute.errors import DataError
+from tsimpute.pipeline.scaling import Standardizer
+
+
+def one_record(*series: list[float]) -> Windows:
+    values = np.array([series], float)
+    names = tuple(Feature(f"f{k}") for k in range(len(series)))
+    return Windows(values, np.arange(float(values.shape[2]))[None], names, ("r",))
+
+
+def test_closed_form_and_population_deviation():
+    scaler = Standardizer.fit(one_record([1, 2, 3, np.nan], [10, np.nan, np.nan, 30]))
+    np.testing.assert_array_equal(scaler.mean, [2, 20])
+    np.testing.assert_allclose(scaler.std, [(2 / 3) ** 0.5, 10], rtol=1e-15)
+    np.testing.assert_array_equal(scaler.n_cells, [3, 2])
+    np.testing.assert_array_equal(scaler.transform(np.array([[5.0], [0.0]])), [[3 / (2 / 3) ** 0.5], [-2]])
+
+
+@given(st.lists(st.floats(-1e12, 1e12), min_size=2, max_size=20), st.sampled_from([0.0, 1e9, -1e15]))
+def test_equals_exact_rational_statistics(numbers: list[float], offset: float):
+    numbers = [x + offset for x in numbers]
+    scaler = Standardizer.fit(one_record(numbers))
+    largest = max(map(abs, numbers))
+    assert abs(scaler.mean[0] - statistics.mean(numbers)) <= 1e-15 * 4 * largest
+    if len(set(numbers)) > 1:
+        assert scaler.std[0] == pytest.approx(statistics.pstdev(numbers), rel=1e-9)
+
+
+def test_one_bit_of_spread_on_a_large_offset_is_not_lost():
+    scaler = Standardizer.fit(one_record([1e15, 1e15 + 1, 1e15, 1e15 + 1]))
+    assert (scaler.mean[0], scaler.std[0]) == (1e15 + 0.5, 0.5)
+
+
+def test_numbers_near_the_end_of_the_range_do_not_overflow():
+    scaler = Standardizer.fit(one_record([1.5e308, -1.5e308]))
+    assert (scaler.mean[0], scaler.std[0]) == (0, 1.5e308)
+
+
+def test_constant_feature_becomes_zero_and_comes_back():
+    values = np.full((1, 1, 7), 0.1)  # the mean of seven 0.1 is not 0.1 in floating point
+    scaler = Standardizer.fit(one_record([0.1] * 7))
+    assert scaler.std[0] == 1
+    np.testing.assert_array_equal(scaler.transform(values), np.zeros((1, 1, 7)))
+    np.testing.assert_array_equal(scaler.inverse(np.zeros((1, 1, 7))), values)
+
+
+def test_feature_never_shown_is_flagged_and_left_as_it_is(small_windows: Windows):
+    held_out = small_windows.observed & (np.arange(3) == 1)[:, None]  # all that was observed of feature 1
+    scaler = Standardizer.fit(replace(small_windows, held_out=held_out))
+    np.testing.assert_array_equal(scaler.never_shown, [False, True, False])
+    assert (scaler.mean[1], scaler.std[1], scaler.n_cells[1]) == (0, 1, 0)
+    np.testing.assert_array_equal(scaler.transform(small_windows.values)[:, 1], small_windows.values[:, 1])
+
+
+def test_held_out_cells_are_not_looked_at(small_windows: Windows):
+    held_out = small_windows.observed & (np.random.default_rng(1).random(small_windows.values.shape) < 0.3)
+    left = np.where(held_out, np.nan, small_windows.values)
+    extreme = replace(small_windows, values=np.where(held_out, 1e9, small_windows.values), held_out=held_out)
+    there, gone = Standardizer.fit(extreme), Standardizer.fit(replace(small_windows, values=left))
+    for name in ("mean", "std", "n_cells"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(gone, name))
+    np.testing.assert_allclose(there.mean, np.nanmean(left, axis=(0, 2)))
+    np.testing.assert_allclose(there.std, np.nanstd(left, axis=(0, 2)))
+
+
+def test_inverse_undoes_transform_for_any_leading_axes_and_leaves_its_input(small_windows: Windows):
+    scaler = Standardizer.fit(small_windows)
+    samples = np.random.default_rng(2).normal(50, 100, size=(4, 6, 3, 8)).astype(np.float32)
+    before = samples.copy()
+    back = scaler.inverse(scaler.transform(samples))
+    assert back.dtype == np.float64
+    np.testing.assert_allclose(back, samples, rtol=1e-12)
+    np.testing.assert_array_equal(samples, before)
+    np.testing.assert_array_equal(np.isnan(scaler.transform(small_windows.values)), ~small_windows.observed)
+
+
+def test_json_gives_back_every_bit(small_windows: Windows):
+    scaler = Standardizer.fit(small_windows)
+    again = Standardizer.from_dict(json.loads(json.dumps(scaler.to_dict())))
+    for name in ("mean", "std", "n_cells"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(scaler, name))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"std": [1.0, 0.0]}, "positive finite"),
+        ({"std": [1.0, float("nan")]}, "positive finite"),
+        ({"mean": [0.0]}, "one shape"),
+        ({"variance": [1.0, 1.0]}, "variance"),
+    ],
+)
+def test_stored_numbers_that_are_no_scaler_are_refused(change: dict[str, list[float]], says: str):
+    with pytest.raises(DataError, match=says):
+        Standardizer.from_dict({"mean": [0.0, 0.0], "std": [1.0, 1.0], "n_cells": [5, 5]} | change)
+
+
+@pytest.mark.parametrize("shape", [(8,), (2, 8), (5, 4, 3)])
+def test_values_of_other_features_are_refused(small_windows: Windows, shape: tuple[int, ...]):
+    scaler = Standardizer.fit(small_windows)
+    with pytest.raises(DataError, match="3 features"):
+        scaler.transform(np.zeros(shape))
+    with pytest.raises(DataError, match="3 features"):
+        scaler.inverse(np.zeros(shape))
+
+
+def test_marked_cells_must_hold_numbers(small_windows: Windows):
+    with pytest.raises(DataError, match="NaN"):
+        Standardizer.fit_cells(small_windows.values, np.ones(small_windows.values.shape, bool))
+    with pytest.raises(DataError, match="bool mask"):
+        Standardizer.fit_cells(small_windows.values, small_windows.observed[:3])

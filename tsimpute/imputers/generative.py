@@ -1,0 +1,231 @@
+"""Imputation by draws from a learnt conditional distribution: flow matching (CFMI) or diffusion (CSDI)."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from tsimpute.checkpoints import read_model, write_model
+from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, from_dict, to_dict
+from tsimpute.containers import Feature, Samples, Windows
+from tsimpute.errors import CheckpointError, DataError, NotFittedError, TsimputeError
+from tsimpute.pipeline.loading import Loader, condition_of
+from tsimpute.pipeline.masking import make_policy
+from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.registry import make
+from tsimpute.sampling import sample
+from tsimpute.seeding import derive_seed
+from tsimpute.training import Step, Trainer
+
+_SETTINGS = {
+    "process": ProcessConfig,
+    "network": NetworkConfig,
+    "training": TrainingConfig,
+    "sampling": SamplingConfig,
+}
+
+
+class GenerativeImputer:
+    """A transformer trained as vector field or denoiser, and the sampler that fills gaps with it.
+
+    Args:
+        process: the process, or its name: "flow_matching" or "diffusion".
+        network, training, sampling: settings; see ``tsimpute.config``.
+
+    Attributes:
+        network_: the trained backbone.
+        scaler_: means and standard deviations of the training cells.
+        features_: names and units, in the model's order.
+        time_step_: the usual distance between two steps of a record.
+        fitted_: epoch, step and seconds of the weights.
+    """
+
+    def __init__(
+        self,
+        process: ProcessConfig | str = "flow_matching",
+        network: NetworkConfig | None = None,
+        training: TrainingConfig | None = None,
+        sampling: SamplingConfig | None = None,
+    ) -> None:
+        self.process = ProcessConfig(process) if isinstance(process, str) else process
+        self.network = network or NetworkConfig()
+        self.training = training or TrainingConfig()
+        self.sampling = sampling or SamplingConfig()
+
+    @property
+    def name(self) -> str:
+        """The name of the process."""
+        return self.process.name
+
+    def fit(self, train: Windows, valid: Windows | None = None) -> Self:
+        for _ in self.fit_steps(train, valid):
+            pass
+        return self
+
+    def fit_steps(
+        self,
+        train: Windows,
+        valid: Windows | None = None,
+        *,
+        scaler: Standardizer | None = None,
+        folder: Path | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Step]:
+        """Fits, yielding after each optimiser step: for progress, and for evaluation between epochs.
+
+        Args:
+            train, valid: records; only their shown cells are used.
+            scaler: None = fitted on the shown cells of ``train``.
+            folder: where the state, ``epochs.csv`` and models go; a state found there is taken up.
+            should_stop: asked after each step; True ends with the state on disk.
+        """
+        self.scaler_ = scaler or Standardizer.fit(train)
+        self.features_ = train.features
+        self.time_step_ = _time_step(train)
+        process = make("processes", self.process.name, **self.process.options)
+        self.network_ = self._new_network(process.tau_frequency)
+        policy = make_policy(self.training.masks, train)
+
+        def loader(windows: Windows, seed: int) -> Loader:
+            return Loader(windows, self.scaler_, policy, self.training.batch_size, seed)
+
+        def save_model(name: str, network: nn.Module, about: dict[str, Any]) -> None:
+            if folder is not None:
+                write_model(folder / f"{name}.safetensors", network.state_dict(), self._about(about))
+
+        trainer = Trainer(
+            self.network_,
+            process,
+            loader(train, self.training.seed),
+            None if valid is None else loader(valid, derive_seed(self.training.seed, "valid")),
+            self.training,
+            folder,
+            save_model,
+            should_stop,
+        )
+        for step in trainer.run():
+            self.network_, self.fitted_ = trainer.kept, {"epoch": step.epoch, "step": step.step}
+            yield step
+        if self.training.patience is not None and folder is not None:
+            self._take(*read_model(folder / "best.safetensors"))
+
+    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
+        network, sampling = self._fitted(), self.sampling
+        self._check(windows)
+        process = make("processes", self.process.name, **self.process.options)
+        eta = {} if sampling.solver != "one_step" else {"eta": self.eta}
+        condition = condition_of(windows, self.scaler_, fill)
+        draws = sample(
+            network.to(sampling.device).eval(),
+            process,
+            make("solvers", sampling.solver, **eta),
+            condition.to(sampling.device),
+            n_samples=n_samples,
+            n_steps=self.n_steps,
+            seeds=[derive_seed(seed, "impute", record) for record in windows.record_ids],
+            rows_at_once=sampling.rows_at_once,
+        ).cpu()
+        if not bool(draws.isfinite().all()):
+            n = int((~draws.isfinite()).nonzero()[0, 1])
+            raise TsimputeError(f"sampling: draws of record {windows.record_ids[n]!r} are not finite. Train anew or use more steps.")
+        values = self.scaler_.inverse(draws.numpy()).astype(windows.values.dtype)
+        values[:, ~condition.fill_mask.numpy()] = np.nan
+        shown = windows.shown
+        values[:, shown] = windows.values[shown]
+        return Samples(values, shown, windows.features, windows.record_ids)
+
+    @property
+    def n_steps(self) -> int:
+        """Solver steps: as set, or the process's own default."""
+        return self.sampling.n_steps or self._process_default("default_steps")
+
+    @property
+    def eta(self) -> float:
+        """Share of fresh noise in the first-order solver: as set, or the process's own default."""
+        return self._process_default("default_eta") if self.sampling.eta is None else self.sampling.eta
+
+    def save(self, path: Path) -> None:
+        write_model(path, self._fitted().state_dict(), self._about(self.fitted_))
+
+    @classmethod
+    def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
+        """Reads what ``save`` wrote; ``sampling`` takes the place of the stored sampler settings."""
+        weights, about = read_model(path)
+        try:
+            settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
+            imputer = cls(**settings)
+            imputer._take(weights, about)
+        except (KeyError, TypeError, RuntimeError, DataError) as error:
+            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({error}).") from error
+        if sampling is not None:
+            imputer.sampling = sampling
+        return imputer
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _new_network(self, tau_frequency: float) -> nn.Module:
+        options = {"max_frequency": tau_frequency} | self.network.options
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(self.training.seed, "network"))
+            return make("backbones", self.network.name, n_features=len(self.features_), **options)
+
+    def _take(self, weights: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
+        self.features_ = tuple(Feature(*f) for f in about["features"])
+        self.scaler_ = Standardizer.from_dict(about["scaler"])
+        self.time_step_ = about["time_step"]
+        self.fitted_ = about["fitted"]
+        self.network_ = self._new_network(self._process_default("tau_frequency"))
+        self.network_.load_state_dict(weights)
+
+    def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "settings": {name: to_dict(getattr(self, name)) for name in _SETTINGS},
+            "features": [[f.name, f.unit] for f in self.features_],
+            "scaler": self.scaler_.to_dict(),
+            "time_step": self.time_step_,
+            "fitted": fitted,
+            "versions": {
+                "python": platform.python_version(),
+                "torch": version("torch"),
+                "numpy": version("numpy"),
+            },
+        }
+
+    def _process_default(self, name: str) -> Any:
+        return getattr(make("processes", self.process.name, **self.process.options), name)
+
+    def _fitted(self) -> nn.Module:
+        if not hasattr(self, "network_"):
+            raise NotFittedError("impute: expected a fitted imputer; call fit(...) or load(...) first.")
+        return self.network_
+
+    def _check(self, windows: Windows) -> None:
+        if windows.features != self.features_:
+            raise DataError(
+                f"features: the model knows {_listed(self.features_)}, in this order; came {_listed(windows.features)}."
+            )
+        step = _time_step(windows)
+        if step and self.time_step_ and not np.isclose(step, self.time_step_, rtol=0.05):
+            raise DataError(
+                f"times: the model was trained on steps of {self.time_step_:g}, came steps of {step:g}. "
+                "Resample the records, or convert their times to the model's unit."
+            )
+
+
+def _time_step(windows: Windows) -> float:
+    """The median distance between two steps; 0 where records have one step."""
+    return float(np.median(np.diff(windows.times, axis=1))) if windows.n_steps > 1 and len(windows) else 0.0
+
+
+def _listed(features: tuple[Feature, ...]) -> str:
+    return ", ".join(f"{f.name} [{f.unit}]" for f in features)
+
+
+PLUGIN = GenerativeImputer

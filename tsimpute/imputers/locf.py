@@ -1,0 +1,27 @@
+"""Each missing cell gets the last value of its feature within the record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsimpute.imputers._simple import SimpleImputer
+
+
+class LocfImputer(SimpleImputer):
+    """Last observation carried forward, within the record.
+
+    Cells before a record's first value get that first value; a record without a value of the feature gets the
+    feature's training median.
+    """
+
+    name = "locf"
+
+    def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        holds = ~np.isnan(known)
+        last = np.maximum.accumulate(np.where(holds, np.arange(known.shape[2]), -1), axis=2)
+        source = np.where(last < 0, holds.argmax(2, keepdims=True), last)
+        carried = np.take_along_axis(known, source, axis=2)
+        return np.where(holds.any(2, keepdims=True), carried, self.centre_[:, None])
+
+
+PLUGIN = LocfImputer

@@ -1,0 +1,123 @@
+"""From records at rest to training batches, the same for any number of processes and from any point on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from tsimpute.containers import Batch, Condition, Windows
+from tsimpute.errors import DataError
+from tsimpute.pipeline.masking import MaskPolicy
+from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.seeding import derive_seed
+
+
+@dataclass(frozen=True)
+class Share:
+    """One process's part of a global batch.
+
+    Attributes:
+        batch: its records; one record without weight where the batch is smaller than the number of processes.
+        n_global: records in the whole batch.
+        weight: 1, or 0 where the batch holds a stand-in.
+    """
+
+    batch: Batch
+    n_global: int
+    weight: float = 1.0
+
+
+class Loader:
+    """Batches of standardised records with targets drawn by a mask policy.
+
+    Only shown cells are ever read: the held-out cells of ``windows`` reach neither values nor targets. Order, masks,
+    process times and noise of a record in an epoch come from (seed, epoch, record), so batches can be cut anywhere.
+
+    Args:
+        windows: training (or validation) records.
+        scaler: fitted on training cells.
+        policy: chooses targets among the shown cells.
+        batch_size: records of a global batch.
+        seed: of everything drawn.
+
+    Raises:
+        DataError: no record has a shown cell.
+    """
+
+    def __init__(
+        self, windows: Windows, scaler: Standardizer, policy: MaskPolicy, batch_size: int, seed: int = 0
+    ) -> None:
+        self.shown = windows.shown
+        self.values = _standardised(windows.values, self.shown, scaler)
+        self.times = windows.times.astype(np.float32)
+        self.record_ids = windows.record_ids
+        self.usable = np.flatnonzero(self.shown.any((1, 2)))
+        self.policy, self.batch_size, self.seed = policy, batch_size, seed
+        if not len(self.usable):
+            raise DataError(
+                f"training data: expected at least one record with a shown cell; none of {len(windows)} has."
+            )
+
+    @property
+    def n_without_values(self) -> int:
+        """Records that are left out since nothing of them is shown."""
+        return len(self.record_ids) - len(self.usable)
+
+    @property
+    def n_batches(self) -> int:
+        """Global batches in an epoch."""
+        return -(-len(self.usable) // self.batch_size)
+
+    def epoch(self, epoch: int, first_batch: int = 0, rank: int = 0, n_ranks: int = 1) -> Iterator[Share]:
+        """The shuffled batches of an epoch from ``first_batch`` on, and of each the records of one process."""
+        order = np.random.default_rng(derive_seed(self.seed, "order", epoch)).permutation(self.usable)
+        return self._shares(order, epoch, first_batch, rank, n_ranks)
+
+    def fixed(self) -> Iterator[Share]:
+        """Every record once, in order, with the same masks, times and noise each time: for validation."""
+        return self._shares(self.usable, -1, 0, 0, 1)
+
+    def _shares(self, order: np.ndarray, epoch: int, first: int, rank: int, n_ranks: int) -> Iterator[Share]:
+        for b in range(first, self.n_batches):
+            chosen = order[b * self.batch_size : (b + 1) * self.batch_size]
+            own = chosen[rank::n_ranks]
+            yield Share(self._batch(own if len(own) else chosen[:1], epoch), len(chosen), float(len(own) > 0))
+
+    def _batch(self, index: np.ndarray, epoch: int) -> Batch:
+        seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
+        masks = [self.policy(self.shown[i], np.random.default_rng(s)) for i, s in zip(index, seeds, strict=True)]
+        return Batch(
+            values=torch.from_numpy(self.values[index]),
+            observed=torch.from_numpy(self.shown[index]),
+            cond_mask=torch.from_numpy(np.stack(masks)),
+            times=torch.from_numpy(self.times[index]),
+            record_ids=tuple(self.record_ids[i] for i in index),
+            seeds=seeds,
+        )
+
+
+def condition_of(windows: Windows, scaler: Standardizer, fill: np.ndarray | None = None) -> Condition:
+    """What a model may see of ``windows``: the shown cells, standardised, and which cells to fill.
+
+    Args:
+        fill: (N, K, L) bool; None = every cell that is not shown.
+
+    Raises:
+        DataError: ``fill`` has another shape.
+    """
+    shown = windows.shown
+    if fill is not None and fill.shape != shown.shape:
+        raise DataError(f"fill: expected shape {shown.shape}, came {fill.shape}.")
+    return Condition(
+        values=torch.from_numpy(_standardised(windows.values, shown, scaler)),
+        cond_mask=torch.from_numpy(shown),
+        fill_mask=torch.from_numpy(~shown if fill is None else fill & ~shown),
+        times=torch.from_numpy(windows.times.astype(np.float32)),
+    )
+
+
+def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Standardizer) -> np.ndarray:
+    return np.where(shown, scaler.transform(np.where(shown, values, 0.0)), 0.0).astype(np.float32)

@@ -1,0 +1,168 @@
+"""Metrics versus training epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsimpute.errors import DataError
+from tsimpute.plots._style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, finish, new_figure
+from tsimpute.reporting import Report, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+TITLES = {
+    "crps": "CRPS",
+    "crps_fair": "fair CRPS",
+    "crps_mean_over_features": "CRPS, mean over features",
+    "ncrps": "magnitude-normalised CRPS",
+    "mae_median": "MAE of the median",
+    "rmse_mean": "RMSE of the mean",
+}
+
+
+def curves(
+    report: Report, metrics: Sequence[str] = ("crps", "rmse_mean"), path: Path | None = None, feature: str = "all"
+) -> Figure:
+    """Metrics versus training epochs, one panel per metric.
+
+    One line per imputer, process, solver and number of steps and samples: the median over runs, and, where there are
+    several runs, a band from the 2.5th to the 97.5th percentile. What was not trained in epochs is a level line.
+
+    Args:
+        report: rows of one data set, split, protocol, fold, mechanism and rate.
+        path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
+        feature: a feature's name, or "all".
+
+    Raises:
+        DataError: a metric has no value, rows are not comparable, or one run has two values for one epoch.
+    """
+    figure = new_figure(5.4 * len(metrics), 4.2)
+    axes = np.atleast_1d(figure.subplots(1, len(metrics)))
+    for axis, metric in zip(axes, metrics, strict=True):
+        rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None]
+        _check_comparable(rows, metric, feature)
+        _draw_metric(axis, rows, metric)
+    _legend(figure, axes[0], report.where(metric=metrics[0], feature=feature).rows)
+    return finish(figure, path)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A method's values: one per epoch and run, or one per run where there are no epochs."""
+
+    label: str
+    rows: tuple[Row, ...]
+
+    def over_runs(self, epoch: int | None) -> np.ndarray:
+        """(3,) 2.5th, 50th and 97.5th percentile over runs."""
+        values = [r.value for r in self.rows if r.epoch == epoch and r.value is not None]
+        return np.percentile(values, [2.5, 50, 97.5])
+
+
+def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
+    lines = _lines(rows)
+    trained = [line for line in lines if line.rows[0].epoch is not None]
+    levels = [line for line in lines if line.rows[0].epoch is None]
+    all_epochs = sorted({r.epoch for r in rows if r.epoch is not None})
+    for line, colour, marker in zip(trained, LINES * len(trained), "osD^vP" * len(trained), strict=False):
+        epochs = sorted({r.epoch for r in line.rows if r.epoch is not None})
+        low, middle, high = np.array([line.over_runs(e) for e in epochs]).T
+        axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=line.label, zorder=3)
+        if len({r.run for r in line.rows}) > 1:
+            axis.fill_between(epochs, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
+    _draw_levels(axis, [(line.label, float(line.over_runs(None)[1])) for line in levels])
+    if all_epochs and all_epochs[0] > 0 and all_epochs[-1] / all_epochs[0] >= 10:
+        axis.set_xscale("log")
+        axis.minorticks_off()
+        axis.set_xticks(_apart(all_epochs), [str(e) for e in _apart(all_epochs)])
+    elif len(all_epochs) <= 12:
+        axis.set_xticks(all_epochs)
+    units = rows[0].units
+    axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
+    axis.set_ylabel({"1": "", "standardised": "standardised units"}.get(units, units))
+    axis.set_xlabel("training epochs")
+
+
+def _draw_levels(axis: Axes, levels: Sequence[tuple[str, float]]) -> None:
+    """Level lines, named at their right end; names that would overlap are pushed apart."""
+    for _, y in levels:
+        axis.axhline(y, color=GREY, ls=(0, (5, 2.5)), lw=1.1, zorder=1)
+    axis.autoscale_view()
+    bottom, top = axis.get_ylim()
+    place = -np.inf
+    for label, y in sorted(levels, key=lambda level: level[1]):
+        place = max((y - bottom) / (top - bottom), place + 0.05)
+        axis.text(1.015, place, label, transform=axis.transAxes, va="center", fontsize=9, color=INK)
+    axis.set_ylim(bottom, top)
+
+
+def _legend(figure: Figure, axis: Axes, rows: Sequence[Row]) -> None:
+    from matplotlib.patches import Patch
+
+    handles, labels = axis.get_legend_handles_labels()
+    runs = len({r.run for r in rows if r.epoch is not None})
+    if runs > 1:
+        handles, labels = [*handles, Patch(color=GREY, alpha=0.3, lw=0)], [*labels, f"95 % band over {runs} runs"]
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False)
+    figure.suptitle(_about(rows[0]), fontsize=11, x=0.01, ha="left", color=INK)
+
+
+def _lines(rows: Sequence[Row]) -> list[_Line]:
+    """Rows by method; a label names only what tells the methods apart."""
+    parts = ("imputer", "process", "solver", "n_steps", "n_samples")
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        groups.setdefault((*(getattr(row, name) for name in parts), row.epoch is None), []).append(row)
+    trained = [key for key in groups if not key[-1]]
+    several = [len({key[i] for key in trained}) > 1 for i in range(len(parts))]
+    return [_Line(_label(key, several), tuple(found)) for key, found in groups.items()]
+
+
+def _label(key: tuple, several: Sequence[bool]) -> str:
+    imputer, process, solver, n_steps, n_samples, level = key
+    if level:
+        return imputer
+    words = [process or imputer]
+    words = [imputer, *words] if several[0] and process else words
+    words += [str(solver)] if several[2] and solver else []
+    words += [f"{n_steps} steps"] if several[3] and n_steps else []
+    words += [f"{n_samples} samples"] if several[4] else []
+    return ", ".join(word.replace("_", " ") for word in words)
+
+
+def _check_comparable(rows: Sequence[Row], metric: str, feature: str) -> None:
+    if not rows:
+        raise DataError(f"report: no value of metric {metric!r} for feature {feature!r} to draw.")
+    for name in ("dataset", "split", "protocol", "fold", "mechanism", "rate", "units"):
+        found = sorted({str(getattr(row, name)) for row in rows})
+        if len(found) > 1:
+            raise DataError(f"report: expected one {name} in a picture, came {', '.join(found)}. Choose with where().")
+    seen = [(r.imputer, r.process, r.solver, r.n_steps, r.n_samples, r.epoch, r.run) for r in rows]
+    twice = next((key for key in seen if seen.count(key) > 1), None)
+    if twice:
+        raise DataError(f"report: expected one value of {metric!r} per method, epoch and run; {twice} has several.")
+
+
+def _about(row: Row) -> str:
+    words = [row.dataset, row.split, row.protocol and f"{row.protocol} protocol", row.mechanism]
+    words += ["" if row.fold is None else f"fold {row.fold}"]
+    words += ["" if row.rate is None else f"{100 * row.rate:g} % held out", f"{row.n_cells:,} cells"]
+    return " · ".join(word for word in words if word)
+
+
+def _apart(epochs: Sequence[int]) -> list[int]:
+    """Epochs far enough from each other on a log axis to be printed; the last one always is."""
+    kept: list[int] = []
+    for epoch in reversed(epochs):
+        if not kept or kept[-1] / epoch > 1.25 * (epochs[-1] / epochs[0]) ** 0.02:
+            kept.append(epoch)
+    return kept[::-1]

@@ -1,0 +1,117 @@
+"""Imputed records beside the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tsimpute.containers import Samples, Windows
+from tsimpute.errors import DataError
+from tsimpute.metrics import check_records
+from tsimpute.plots._style import BLUE, GREY, INK, VERMILION, finish, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def imputed_records(
+    samples: Samples,
+    windows: Windows,
+    features: Sequence[str] | None = None,
+    path: Path | None = None,
+    records: Sequence[str] | None = None,
+    time_label: str = "time",
+) -> Figure:
+    """Records as a user sees them: observed points, held-out truth, median and 50 and 90 % bands of the samples.
+
+    Args:
+        samples: what an imputer made of ``windows.without_held_out()``. Cells that were not asked for stay empty; a
+            lone one is drawn as a bar.
+        windows: the same records, with their held-out values.
+        features: rows of the picture; None = the (up to) four with most held-out cells.
+        records: columns; None = the (up to) two with most held-out cells.
+        time_label: the name and unit of ``times``, such as "hours since admission".
+
+    Raises:
+        DataError: the samples are of other records, or a feature or record is not there.
+    """
+    check_records(samples, windows)
+    columns = _chosen("record", records, windows.record_ids, windows.scored.sum((1, 2)), 2)
+    scored_here = windows.scored[columns].sum((0, 2))
+    names = [f.name for f in windows.features]
+    rows = _chosen("feature", features, names, scored_here * 1000 + windows.shown[columns].sum((0, 2)), 4)
+    figure = new_figure(1.6 + 5.0 * len(columns), 1.0 + 1.9 * len(rows))
+    axes = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
+    bands = samples.quantile([0.05, 0.25, 0.5, 0.75, 0.95])
+    for i, k in enumerate(rows):
+        for j, n in enumerate(columns):
+            _draw_record(axes[i, j], bands[:, n, k], windows, n, k)
+            axes[i, j].set_xlabel(time_label if i == len(rows) - 1 else "")
+            axes[i, j].set_title(f"record {windows.record_ids[n]}" if i == 0 else "", loc="left", fontsize=10)
+        unit = windows.features[k].unit
+        axes[i, 0].set_ylabel(names[k] if unit in ("", "1") else f"{names[k]}\n({unit})")
+    figure.align_ylabels()
+    figure.legend(
+        *_legend(samples.n_samples), loc="outside lower center", ncols=5 if len(columns) > 1 else 3, frameon=False
+    )
+    return finish(figure, path)
+
+
+def _draw_record(axis: Axes, bands: np.ndarray, windows: Windows, n: int, k: int) -> None:
+    """One feature of one record; bands (5, L) from the 5 % to the 95 % quantile, NaN where not asked for."""
+    times, values = windows.times[n], windows.values[n, k]
+    shown, truth = windows.shown[n, k], windows.scored[n, k]
+    drawn = np.isfinite(bands[2])
+    low, quarter, middle, three, high = bands
+    for a, b, alpha, width in ((low, high, 0.22, 2.5), (quarter, three, 0.42, 4.5)):
+        axis.fill_between(times, a, b, where=drawn, color=BLUE, alpha=alpha, lw=0, zorder=1)
+        lone = _lone(drawn) & ~shown
+        axis.vlines(times[lone], a[lone], b[lone], color=BLUE, alpha=alpha, lw=width, zorder=1)
+    gap = drawn & ~shown
+    reach = gap | (drawn & (np.roll(gap, 1) | np.roll(gap, -1)))  # up to the observed points at the gap's edges
+    axis.plot(times, np.where(drawn, middle, np.nan), color=GREY, lw=0.7, alpha=0.6, zorder=1)
+    axis.plot(times, np.where(reach, middle, np.nan), color=BLUE, lw=1.7, zorder=2)
+    lone = _lone(drawn) & ~shown
+    axis.plot(times[lone], middle[lone], color=BLUE, marker="_", ls="", ms=7, mew=1.8, zorder=2)
+    axis.plot(times[shown], values[shown], color=INK, marker="o", ls="", ms=3.6, zorder=4)
+    axis.plot(times[truth], values[truth], color=VERMILION, marker="X", ls="", ms=6.5, mec="white", mew=0.7, zorder=5)
+    axis.margins(x=0.02, y=0.12)
+
+
+def _lone(drawn: np.ndarray) -> np.ndarray:
+    """Steps that are drawn although neither neighbour is: a band would have no width there."""
+    padded = np.pad(drawn, 1)
+    return drawn & ~padded[:-2] & ~padded[2:]
+
+
+def _legend(n_samples: int) -> tuple[list[Any], list[str]]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    return [
+        Line2D([], [], color=INK, marker="o", ls="", ms=4),
+        Line2D([], [], color=VERMILION, marker="X", ls="", ms=6.5, mec="white", mew=0.7),
+        Line2D([], [], color=BLUE, lw=1.6),
+        Patch(color=BLUE, alpha=0.55, lw=0),
+        Patch(color=BLUE, alpha=0.22, lw=0),
+    ], [
+        "observed",
+        "held-out truth",
+        f"median of {n_samples} samples" if n_samples > 1 else "the one sample",
+        "50 % band",
+        "90 % band",
+    ]
+
+
+def _chosen(what: str, wanted: Sequence[str] | None, names: Sequence[str], weight: np.ndarray, most: int) -> list[int]:
+    if wanted is None:
+        best = np.argsort(-weight, kind="stable")[:most]
+        return sorted(int(i) for i in best)
+    absent = [name for name in wanted if name not in names]
+    if absent or not wanted:
+        raise DataError(f"{what}s: expected some of {', '.join(names)}; came {', '.join(absent) or 'none'}.")
+    return [list(names).index(name) for name in wanted]

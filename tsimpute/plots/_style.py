@@ -1,0 +1,36 @@
+"""Colours, figures and saving, the same for all pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tsimpute.checkpoints import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+INK, GREY, PALE = "#222222", "#767676", "#D9D9D9"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of that size in inches, which needs no display."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", dpi=130)
+
+
+def finish(figure: Figure, path: Path | None) -> Figure:
+    """The figure in the common style, written to ``path`` (format by its ending) where one is given."""
+    for axis in figure.axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=9, color=GREY)
+        if axis.get_label() != "<colorbar>" and not axis.images:
+            axis.grid(True, color="#EBEBEB", lw=0.8)
+            axis.set_axisbelow(True)
+    if path is not None:
+        path = Path(path)
+        kind = path.suffix.removeprefix(".") or "png"
+        write_whole(path, lambda partial: figure.savefig(partial, format=kind))
+    return figure
