@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import pickle
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,10 +31,17 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         partial.unlink(missing_ok=True)
 
 
+def remove_partial(path: Path) -> None:
+    """Removes what killed processes left of unfinished versions of ``path``."""
+    for partial in path.parent.glob(f".{path.name}.partial*"):
+        partial.unlink(missing_ok=True)
+
+
 def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
     """Writes weights and a JSON description to one safetensors file."""
-    metadata = {"format": FORMAT, "about": json.dumps(about, sort_keys=True)}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    text = json.dumps(about, sort_keys=True)
+    metadata = {"format": FORMAT, "about": text, "digest": _digest(plain, text)}
     write_whole(path, lambda partial: save_file(plain, partial, metadata=metadata))
 
 
@@ -42,7 +49,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The weights and the description in a model file.
 
     Raises:
-        CheckpointError: there is no such file, or it is foreign or damaged.
+        CheckpointError: there is no such file, or it is foreign, damaged or of another layout.
     """
     if not path.is_file():
         raise CheckpointError(f"{path}: expected a model file, found none.")
@@ -56,7 +63,13 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from error
     if metadata.get("format") != FORMAT:
         raise CheckpointError(f"{path}: expected format {FORMAT!r}, came {metadata.get('format')!r}.")
-    return weights, json.loads(metadata["about"])
+    text = metadata.get("about", "")
+    if metadata.get("digest", _digest(weights, text)) != _digest(weights, text):
+        raise CheckpointError(f"{path}: the file is damaged: its content does not match its checksum.")
+    try:
+        return weights, json.loads(text)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: the file is damaged: its description is not JSON.") from error
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:
@@ -71,11 +84,22 @@ def read_state(path: Path) -> dict[str, Any]:
         CheckpointError: the file is foreign or damaged.
     """
     try:
+        with zipfile.ZipFile(path) as file:  # torch.load does not compare checksums
+            if file.testzip() is not None:
+                raise zipfile.BadZipFile
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, zipfile.BadZipFile, RuntimeError, EOFError, ValueError, KeyError) as error:
+    except Exception as error:  # whatever bytes of any kind make zipfile and torch raise
         raise CheckpointError(
             f"{path}: expected a training state; the file is foreign or damaged. Delete it to start anew."
         ) from error
     if not isinstance(state, dict) or "step" not in state:
         raise CheckpointError(f"{path}: expected a training state, came something else. Delete it to start anew.")
     return state
+
+
+def _digest(weights: Mapping[str, Tensor], text: str) -> str:
+    found = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(weights):
+        found.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
+        found.update(weights[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_type_hints
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -37,12 +39,14 @@ class ProtocolConfig:
     Attributes:
         name: "clean" (nothing of the held-out cells seen anywhere) or "csdi" (exactly as the original).
         rate: share of each record's observed cells that is held out; None = the data set's own held-out cells.
+        mechanism: how the cells are chosen where ``rate`` is given: "random", "blocks", ...; "clean" only.
         fold: which of the five test folds, where the data set prescribes no split.
         seed: of the split and of the holes.
     """
 
     name: Literal["clean", "csdi"] = "clean"
     rate: float | None = 0.1
+    mechanism: str = "random"
     fold: int = 0
     seed: int = 1
 
@@ -82,7 +86,7 @@ class TrainingConfig:
         checkpoint_minutes: longest time between two states on disk.
         keep_epochs: epochs whose model is kept in a file of its own.
         max_minutes: stop after so many minutes of this call; None = never.
-        accelerator, devices, precision: as in lightning-fabric.
+        accelerator, devices, precision: as in lightning-fabric; precision "32-true" or "bf16-mixed".
     """
 
     epochs: int = 200
@@ -102,13 +106,18 @@ class TrainingConfig:
     max_minutes: float | None = None
     accelerator: str = "cpu"
     devices: int = 1
-    precision: str = "32-true"
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "micro_batch", "devices"):
             _require(getattr(self, name) >= 1, f"training.{name}", "at least 1", getattr(self, name))
         for name in ("learning_rate", "clip_norm"):
             _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))
+        for name in ("weight_decay", "checkpoint_minutes"):
+            _require(getattr(self, name) >= 0, f"training.{name}", "0 or more", getattr(self, name))
+        _require(0 < self.decay <= 1, "training.decay", "a number in (0, 1]", self.decay)
+        known = get_args(get_type_hints(TrainingConfig)["precision"])
+        _require(self.precision in known, "training.precision", f"one of {', '.join(known)}", self.precision)
         _require(self.ema is None or 0 <= self.ema < 1, "training.ema", "none or a number in [0, 1)", self.ema)
         _require(all(0 < m < 1 for m in self.milestones), "training.milestones", "shares in (0, 1)", self.milestones)
         _require(self.patience is None or self.patience >= 1, "training.patience", "none or at least 1", self.patience)
@@ -131,6 +140,11 @@ class SamplingConfig:
     eta: float | None = None
     rows_at_once: int = 8
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        _require(self.n_steps is None or self.n_steps >= 1, "sampling.n_steps", "none or at least 1", self.n_steps)
+        _require(self.rows_at_once >= 1, "sampling.rows_at_once", "at least 1", self.rows_at_once)
+        _require(self.eta is None or 0 <= self.eta <= 1, "sampling.eta", "none or a number in [0, 1]", self.eta)
 
 
 @dataclass(frozen=True)
@@ -195,23 +209,46 @@ def from_dict(cls: type[T], values: dict[str, Any], where: str = "") -> T:
     """A settings dataclass from nested dictionaries.
 
     Raises:
-        ConfigError: an unknown key; the message names it and lists those there are.
+        ConfigError: an unknown key, or a value of the wrong kind; the message names it and says what is expected.
     """
+    if not isinstance(values, dict):
+        raise ConfigError(f"config: {where.rstrip('.') or 'file'}: expected settings by name, came {values!r}.")
     kinds = get_type_hints(cls)
     unknown = sorted(set(values) - set(kinds))
     if unknown:
         raise ConfigError(f"config: unknown key {where}{unknown[0]}; expected {', '.join(kinds)}.")
     made = {}
     for key, value in values.items():
-        if dataclasses.is_dataclass(kinds[key]) and isinstance(value, dict):
-            value = from_dict(kinds[key], value, f"{where}{key}.")
+        if dataclasses.is_dataclass(kinds[key]):
+            made[key] = from_dict(kinds[key], value, f"{where}{key}.")
+            continue
         made[key] = tuple(value) if isinstance(value, list) else value
+        if not _is_a(kinds[key], made[key]):
+            kind = getattr(kinds[key], "__name__", str(kinds[key])) if not get_args(kinds[key]) else str(kinds[key])
+            hint = " Text: YAML reads a number such as 1e-3 only as 1.0e-3." if isinstance(value, str) else ""
+            raise ConfigError(f"config: {where}{key}: expected {kind.replace('typing.', '')}, came {value!r}.{hint}")
     return cls(**made)
 
 
 def save_config(config: RunConfig, path: Path) -> None:
     """Writes ``config`` as YAML."""
-    path.write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
+    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
+    partial.write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    """Whether ``value`` is of an annotated type of this module."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return any(_is_a(arg, value) for arg in args)
+    if origin is Literal:
+        return value in args
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_is_a(args[0], one) for one in value)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    return isinstance(value, origin or kind)
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tsimpute.errors import DataError
+from tsimpute.shapes import check_distinct, check_mask, check_shape
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,12 @@ class Windows:
                 f"came shape {self.values.shape}, dtype {self.values.dtype}."
             )
         n, k, length = self.values.shape
-        _check_shape("times", self.times, (n, length))
-        _check_shape("features", self.features, (k,))
-        _check_shape("record_ids", self.record_ids, (n,))
+        check_shape("times", self.times, (n, length))
+        check_shape("features", self.features, (k,))
+        check_shape("record_ids", self.record_ids, (n,))
         for name in ("split", "lends_pattern"):
-            _check_shape(name, getattr(self, name), (n,))
-        _check_mask("held_out", self.held_out, (n, k, length))
+            check_shape(name, getattr(self, name), (n,))
+        check_mask("held_out", self.held_out, (n, k, length))
         if np.isinf(self.values).any():
             i, j, t = (int(axis[0]) for axis in np.nonzero(np.isinf(self.values)))
             raise DataError(
@@ -75,8 +76,8 @@ class Windows:
             raise DataError(
                 "times: expected finite, strictly increasing times within each record. Sort and deduplicate."
             )
-        _check_distinct("record_ids", self.record_ids)
-        _check_distinct("features", [f.name for f in self.features])
+        check_distinct("record_ids", self.record_ids)
+        check_distinct("features", [f.name for f in self.features])
         if self.held_out is not None and (self.held_out & np.isnan(self.values)).any():
             raise DataError("held_out: expected only cells that hold a value; it marks cells that are NaN.")
 
@@ -119,6 +120,20 @@ class Windows:
             lends_pattern=None if self.lends_pattern is None else self.lends_pattern[at],
         )
 
+    def named(self, record_ids: Sequence[str] | None) -> Windows:
+        """The records of those names, in that order; all where None.
+
+        Raises:
+            DataError: there is no record of a name.
+        """
+        if record_ids is None:
+            return self
+        at = {name: i for i, name in enumerate(self.record_ids)}
+        absent = [name for name in record_ids if name not in at]
+        if absent:
+            raise DataError(f"records: expected ids out of {len(at)} such as {self.record_ids[0]!r}; no {absent[0]!r}.")
+        return self.select([at[name] for name in record_ids])
+
     def without_held_out(self) -> Windows:
         """The same records with every held-out cell made missing: all that an imputer may see."""
         return replace(self, values=np.where(self.scored, np.nan, self.values), held_out=None)
@@ -142,8 +157,8 @@ class Condition:
 
     def __post_init__(self) -> None:
         for name in ("cond_mask", "fill_mask"):
-            _check_shape(name, getattr(self, name), tuple(self.values.shape))
-        _check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
+            check_shape(name, getattr(self, name), tuple(self.values.shape))
+        check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
         if bool((self.cond_mask & self.fill_mask).any()):
             raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
         if bool(self.values[~self.cond_mask].any()):
@@ -191,12 +206,14 @@ class Batch:
     def __post_init__(self) -> None:
         shape = tuple(self.values.shape)
         for name in ("observed", "cond_mask"):
-            _check_shape(name, getattr(self, name), shape)
-        _check_shape("times", self.times, (shape[0], shape[2]))
-        _check_shape("record_ids", self.record_ids, (shape[0],))
-        _check_shape("seeds", self.seeds, (shape[0],))
+            check_shape(name, getattr(self, name), shape)
+        check_shape("times", self.times, (shape[0], shape[2]))
+        check_shape("record_ids", self.record_ids, (shape[0],))
+        check_shape("seeds", self.seeds, (shape[0],))
         if bool((self.cond_mask & ~self.observed).any()):
             raise DataError("cond_mask: expected a subset of observed; it shows cells that hold no value.")
+        if bool(self.values[~self.observed].any()):
+            raise DataError("values: expected 0 at every cell that is not observed; some hold NaN or a number.")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -264,9 +281,9 @@ class Samples:
                 "samples: expected shape (samples, records, features, steps); "
                 f"came {self.values.shape}. One draw is a leading axis of length 1."
             )
-        _check_mask("shown", self.shown, self.values.shape[1:])
-        _check_shape("record_ids", self.record_ids, (self.values.shape[1],))
-        _check_shape("features", self.features, (self.values.shape[2],))
+        check_mask("shown", self.shown, self.values.shape[1:])
+        check_shape("record_ids", self.record_ids, (self.values.shape[1],))
+        check_shape("features", self.features, (self.values.shape[2],))
 
     @property
     def n_samples(self) -> int:
@@ -291,23 +308,3 @@ class Samples:
 def spread(per_record: Tensor, like: Tensor) -> Tensor:
     """(B,) numbers as (B, 1, 1) on the device and in the dtype of ``like``."""
     return per_record.to(like.device, like.dtype)[:, None, None]
-
-
-def _check_shape(name: str, found: object, expected: tuple[int, ...]) -> None:
-    if found is None:
-        return
-    shape = tuple(found.shape) if hasattr(found, "shape") else (len(found),)  # type: ignore[attr-defined, arg-type]
-    if shape != expected:
-        raise DataError(f"{name}: expected shape {expected}, came {shape}.")
-
-
-def _check_mask(name: str, mask: np.ndarray | None, expected: tuple[int, ...]) -> None:
-    _check_shape(name, mask, expected)
-    if mask is not None and mask.dtype != bool:
-        raise DataError(f"{name}: expected a bool mask, came dtype {mask.dtype}.")
-
-
-def _check_distinct(name: str, names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if list(names).count(n) > 1)
-        raise DataError(f"{name}: expected distinct names, {twice!r} comes more than once.")

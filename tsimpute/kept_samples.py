@@ -123,12 +123,21 @@ def read_cells(path: Path) -> Iterator[Header | Cells]:
         DataError: the file is not one that ``evaluate`` kept, or is damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = Header.from_json(file["header"].tobytes())
             yield header
             for i in range(header.n_chunks):
                 yield Cells(*(file[f"{field.name}_{i}"] for field in fields(Cells)))
     except DataError:
         raise
-    except (OSError, LookupError, TypeError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        EOFError,
+        RuntimeError,
+        zipfile.BadZipFile,
+    ) as error:
         raise DataError(f"{path}: expected samples kept by evaluate; cannot be read: {error!r}.") from error

@@ -42,12 +42,21 @@ def make(kind: str, name: str, **options: Any) -> Any:
     Raises:
         ConfigError: unknown name, or an option that it does not have; the message lists those it has.
     """
-    cls = plugin(kind, name)
-    known = [] if cls.__init__ is object.__init__ else list(inspect.signature(cls).parameters)
+    known = options_of(kind, name)
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise ConfigError(f"{name}: unknown option {', '.join(unknown)}; it has {', '.join(known) or 'none'}.")
-    return cls(**options)
+    return plugin(kind, name)(**options)
+
+
+def options_of(kind: str, name: str) -> list[str]:
+    """Names of the options that one plug-in has.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    cls = plugin(kind, name)
+    return [] if cls.__init__ is object.__init__ else list(inspect.signature(cls).parameters)
 
 
 def _is_plugin(kind: str, name: str) -> bool:

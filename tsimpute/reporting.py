@@ -132,6 +132,12 @@ class Report:
             )
         return found[0].value
 
+    def updated(self, newer: Report) -> Report:
+        """These rows, those of ``newer`` in the place of any of the same evaluation, metric and feature."""
+        key = (*_ASKED, "metric", "feature")
+        rows = {tuple(getattr(row, name) for name in key): row for row in (*self.rows, *newer.rows)}
+        return Report(tuple(rows.values()))
+
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Writes ``metrics.csv`` and ``table.md`` into ``folder``, each whole or not at all; gives back their paths."""
         folder = Path(folder)

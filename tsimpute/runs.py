@@ -1,41 +1,60 @@
 """One run from a config: raw files -> records -> task -> trained imputer -> metrics, each step by itself.
 
-What a run writes lies in one folder: ``config.yaml``, ``state.pt`` (to go on from), ``epochs.csv`` (losses),
-``last``, ``best`` and ``epoch-NNNN.safetensors`` (models), and what an evaluation adds.
+What a run writes lies in one folder: ``config.yaml``, ``run.json`` (what was done with which data and versions),
+``state.pt`` (to go on from), ``epochs.csv`` (losses), ``last``, ``best`` and ``epoch-NNNN.safetensors`` (models), and
+of its evaluations ``metrics.csv``, ``table.md``, ``curves.png`` and ``records.png``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from tsimpute.config import DataConfig, ProtocolConfig, RunConfig, save_config
+from tsimpute.checkpoints import write_whole
+from tsimpute.config import DataConfig, ProtocolConfig, RunConfig, save_config, to_dict
 from tsimpute.containers import Windows
+from tsimpute.errors import ConfigError
+from tsimpute.evaluation import EvaluationContext, Report, evaluate
+from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.protocols import clean, csdi
 from tsimpute.pipeline.task import Task
 from tsimpute.registry import make
 from tsimpute.training import Step
 
+BASELINES = ("mean", "median", "locf", "linear")
+Progress = Callable[[int, int], None]
+
 
 def load_windows(data: DataConfig) -> Windows:
-    """The records of a data set, from where ``data`` or the environment says it lies."""
+    """The records of a data set, from where ``data``, the environment or the user cache has it.
+
+    Raises:
+        SourceError: the raw files are in none of these places.
+        ConfigError: no such data set, or no such option.
+    """
     from tsimpute.datasets.fetching import find_root
 
-    adapter = make("datasets", data.name, **data.options)
-    if adapter.card.synthetic:
-        return adapter.load(None)
-    return adapter.load(find_root(data.name, None if data.root is None else Path(data.root)))
+    root = find_root(data.name, None if data.root is None else Path(data.root))
+    return make("datasets", data.name, **data.options).load(root)
 
 
 def make_task(windows: Windows, protocol: ProtocolConfig) -> Task:
     """Split, holes and scaler as the protocol says."""
     if protocol.name == "csdi":
+        if protocol.mechanism != "random":
+            raise ConfigError(f"protocol: csdi has random holes only, came mechanism {protocol.mechanism!r}.")
         return csdi(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed)
-    return clean(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed)
+    return clean(
+        windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed, mechanism=protocol.mechanism
+    )
 
 
 def new_imputer(config: RunConfig) -> GenerativeImputer:
@@ -44,9 +63,151 @@ def new_imputer(config: RunConfig) -> GenerativeImputer:
 
 
 def train(
-    config: RunConfig, task: Task, imputer: GenerativeImputer, folder: Path, should_stop: Callable[[], bool]
+    config: RunConfig,
+    task: Task,
+    imputer: GenerativeImputer,
+    folder: Path,
+    *,
+    run: str = "",
+    should_stop: Callable[[], bool] = lambda: False,
+    progress: Progress | None = None,
 ) -> Iterator[Step]:
-    """Trains ``imputer`` on ``task`` with everything on disk in ``folder``, going on from a state found there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    save_config(config, folder / "config.yaml")
-    return imputer.fit_steps(task.train, task.valid, scaler=task.scaler, folder=folder, should_stop=should_stop)
+    """Trains ``imputer`` on ``task`` with everything on disk in ``folder``, going on from a state found there.
+
+    After each epoch of ``config.evaluation.at_epochs`` its kept model is scored; a score that a stopped run left out is
+    made up for. Only the first of several processes scores.
+    """
+    at_epochs, training = config.evaluation.at_epochs, config.training
+    keep = tuple(sorted({*training.keep_epochs, *at_epochs}))
+    imputer.training = dataclasses.replace(training, keep_epochs=keep)
+    if is_first_process():
+        folder.mkdir(parents=True, exist_ok=True)
+        save_config(config, folder / "config.yaml")
+        write_run_record(config, task, folder)
+    for step in imputer.fit_steps(task.train, task.valid, scaler=task.scaler, folder=folder, should_stop=should_stop):
+        yield step
+        if (step.ends_epoch or step.stop) and is_first_process():
+            if epochs := _unscored(folder, at_epochs, step.epoch):
+                score_run(config, task, folder, epochs, run, progress)
+
+
+def is_first_process() -> bool:
+    """True in a run of one process, and in the first of several."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
+
+
+def score_run(
+    config: RunConfig, task: Task, folder: Path, epochs: Iterable[int] = (), run: str = "", progress: Progress | None = None
+) -> GenerativeImputer:
+    """Scores models of the run in ``folder`` with ``config.sampling``, adding each to the results at once.
+
+    Args:
+        epochs: kept epochs; none = the last weights.
+
+    Returns:
+        The last imputer that was scored.
+
+    Raises:
+        CheckpointError: an epoch was not kept.
+    """
+    for name in [f"epoch-{epoch:04d}" for epoch in epochs] or ["last"]:
+        imputer = GenerativeImputer.load(folder / f"{name}.safetensors", config.sampling)
+        add_results(score(config, task, imputer, run, progress), folder)
+    return imputer
+
+
+def _unscored(folder: Path, at_epochs: Iterable[int], up_to: int) -> list[int]:
+    path = folder / "metrics.csv"
+    done = {row.epoch for row in Report.read(path).rows} if path.exists() else set()
+    return [epoch for epoch in at_epochs if epoch <= up_to and epoch not in done]
+
+
+def scored_records(task: Task, max_records: int | None) -> Windows:
+    """The test records that are scored: all, or the first ``max_records`` that have a held-out cell, in order."""
+    with_cells = np.flatnonzero(task.test.scored.any((1, 2)))
+    return task.test.select(with_cells[:max_records])
+
+
+def score(
+    config: RunConfig, task: Task, imputer: Imputer, run: str = "", progress: Progress | None = None
+) -> Report:
+    """The metrics of one imputer, at the epoch it stands at, on the test part of ``task``."""
+    settings, test = config.evaluation, scored_records(task, config.evaluation.max_records)
+    context = EvaluationContext(
+        dataset=config.data.name,
+        split="test" if len(test) == len(scored_records(task, None)) else f"test[:{len(test)}]",
+        protocol=task.protocol,
+        fold=task.fold,
+        mechanism=task.mechanism,
+        rate=task.rate,
+        run=run,
+        **(_generative_context(imputer) if isinstance(imputer, GenerativeImputer) else {}),
+    )
+    return evaluate(
+        imputer,
+        test,
+        n_samples=settings.n_samples,
+        seed=settings.seed,
+        fill=settings.fill,
+        scaler=task.scaler if settings.units == "standardised" else None,
+        context=context,
+        progress=progress,
+    )
+
+
+def score_baselines(config: RunConfig, task: Task, names: Iterable[str] = BASELINES) -> Report:
+    """The metrics of simple imputers on the same cells; they give one answer, so one draw says all."""
+    once = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, n_samples=1))
+    return Report.concat(score(once, task, make("imputers", name).fit(task.train, task.valid)) for name in names)
+
+
+def add_results(report: Report, folder: Path) -> Report:
+    """Writes ``report`` into the results in ``folder``: the same evaluations are replaced, others stay.
+
+    The curves show what was scored in the same way as the first row of ``report``.
+    """
+    from tsimpute.plots import curves
+
+    path = folder / "metrics.csv"
+    old = Report.read(path) if path.exists() else Report(())
+    whole = old.updated(report)
+    whole.write(folder)
+    first = report.rows[0]
+    alike = whole.where(split=first.split, fill=first.fill, units=first.units)
+    if any(row.epoch is not None for row in alike.rows):
+        curves(alike, path=folder / "curves.png")
+    return whole
+
+
+def draw_records(config: RunConfig, task: Task, imputer: Imputer, path: Path, n_records: int = 2) -> None:
+    """A picture of the scored records with most held-out cells: observed, held out, median and bands."""
+    from tsimpute.plots import imputed_records
+
+    test = scored_records(task, config.evaluation.max_records)
+    most = np.argsort(-test.scored.sum((1, 2)), kind="stable")[:n_records]
+    chosen = test.select(most)
+    samples = imputer.impute(chosen.without_held_out(), max(config.evaluation.n_samples, 20), config.evaluation.seed)
+    imputed_records(samples, chosen, path=path, time_label="hours")
+
+
+def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
+    """``run.json``: settings, data, what was done in which order, counts, versions and machine."""
+    record = {
+        "config": to_dict(config),
+        "protocol": task.protocol,
+        "order": task.order,
+        "parts": [vars(counts) for counts in task.summary()],
+        "changes": dict(task.changes),
+        "versions": {name: version(name) for name in ("torch", "torchcfm", "numpy", "lightning-fabric")},
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+    }
+    text = json.dumps(record, indent=1)
+    write_whole(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def _generative_context(imputer: GenerativeImputer) -> dict[str, object]:
+    solver = imputer.sampling.solver
+    if solver == "one_step":
+        solver = f"one_step, eta {imputer.eta:g}"
+    epoch = int(imputer.fitted_["epoch"])
+    return {"process": imputer.process.name, "solver": solver, "n_steps": imputer.n_steps, "epoch": epoch}

@@ -45,11 +45,13 @@ def sample(
         (S, B, K, L) standardised values at the cells to fill, 0 elsewhere; on the device of ``condition``.
 
     Raises:
-        ConfigError: a count below 1, or more steps than the process has levels.
+        ConfigError: a count below 1, more steps than the process has levels, or not one seed per record.
     """
     for name, count in (("n_samples", n_samples), ("rows_at_once", rows_at_once)):
         if count < 1:
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
+    if len(seeds) != len(condition):
+        raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
     grid = process.grid(n_steps)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
     for b, seed in enumerate(seeds):

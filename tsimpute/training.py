@@ -6,64 +6,30 @@ It gets batches and a process and yields steps; it knows no data set and no metr
 
 from __future__ import annotations
 
-import csv
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from lightning_fabric import Fabric
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from tsimpute.checkpoints import read_state, write_state
+from tsimpute.checkpoints import read_state, remove_partial, write_state
 from tsimpute.config import TrainingConfig
 from tsimpute.containers import Batch
-from tsimpute.errors import CheckpointError, TrainingError
+from tsimpute.devices import Calls, launched
+from tsimpute.errors import CheckpointError, ConfigError, TrainingError
 from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.pipeline.loading import Loader, Share
 from tsimpute.processes.base import Process
+from tsimpute.progress import Progress, Step, check_same, log_epoch, settings_key
 
 SaveModel = Callable[[str, nn.Module, dict[str, Any]], None]
 """(name such as "last", "best" or "epoch-0005", network, where it stands) -> writes a model file."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where training stands after an optimiser step.
-
-    Attributes:
-        epoch, step: counted from 1; ``step`` over all epochs.
-        loss: mean over the records of the batch.
-        learning_rate: that was used.
-        valid_loss: after the last step of an epoch with validation records, else None.
-        stop: why training ends here, else None.
-    """
-
-    epoch: int
-    step: int
-    loss: float
-    learning_rate: float
-    ends_epoch: bool = False
-    train_loss: float | None = None
-    valid_loss: float | None = None
-    stop: str | None = None
-
-
-@dataclass
-class _Progress:
-    """Counters that a stopped run takes up again."""
-
-    epoch: int = 1
-    batch: int = 0
-    step: int = 0
-    losses: list[float] = field(default_factory=list)
-    best_loss: float = math.inf
-    best_epoch: int = 0
-    seconds: float = 0.0
 
 
 class Trainer:
@@ -77,7 +43,13 @@ class Trainer:
         folder: where state, logs and models go; None = nothing is written and nothing can be resumed.
         save_model: writes a model file; called with the averaged network where there is one.
         should_stop: asked after each step; True ends training with its state written.
-        fabric: a launched lightning-fabric; made from ``settings`` where None.
+        fabric: a launched lightning-fabric; made from ``settings``, and launched, where None.
+
+    Attributes:
+        best: weights of the best epoch of this call, where there is patience and no folder to keep them in.
+
+    Raises:
+        ConfigError: ``settings`` ask for patience, and there are no validation records.
     """
 
     def __init__(
@@ -92,26 +64,33 @@ class Trainer:
         should_stop: Callable[[], bool] = lambda: False,
         fabric: Fabric | None = None,
     ) -> None:
+        if settings.patience is not None and valid is None:
+            raise ConfigError(
+                f"training.patience: {settings.patience} epochs without a better validation loss were asked for, and "
+                "there are no validation records. Pass some, or set patience to none."
+            )
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
         self.folder, self.save_model, self.should_stop = folder, save_model, should_stop
-        self.fabric = fabric or Fabric(
-            accelerator=settings.accelerator,
-            devices=settings.devices,
-            precision=settings.precision,  # type: ignore[arg-type]
-        )
+        self.fabric = fabric or launched(settings)
         optimiser = torch.optim.AdamW(network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay)
         self.network = network
-        self.model, self.optimiser = self.fabric.setup(network, optimiser)
+        self.model, self.optimiser = self.fabric.setup(Calls(network), optimiser)
         self.average = None
         if settings.ema is not None:
             self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(settings.ema))
         self.n_steps = settings.epochs * train.n_batches
-        self.at = _Progress()
+        self.at = Progress()
+        self.best: dict[str, torch.Tensor] | None = None
 
     @property
     def kept(self) -> nn.Module:
         """The network that is validated and kept: the moving average where there is one."""
         return self.network if self.average is None else self.average.module
+
+    @property
+    def epochs_done(self) -> int:
+        """Epochs that are finished."""
+        return self.at.epoch - 1
 
     def run(self) -> Iterator[Step]:
         """Trains to the end, yielding after each step; takes up a state found in ``folder``.
@@ -123,7 +102,8 @@ class Trainer:
         self._resume()
         started = saved = time.monotonic()
         before = self.at.seconds
-        while (stop := self._finished()) is None:
+        stop = self._finished()
+        while stop is None:
             self.network.train()
             shares = self.train.epoch(self.at.epoch, self.at.batch, self.fabric.global_rank, self.fabric.world_size)
             for share in shares:
@@ -132,16 +112,16 @@ class Trainer:
                 self.at.seconds = before + now - started
                 if step.ends_epoch:
                     step = self._end_epoch(step)
-                stop = self._reason_to_stop(now - started)
+                # Clocks and signals differ between processes: the first one decides for all.
+                stop = self.fabric.broadcast(self._finished() or self._reason_to_stop(now - started))
                 if step.ends_epoch or stop or now - saved > 60 * self.settings.checkpoint_minutes:
                     self._save_state()
                     saved = now
                 yield step
                 if stop:
                     break
-            if stop:
-                break
-        yield Step(self.at.epoch, self.at.step, math.nan, math.nan, stop=stop)
+        self.fabric.barrier()
+        yield Step(self.epochs_done, self.at.step, self.n_steps, math.nan, math.nan, stop=stop)
 
     def _step(self, share: Share) -> Step:
         rate = self.settings.learning_rate * self._rate_factor()
@@ -149,7 +129,9 @@ class Trainer:
             group["lr"] = rate
         self.optimiser.zero_grad()
         total = self._accumulate(share)
-        norm = self.fabric.clip_gradients(self.model, self.optimiser, max_norm=self.settings.clip_norm)
+        norm = self.fabric.clip_gradients(
+            self.model, self.optimiser, max_norm=self.settings.clip_norm, error_if_nonfinite=False
+        )
         if not math.isfinite(float(norm)):  # type: ignore[arg-type]
             self._fail(
                 f"the gradient of step {self.at.step + 1} is not finite (records {', '.join(share.batch.record_ids)})"
@@ -160,7 +142,8 @@ class Trainer:
         self.at.step += 1
         self.at.batch += 1
         self.at.losses.append(total)
-        return Step(self.at.epoch, self.at.step, total, rate, ends_epoch=self.at.batch == self.train.n_batches)
+        ends_epoch = self.at.batch == self.train.n_batches
+        return Step(self.at.epoch, self.at.step, self.n_steps, total, rate, ends_epoch)
 
     def _accumulate(self, share: Share) -> float:
         """Gradients of the batch's mean loss, a few records at a time; gives back that loss over all processes."""
@@ -170,26 +153,41 @@ class Trainer:
             part = batch.select(slice(first, first + size))
             last = first + size >= len(batch)
             with self.fabric.no_backward_sync(self.model, enabled=not last):  # type: ignore[arg-type]
+                losses = self.model(lambda network, part=part: self._losses(network, part))
                 # Processes' gradients are averaged, so each counts its share of the sum n_ranks times.
-                loss = self._losses(self.model, part).sum() * (share.weight / share.n_global)
+                loss = losses.sum() * (share.weight / share.n_global)
                 self.fabric.backward(loss * self.fabric.world_size)
             total += loss.detach()
-        return float(self.fabric.all_reduce(total, reduce_op="sum"))  # type: ignore[arg-type]
+        mean = float(self.fabric.all_reduce(total, reduce_op="sum"))  # type: ignore[arg-type]
+        if not math.isfinite(mean):  # seen by every process at once, so none is left waiting for another
+            self._fail(f"the training loss is not finite, first at {self._culprit(self.train, batch)}")
+        return mean
 
     def _losses(self, network: nn.Module, batch: Batch) -> torch.Tensor:
-        tau, noise = draw(batch, self.process)
-        errors = squared_errors(network, self.process, batch, tau, noise)
-        losses = loss_per_record(errors, batch.target_mask)
-        if not bool(losses.isfinite().all()):
-            b, k, _ = (~errors.isfinite()).nonzero()[0].tolist()
-            self._fail(f"the loss of record {batch.record_ids[b]!r} is not finite, first at feature number {k}")
-        return losses
+        return loss_per_record(self._errors(network, batch), batch.target_mask)
 
-    def _fail(self, what: str) -> None:
+    def _errors(self, network: nn.Module, batch: Batch) -> torch.Tensor:
+        tau, noise = draw(batch, self.process)
+        return squared_errors(network, self.process, batch, tau, noise)
+
+    @torch.no_grad()
+    def _culprit(self, loader: Loader, batch: Batch) -> str:
+        """The record and the feature, by name, where an error is not finite, in whichever process it is."""
+        bad = (~self._errors(self.kept if loader is self.valid else self.network, batch).isfinite()).nonzero()
+        cell = -1
+        if len(bad):
+            cell = loader.record_ids.index(batch.record_ids[bad[0, 0]]) * len(loader.features) + int(bad[0, 1])
+        cell = int(self.fabric.all_reduce(torch.tensor(cell, device=self.fabric.device), reduce_op="max"))  # type: ignore[arg-type]
+        if cell < 0:
+            return "no single record: the sum over the batch is too large"
+        record, feature = divmod(cell, len(loader.features))
+        return f"record {loader.record_ids[record]!r}, feature {loader.features[feature].name!r}"
+
+    def _fail(self, what: str) -> NoReturn:
         if self.fabric.is_global_zero:
-            self.save_model("last", self.kept, self._about())
+            self.save_model("last", self.kept, self._about() | {"epoch": self.epochs_done})
         raise TrainingError(
-            f"training stopped in epoch {self.at.epoch}: {what}. The weights before this step are kept. "
+            f"training stopped in epoch {self.at.epoch}: {what}. The last good weights are kept. "
             "Look for extreme values in that record, or lower the learning rate."
         )
 
@@ -199,25 +197,30 @@ class Trainer:
         better = valid_loss is not None and valid_loss < self.at.best_loss
         if better:
             self.at.best_loss, self.at.best_epoch = valid_loss, self.at.epoch  # type: ignore[assignment]
+            if self.folder is None and self.settings.patience is not None:
+                self.best = {name: weights.detach().clone() for name, weights in self.kept.state_dict().items()}
         if self.fabric.is_global_zero:
             about = self._about() | {"train_loss": train_loss, "valid_loss": valid_loss}
             names = ["last"] + ["best"] * better
             names += [f"epoch-{self.at.epoch:04d}"] * (self.at.epoch in self.settings.keep_epochs)
             for name in names:
                 self.save_model(name, self.kept, about)
-            self._log(train_loss, valid_loss, step.learning_rate)
+            if self.folder is not None:
+                row = [self.at.epoch, self.at.step, train_loss, valid_loss, step.learning_rate, self.at.seconds]
+                log_epoch(self.folder / "epochs.csv", row)
         self.at.epoch, self.at.batch, self.at.losses = self.at.epoch + 1, 0, []
-        return Step(step.epoch, step.step, step.loss, step.learning_rate, True, train_loss, valid_loss)
+        return dataclasses.replace(step, train_loss=train_loss, valid_loss=valid_loss)
 
     @torch.no_grad()
     def _validate(self, valid: Loader) -> float:
         """Mean loss over the validation records with the same masks, times and noise in every epoch."""
         self.kept.eval()
-        losses = [
-            float(loss)
-            for share in valid.fixed()
-            for loss in self._losses(self.kept, share.batch.to(self.fabric.device))
-        ]
+        losses = []
+        for share in valid.fixed():
+            batch = share.batch.to(self.fabric.device)
+            losses += self._losses(self.kept, batch).tolist()
+            if not all(map(math.isfinite, losses[-len(batch) :])):
+                self._fail(f"the validation loss is not finite, first at {self._culprit(valid, batch)}")
         return math.fsum(losses) / len(losses)
 
     def _rate_factor(self) -> float:
@@ -225,12 +228,16 @@ class Trainer:
         return self.settings.decay**passed
 
     def _finished(self) -> str | None:
-        return f"all {self.settings.epochs} epochs done" if self.at.epoch > self.settings.epochs else None
+        """Why there is nothing left to do, also for the same command again."""
+        if self.at.epoch > self.settings.epochs:
+            return f"all {self.settings.epochs} epochs done"
+        patience = self.settings.patience
+        if patience is not None and self.at.batch == 0 and self.epochs_done - self.at.best_epoch >= patience:
+            return f"no better validation loss for {patience} epochs; the best was epoch {self.at.best_epoch}"
+        return None
 
     def _reason_to_stop(self, elapsed: float) -> str | None:
-        patience, limit = self.settings.patience, self.settings.max_minutes
-        if patience is not None and self.at.batch == 0 and self.at.epoch - 1 - self.at.best_epoch >= patience:
-            return f"no better validation loss for {patience} epochs; the best was epoch {self.at.best_epoch}"
+        limit = self.settings.max_minutes
         if limit is not None and elapsed > 60 * limit:
             return f"time limit of {limit} minutes reached; the same command goes on from here"
         return "asked to stop; the same command goes on from here" if self.should_stop() else None
@@ -244,7 +251,7 @@ class Trainer:
         if self.folder is None or not self.fabric.is_global_zero:
             return
         state = {
-            "settings": _settings_key(self.settings, self.train, self.process),
+            "settings": settings_key(self.settings, self.process.name, len(self.train.usable)),
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "average": None if self.average is None else self.average.state_dict(),
@@ -254,41 +261,23 @@ class Trainer:
         write_state(self.folder / "state.pt", state)
 
     def _resume(self) -> None:
-        if self.folder is None or not (self.folder / "state.pt").exists():
-            return
-        path = self.folder / "state.pt"
-        state = read_state(path)
-        key = _settings_key(self.settings, self.train, self.process)
-        changed = [f"{k} ({state['settings'].get(k)} -> {key[k]})" for k in key if state["settings"].get(k) != key[k]]
-        if changed:
-            raise CheckpointError(
-                f"{path}: this run was started with other settings: {', '.join(changed)}. "
-                "Use the same settings to go on, or another folder."
-            )
-        self.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
-        self.at = _Progress(**state["progress"])
-
-    def _log(self, train_loss: float, valid_loss: float | None, rate: float) -> None:
-        """Adds a row to ``epochs.csv``, in the place of any row that a stopped run left after its last state."""
         if self.folder is None:
             return
-        path, row = (
-            self.folder / "epochs.csv",
-            [self.at.epoch, self.at.step, train_loss, valid_loss, rate, self.at.seconds],
-        )
-        rows = [["epoch", "step", "train_loss", "valid_loss", "learning_rate", "seconds"]]
-        if path.exists():
-            with path.open(newline="") as file:
-                rows += [r for r in list(csv.reader(file))[1:] if int(r[0]) < self.at.epoch]
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows([*rows, row])
-
-
-def _settings_key(settings: TrainingConfig, train: Loader, process: Process) -> dict[str, Any]:
-    """What must not change between the parts of one run."""
-    free = {"checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "precision", "patience"}
-    fixed = {k: v for k, v in vars(settings).items() if k not in free}
-    return fixed | {"process": process.name, "records": len(train.usable)}
+        path = self.folder / "state.pt"
+        if self.fabric.is_global_zero:
+            remove_partial(path)
+        if not path.exists():
+            return
+        state = read_state(path)
+        check_same(path, state, settings_key(self.settings, self.process.name, len(self.train.usable)))
+        try:
+            self.network.load_state_dict(state["network"])
+            self.optimiser.load_state_dict(state["optimiser"])
+            if self.average is not None:
+                self.average.load_state_dict(state["average"])
+            self.at = Progress(**state["progress"])
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{path}: the state does not fit the network of these settings. "
+                "Use the settings that the run was started with to go on, or another folder."
+            ) from error

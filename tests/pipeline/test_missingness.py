@@ -10,6 +10,7 @@ import torch
 from tsimpute.containers import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.pipeline.missingness import MECHANISMS, blocks, dead_sensor, independent_cells, random_cells, reached_rate
+from tsimpute.seeding import derive_seed
 
 EXACT = ("random", "blocks")
 
@@ -160,6 +161,29 @@ def test_blocks_are_runs_of_the_asked_length():
     whole = held_out[n_runs == 1]
     assert (whole.sum(1) == 8).all()
     assert np.abs(held_out.mean(0) / 0.2 - 1).max() < 0.2  # no favoured position
+
+
+def test_blocks_equal_runs_laid_down_one_by_one():
+    windows = make_windows(20, 3, 14)
+    for record, hidden in zip(range(20), blocks(windows, rate=0.45, seed=1, length=5), strict=True):
+        cells = windows.observed[record]
+        rng = np.random.default_rng(derive_seed(1, windows.record_ids[record]))
+        turns = rng.permutation(3 * 18)
+        forward = int(rng.choice((1, -1)))
+        left, expected = int(0.45 * cells.sum()), np.zeros_like(cells)
+        for run in np.argsort(turns):
+            feature, end = divmod(int(run), 18)
+            for step in range(end - 4, end + 1)[::forward]:
+                if 0 <= step < 14 and cells[feature, step] and not expected[feature, step] and left:
+                    expected[feature, step] = True
+                    left -= 1
+        np.testing.assert_array_equal(hidden, expected)
+
+
+def test_blocks_favour_neither_end_of_a_record():
+    by_step = blocks(make_windows(4000, 4, 24, missing=0), rate=0.1, seed=1, length=6).mean((0, 1)) / 0.1
+    assert np.abs(by_step - 1).max() < 0.15
+    np.testing.assert_allclose(by_step, by_step[::-1], atol=5 * 2**0.5 * (0.9 / 0.1 / 16000) ** 0.5)
 
 
 def test_blocks_of_one_step_are_single_random_cells():

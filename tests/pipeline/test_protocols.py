@@ -131,6 +131,15 @@ def test_order_of_the_records_does_not_matter(protocol: Callable[..., Task]):
         np.testing.assert_array_equal(one.scored, two.scored[at])
 
 
+def test_a_mask_that_holds_nothing_out_counts_as_none():
+    windows = make_windows()
+    none = replace(windows, held_out=np.zeros(windows.values.shape, bool))
+    for protocol in PROTOCOLS.values():
+        task, other = protocol(none, rate=0.3, seed=1), protocol(windows, rate=0.3, seed=1)
+        assert task.train.held_out is None
+        np.testing.assert_array_equal(task.test.scored, other.test.scored)
+
+
 def test_holes_in_named_features_only():
     task = clean(make_windows(), rate=1, seed=1, mechanism="dead_sensor", features=["f2"])
     np.testing.assert_array_equal(task.test.scored, task.test.observed & (np.arange(4) == 2)[:, None])
@@ -242,6 +251,14 @@ def test_training_records_without_a_cell():
         clean(replace(windows, held_out=held_out), rate=None, seed=1)
 
 
+def test_training_records_of_nothing_but_gaps():
+    windows = make_windows(own=True, split=True)
+    in_train = (windows.split == "train")[:, None, None]
+    gaps = replace(windows, values=np.where(in_train, np.nan, windows.values), held_out=windows.held_out & ~in_train)
+    with pytest.raises(DataError, match="expected cells to train on"):
+        csdi(gaps, rate=None)
+
+
 # --- the original's numbers -------------------------------------------------------------------------------------------
 
 
@@ -261,18 +278,18 @@ def assert_is_original(task: Task, original: dict[str, np.ndarray], per_cent: in
     for part in ("train", "valid", "test"):
         windows, index = getattr(task, part), original[f"{part}_fold{fold}"]
         assert windows.record_ids == tuple(ids[index])
-        np.testing.assert_array_equal(windows.observed, grid(original["obs"][index]))
+        assert np.array_equal(windows.observed, grid(original["obs"][index]))
         if part == "train":
             assert windows.held_out is None
         else:
-            np.testing.assert_array_equal(windows.shown, grid(original[f"shown_{per_cent}"][index]))
+            assert np.array_equal(windows.shown, grid(original[f"shown_{per_cent}"][index]))
 
 
 @pytest.mark.parametrize("per_cent", RATES)
 def test_csdi_equals_the_original_cell_by_cell(original: dict[str, np.ndarray], per_cent: int):
     """From its own masks; an empty stay is slipped in, for which the original consumed no draw."""
     obs = grid(original["obs"])
-    values = np.where(np.concatenate([obs, np.zeros((1, 35, 48), bool)]), 1.0, np.nan)
+    values = np.where(np.concatenate([obs, np.zeros((1, 35, 48), bool)]), np.float32(1), np.float32(np.nan))
     names = (*(str(i) for i in original["ids"]), "140501")
     windows = Windows(
         values, np.tile(np.arange(48.0), (len(values), 1)), tuple(Feature(f"f{i}") for i in range(35)), names

@@ -97,6 +97,9 @@ class DualTransformer(nn.Module):
         n_blocks: residual blocks.
         width_time, width_feature, width_tau: channels of the embeddings.
         max_frequency: see ``ProcessTimeEmbedding``; 1e4 for diffusion as CSDI, small for continuous tau.
+
+    Raises:
+        ConfigError: sizes that do not fit each other.
     """
 
     def __init__(
@@ -111,8 +114,18 @@ class DualTransformer(nn.Module):
         max_frequency: float = 1e4,
     ) -> None:
         super().__init__()
+        if min(n_features, width, n_heads, n_blocks, width_feature) < 1:
+            raise ConfigError(
+                "dual_transformer: expected n_features, width, n_heads, n_blocks and width_feature of at least 1; "
+                f"came {n_features}, {width}, {n_heads}, {n_blocks}, {width_feature}."
+            )
         if width % n_heads:
             raise ConfigError(f"n_heads: expected a divisor of width {width}, came {n_heads}.")
+        if width_time % 2 or width_time < 2 or width_tau % 2 or width_tau < 4:
+            raise ConfigError(
+                "dual_transformer: expected an even width_time of at least 2 and an even width_tau of at least 4; "
+                f"came {width_time} and {width_tau}."
+            )
         self.n_features = n_features
         self.width_time = width_time
         self.of_tau = ProcessTimeEmbedding(width_tau, max_frequency=max_frequency)

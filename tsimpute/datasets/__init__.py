@@ -29,7 +29,7 @@ def make(name: str, **options: Any) -> DatasetAdapter:
     """
     if name not in available():
         raise ConfigError(f"data set: expected one of {', '.join(available())}; came {name!r}.")
-    adapter = import_module(f"tsimpute.datasets.{name}").ADAPTER
+    adapter = import_module(f"tsimpute.datasets.{name}").PLUGIN
     known = [option.name for option in fields(adapter)]
     unknown = sorted(set(options) - set(known))
     if unknown:

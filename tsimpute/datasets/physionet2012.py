@@ -79,15 +79,20 @@ class PhysioNet2012:
             SourceError: neither is there.
         """
         root = Path(root)
-        looked_for = [base / leaf for base in (root, root / self.name) for leaf in ("set-a", "set-a.tar.gz")]
-        if root.is_file() or (root.is_dir() and any(is_record_name(path.name) for path in root.iterdir())):
+        if root.is_file():
             return root
-        for path in looked_for:
-            if path.exists():
-                return path
+        looked_for = []
+        for base in (root, root / self.name):
+            folders, archive = (base / "set-a", base), base / "set-a.tar.gz"
+            for folder in folders:
+                if folder.is_dir() and any(is_record_name(path.name) for path in folder.iterdir()):
+                    return folder
+            if archive.exists():
+                return archive
+            looked_for += [f"{folders[0]}/132539.txt and others", f"{base}/132539.txt and others", str(archive)]
         raise SourceError(
-            f"{self.name}: expected the stays of set A under {root}; none of these exists: "
-            f"{', '.join(map(str, looked_for))}. Download them with `tsimpute fetch {self.name}`, or save "
+            f"{self.name}: expected the stays of set A under {root}; found none of: "
+            f"{', '.join(looked_for)}. Download them with `tsimpute fetch {self.name}`, or save "
             f"{self.card.sources[0].url} there yourself (unpacked or not) and name the folder with --root or "
             "TSIMPUTE_DATA."
         )
@@ -169,7 +174,7 @@ class PhysioNet2012:
         return files, rows
 
 
-ADAPTER = PhysioNet2012
+PLUGIN = PhysioNet2012
 
 
 def _given(name: str, root: Path | None) -> Path:

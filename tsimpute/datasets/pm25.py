@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 
 from tsimpute.containers import Feature, Windows
 from tsimpute.datasets._download import check_sha256, download_any
+from tsimpute.datasets._pm25_tables import read_table
 from tsimpute.datasets.base import Card, Source
 from tsimpute.errors import ConfigError, DataError, SourceError
 
@@ -97,7 +97,7 @@ class PM25:
                 f"{self.name}: expected the folder of its files, came None. Name it with --root or TSIMPUTE_DATA."
             )
         folder = self.locate(root)
-        stamps, stations, ground = _read_table(folder / GROUND)
+        stamps, stations, ground = read_table(folder / GROUND)
         held_out = _held_out(folder, stamps, stations, ground)
         starts, overlaps, changes = self._starts(stamps)
         return self._windows(stamps, stations, ground, held_out, starts, overlaps, changes)
@@ -181,53 +181,16 @@ class PM25:
         )
 
 
-ADAPTER = PM25
+PLUGIN = PM25
 
 
 def _month_of_year(stamp: np.datetime64) -> int:
     return int(stamp.astype("datetime64[M]").astype(int)) % 12 + 1
 
 
-def _read_table(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """Stamps (T,) in hours, station names (K), values (T, K).
-
-    Raises:
-        DataError: a line is broken, or the stamps are not whole hours in increasing order; file and line are named.
-    """
-    import pandas as pd
-
-    text = path.read_bytes().decode("latin-1").replace("\r\n", "\n").rstrip("\n")
-    header, *lines = text.split("\n")
-    stations = header.split(",")[1:]
-    if not header.startswith("datetime,") or not lines:
-        raise DataError(
-            f"{path}, line 1: expected the header datetime,station,... and rows below it, came {header[:80]!r}."
-        )
-    for number, line in enumerate(lines, start=2):
-        if line.count(",") != len(stations):
-            raise _broken(path, number, line)
-    try:
-        table = pd.read_csv(
-            io.StringIO(text), index_col=0, dtype=dict.fromkeys(stations, float), float_precision="round_trip"
-        )
-    except ValueError as error:
-        raise next(
-            (_broken(path, n, line) for n, line in enumerate(lines, 2) if not _is_numbers(line)), error
-        ) from error
-    stamps = pd.to_datetime(table.index, format="%Y/%m/%d %H:%M:%S", errors="coerce").to_numpy()
-    hours = stamps.astype("datetime64[h]")
-    wrong = np.isnat(stamps) | (hours != stamps) | np.r_[False, np.diff(hours) <= np.timedelta64(0, "h")]
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise _broken(
-            path, at + 2, lines[at], "whole hours such as 2014/05/01 01:00:00, each later than the one before"
-        )
-    return hours, stations, table.to_numpy()
-
-
 def _held_out(folder: Path, stamps: np.ndarray, stations: list[str], ground: np.ndarray) -> np.ndarray:
     """(T, K) bool: cells of the ground table that the other table leaves empty."""
-    missing_stamps, missing_stations, missing = _read_table(folder / MISSING)
+    missing_stamps, missing_stations, missing = read_table(folder / MISSING)
     if stations != missing_stations or not np.array_equal(stamps, missing_stamps):
         raise DataError(
             f"{folder / MISSING}: expected the stations and hours of {GROUND}, came others. Get both files again."
@@ -237,19 +200,3 @@ def _held_out(folder: Path, stamps: np.ndarray, stations: list[str], ground: np.
             f"{folder / MISSING}: expected values of {GROUND} with holes; some differ. Get both files again."
         )
     return ~np.isnan(ground) & np.isnan(missing)
-
-
-def _is_numbers(line: str) -> bool:
-    try:
-        [float(cell or "nan") for cell in line.split(",")[1:]]
-    except ValueError:
-        return False
-    return True
-
-
-def _broken(
-    path: Path, number: int, line: str, expected: str = "a stamp and one number or nothing per station"
-) -> DataError:
-    return DataError(
-        f"{path}, line {number}: expected {expected}; came {line[:80]!r}. Correct it or get the file again."
-    )

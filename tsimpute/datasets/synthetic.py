@@ -43,12 +43,12 @@ class SyntheticAirQuality:
 
     Two hidden weather processes (one of days, one of hours) and the cycles of sun and traffic drive all features;
     ozone falls where NO2 rises, coarse dust needs both drought and wind. At the default settings, tested as such:
-    - 11 to 14 % missing: gaps of 1 h in the median and 2 to 4 h in the mean, up to 72 h; in 1.5 to 3 % of the hours
+    - 11 to 14 % missing: gaps of 1 h in the median and 2 to 4 h in the mean, up to 72 h each; in 1 to 4 % of the hours
       nothing was observed at all; one sensor is dead for 5 % of the whole time at a stretch;
-    - PM2.5 is positive and skewed (skewness 1 to 3), autocorrelation of its logarithm over .8, .5 and under .5 at 1, 6
-      and 24 h; logarithms of the two PM2.5 series correlate at .75 to .95;
-    - the other features say more of a value than its neighbours in time: a linear regression on both has at
-      most two thirds of the error of linear interpolation.
+    - PM2.5 is positive and skewed (skewness 1 to 4), the autocorrelation of its logarithm over .8 and .5 at 1 and 6 h
+      and under .5 at 24 h; the logarithms of the two PM2.5 series correlate at .85 to .98;
+    - the other features say more of a value than its neighbours in time: a linear regression on both has at most two
+      thirds of the error of linear interpolation.
 
     Attributes:
         n_records: records, at least 1.
@@ -91,7 +91,7 @@ class SyntheticAirQuality:
         return np.ascontiguousarray(series.reshape(len(FEATURES), self.n_records, self.n_steps).swapaxes(0, 1))
 
 
-ADAPTER = SyntheticAirQuality
+PLUGIN = SyntheticAirQuality
 
 
 def _simulate(n_hours: int, rng: np.random.Generator) -> np.ndarray:
@@ -129,7 +129,7 @@ def _damped_oscillation(n_hours: int, decay: float, period: float, rng: np.rando
     """(T,) stationary, unit variance, autocorrelation exp(-h / decay) cos(h / period)."""
     factor = np.exp(-1 / decay + 1j / period)
     noise = rng.normal(size=(n_hours + 1, 2)) @ np.array([1, 1j])
-    return _recursion(noise[:1], noise[1:, None], factor)[:, 0].real
+    return np.real(_recursion(noise[:1], noise[1:, None], factor)[:, 0])
 
 
 def _autoregression(n_hours: int, n_series: int, decay: float, rng: np.random.Generator) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import platform
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -15,13 +16,15 @@ from torch import nn
 from tsimpute.checkpoints import read_model, write_model
 from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, from_dict, to_dict
 from tsimpute.containers import Feature, Samples, Windows
-from tsimpute.errors import CheckpointError, DataError, NotFittedError, TsimputeError
+from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
+from tsimpute.imputers._checks import cells_to_fill, check_features
 from tsimpute.pipeline.loading import Loader, condition_of
 from tsimpute.pipeline.masking import make_policy
 from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.registry import make
+from tsimpute.registry import make, options_of
 from tsimpute.sampling import sample
 from tsimpute.seeding import derive_seed
+from tsimpute.solvers.base import Solver
 from tsimpute.training import Step, Trainer
 
 _SETTINGS = {
@@ -85,7 +88,14 @@ class GenerativeImputer:
             scaler: None = fitted on the shown cells of ``train``.
             folder: where the state, ``epochs.csv`` and models go; a state found there is taken up.
             should_stop: asked after each step; True ends with the state on disk.
+
+        Raises:
+            DataError: ``valid`` has other features than ``train``, or no record shows a cell.
+            ConfigError: patience without ``valid``.
+            TrainingError, CheckpointError: see ``Trainer.run``.
         """
+        if valid is not None:
+            check_features(train.features, valid.features)
         self.scaler_ = scaler or Standardizer.fit(train)
         self.features_ = train.features
         self.time_step_ = _time_step(train)
@@ -111,21 +121,24 @@ class GenerativeImputer:
             should_stop,
         )
         for step in trainer.run():
-            self.network_, self.fitted_ = trainer.kept, {"epoch": step.epoch, "step": step.step}
+            self.network_, self.fitted_ = trainer.kept, {"epoch": trainer.epochs_done, "step": step.step}
             yield step
-        if self.training.patience is not None and folder is not None:
+        if self.training.patience is not None and trainer.at.best_epoch and folder is not None:
             self._take(*read_model(folder / "best.safetensors"))
+        elif trainer.best is not None:
+            self.network_.load_state_dict(trainer.best)
+            self.fitted_ = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
         network, sampling = self._fitted(), self.sampling
         self._check(windows)
         process = make("processes", self.process.name, **self.process.options)
-        eta = {} if sampling.solver != "one_step" else {"eta": self.eta}
-        condition = condition_of(windows, self.scaler_, fill)
+        condition = condition_of(windows, self.scaler_, cells_to_fill(windows, n_samples, fill))
         draws = sample(
-            network.to(sampling.device).eval(),
+            # A copy: the network may be in training, and must stay on its device and in its mode.
+            copy.deepcopy(network).to(sampling.device).eval(),
             process,
-            make("solvers", sampling.solver, **eta),
+            self._solver(),
             condition.to(sampling.device),
             n_samples=n_samples,
             n_steps=self.n_steps,
@@ -134,12 +147,24 @@ class GenerativeImputer:
         ).cpu()
         if not bool(draws.isfinite().all()):
             n = int((~draws.isfinite()).nonzero()[0, 1])
-            raise TsimputeError(f"sampling: draws of record {windows.record_ids[n]!r} are not finite. Train anew or use more steps.")
+            raise TsimputeError(
+                f"sampling: draws of record {windows.record_ids[n]!r} are not finite. Train anew or use more steps."
+            )
         values = self.scaler_.inverse(draws.numpy()).astype(windows.values.dtype)
         values[:, ~condition.fill_mask.numpy()] = np.nan
         shown = windows.shown
         values[:, shown] = windows.values[shown]
         return Samples(values, shown, windows.features, windows.record_ids)
+
+    def impute_with_progress(
+        self, windows: Windows, n_samples: int, seed: int, progress: Callable[[int, int], None]
+    ) -> Samples:
+        """``impute`` of every missing cell, record by record; ``progress`` gets (records done, records in all)."""
+        parts = []
+        for n in range(len(windows)):
+            parts.append(self.impute(windows.select([n]), n_samples, seed).values)
+            progress(n + 1, len(windows))
+        return Samples(np.concatenate(parts, 1), windows.shown, windows.features, windows.record_ids)
 
     @property
     def n_steps(self) -> int:
@@ -152,18 +177,20 @@ class GenerativeImputer:
         return self._process_default("default_eta") if self.sampling.eta is None else self.sampling.eta
 
     def save(self, path: Path) -> None:
-        write_model(path, self._fitted().state_dict(), self._about(self.fitted_))
+        write_model(Path(path), self._fitted().state_dict(), self._about(self.fitted_))
 
     @classmethod
     def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
         """Reads what ``save`` wrote; ``sampling`` takes the place of the stored sampler settings."""
+        path = Path(path)
         weights, about = read_model(path)
         try:
             settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
             imputer = cls(**settings)
             imputer._take(weights, about)
-        except (KeyError, TypeError, RuntimeError, DataError) as error:
-            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({error}).") from error
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
         if sampling is not None:
             imputer.sampling = sampling
         return imputer
@@ -173,8 +200,17 @@ class GenerativeImputer:
     def _new_network(self, tau_frequency: float) -> nn.Module:
         options = {"max_frequency": tau_frequency} | self.network.options
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive_seed(self.training.seed, "network"))
+            # Not torch.manual_seed: that would reseed every other device, too.
+            torch.default_generator.manual_seed(derive_seed(self.training.seed, "network"))
             return make("backbones", self.network.name, n_features=len(self.features_), **options)
+
+    def _solver(self) -> Solver:
+        name = self.sampling.solver
+        if "eta" in options_of("solvers", name):
+            return make("solvers", name, eta=self.eta)
+        if self.sampling.eta:
+            raise ConfigError(f"sampling.eta: solver {name} is deterministic, expected 0 or none, came {self.eta}.")
+        return make("solvers", name)
 
     def _take(self, weights: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
         self.features_ = tuple(Feature(*f) for f in about["features"])
@@ -207,10 +243,7 @@ class GenerativeImputer:
         return self.network_
 
     def _check(self, windows: Windows) -> None:
-        if windows.features != self.features_:
-            raise DataError(
-                f"features: the model knows {_listed(self.features_)}, in this order; came {_listed(windows.features)}."
-            )
+        check_features(self.features_, windows.features)
         step = _time_step(windows)
         if step and self.time_step_ and not np.isclose(step, self.time_step_, rtol=0.05):
             raise DataError(
@@ -222,10 +255,6 @@ class GenerativeImputer:
 def _time_step(windows: Windows) -> float:
     """The median distance between two steps; 0 where records have one step."""
     return float(np.median(np.diff(windows.times, axis=1))) if windows.n_steps > 1 and len(windows) else 0.0
-
-
-def _listed(features: tuple[Feature, ...]) -> str:
-    return ", ".join(f"{f.name} [{f.unit}]" for f in features)
 
 
 PLUGIN = GenerativeImputer

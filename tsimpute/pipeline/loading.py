@@ -44,7 +44,7 @@ class Loader:
         seed: of everything drawn.
 
     Raises:
-        DataError: no record has a shown cell.
+        DataError: no record has a shown cell, or times lose their order in single precision.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Loader:
     ) -> None:
         self.shown = windows.shown
         self.values = _standardised(windows.values, self.shown, scaler)
-        self.times = windows.times.astype(np.float32)
-        self.record_ids = windows.record_ids
+        self.times = _clock(windows)
+        self.record_ids, self.features = windows.record_ids, windows.features
         self.usable = np.flatnonzero(self.shown.any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         if not len(self.usable):
             raise DataError(
-                f"training data: expected at least one record with a shown cell; none of {len(windows)} has."
+                f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
             )
 
     @property
@@ -106,17 +106,28 @@ def condition_of(windows: Windows, scaler: Standardizer, fill: np.ndarray | None
         fill: (N, K, L) bool; None = every cell that is not shown.
 
     Raises:
-        DataError: ``fill`` has another shape.
+        DataError: ``fill`` is no bool mask of the windows' shape, or times lose their order in single precision.
     """
     shown = windows.shown
-    if fill is not None and fill.shape != shown.shape:
-        raise DataError(f"fill: expected shape {shown.shape}, came {fill.shape}.")
+    if fill is not None and (fill.shape != shown.shape or fill.dtype != bool):
+        raise DataError(f"fill: expected bool of shape {shown.shape}, came {fill.dtype} of {fill.shape}.")
     return Condition(
         values=torch.from_numpy(_standardised(windows.values, shown, scaler)),
         cond_mask=torch.from_numpy(shown),
         fill_mask=torch.from_numpy(~shown if fill is None else fill & ~shown),
-        times=torch.from_numpy(windows.times.astype(np.float32)),
+        times=torch.from_numpy(_clock(windows)),
     )
+
+
+def _clock(windows: Windows) -> np.ndarray:
+    """(N, L) times in single precision."""
+    times = windows.times.astype(np.float32)
+    if (np.diff(times, axis=1) <= 0).any():
+        raise DataError(
+            "times: too large for single precision to tell neighbouring steps apart, the largest is "
+            f"{np.abs(windows.times).max():g}. Count time from the start of each record."
+        )
+    return times
 
 
 def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Standardizer) -> np.ndarray:

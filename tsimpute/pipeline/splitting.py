@@ -90,8 +90,7 @@ def csdi_folds(n: int, fold: int, seed: int) -> Split:
     check_fold(fold)
     order = np.arange(n)
     legacy_generator(seed).shuffle(order)
-    # 0.2 * fold in floating point, then cut: integer arithmetic gives other borders.
-    start, end = int(fold * 0.2 * n), int((fold + 1) * 0.2 * n)
+    start, end = fold * n // N_FOLDS, (fold + 1) * n // N_FOLDS
     rest = np.concatenate([order[:start], order[end:]])
     legacy_generator(seed).shuffle(rest)
     n_train = int(n * 0.7)

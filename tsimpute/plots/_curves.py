@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tsimpute.ensembles import INTERVALS
 from tsimpute.errors import DataError
 from tsimpute.plots._style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, finish, new_figure
 from tsimpute.reporting import Report, Row
@@ -25,6 +27,7 @@ TITLES = {
     "ncrps": "magnitude-normalised CRPS",
     "mae_median": "MAE of the median",
     "rmse_mean": "RMSE of the mean",
+    **{f"coverage_{percent}": f"coverage of the {percent} % interval" for percent in INTERVALS},
 }
 
 
@@ -78,7 +81,8 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
         axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=line.label, zorder=3)
         if len({r.run for r in line.rows}) > 1:
             axis.fill_between(epochs, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
-    _draw_levels(axis, [(line.label, float(line.over_runs(None)[1])) for line in levels])
+    nominal = [("nominal", int(metric.removeprefix("coverage_")) / 100)] if metric.startswith("coverage_") else []
+    _draw_levels(axis, [*((line.label, float(line.over_runs(None)[1])) for line in levels), *nominal])
     if all_epochs and all_epochs[0] > 0 and all_epochs[-1] / all_epochs[0] >= 10:
         axis.set_xscale("log")
         axis.minorticks_off()
@@ -113,7 +117,8 @@ def _legend(figure: Figure, axis: Axes, rows: Sequence[Row]) -> None:
         handles, labels = [*handles, Patch(color=GREY, alpha=0.3, lw=0)], [*labels, f"95 % band over {runs} runs"]
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False)
-    figure.suptitle(_about(rows[0]), fontsize=11, x=0.01, ha="left", color=INK)
+    about = textwrap.fill(_about(rows[0]), int(figure.get_figwidth() * 11))
+    figure.suptitle(about, fontsize=11, x=0.01, ha="left", color=INK)
 
 
 def _lines(rows: Sequence[Row]) -> list[_Line]:
@@ -146,10 +151,11 @@ def _check_comparable(rows: Sequence[Row], metric: str, feature: str) -> None:
         found = sorted({str(getattr(row, name)) for row in rows})
         if len(found) > 1:
             raise DataError(f"report: expected one {name} in a picture, came {', '.join(found)}. Choose with where().")
-    seen = [(r.imputer, r.process, r.solver, r.n_steps, r.n_samples, r.epoch, r.run) for r in rows]
-    twice = next((key for key in seen if seen.count(key) > 1), None)
-    if twice:
-        raise DataError(f"report: expected one value of {metric!r} per method, epoch and run; {twice} has several.")
+    seen: dict[tuple, float | None] = {}
+    for r in rows:
+        key = (r.imputer, r.process, r.solver, r.n_steps, r.n_samples, r.epoch, r.run)
+        if seen.setdefault(key, r.value) != r.value:
+            raise DataError(f"report: expected one value of {metric!r} per method, epoch and run; {key} has several.")
 
 
 def _about(row: Row) -> str:

@@ -58,9 +58,9 @@ def _draw_map(figure: Figure, axis: Axes, windows: Windows) -> None:
 
     if len(windows) == 1:
         kind = np.where(windows.shown[0], 0, np.where(windows.scored[0], 1, 2))
-        axis.imshow(
-            kind, aspect="auto", interpolation="nearest", cmap=ListedColormap([BLUE, ORANGE, PALE]), vmin=0, vmax=2
-        )
+        colours = ListedColormap([BLUE, ORANGE, PALE])
+        axis.imshow(kind, aspect="auto", interpolation="nearest", cmap=colours, vmin=0, vmax=2)
+        axis.hlines(np.arange(windows.n_features - 1) + 0.5, -0.5, windows.n_steps - 0.5, color="white", lw=1)
         return
     ramp = LinearSegmentedColormap.from_list("gaps", [BLUE, "#9CC3DD", "#F2F2F2"])
     share = (~windows.observed).mean(0) * 100

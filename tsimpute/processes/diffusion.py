@@ -19,6 +19,9 @@ class Diffusion:
     Args:
         n_levels: noise levels.
         beta_first, beta_last: noise added at the first and the last level; their square roots are spaced evenly.
+
+    Raises:
+        ConfigError: no level, or a beta out of (0, 1).
     """
 
     name = "diffusion"
@@ -26,6 +29,11 @@ class Diffusion:
     default_eta = 1.0
 
     def __init__(self, n_levels: int = 50, beta_first: float = 1e-4, beta_last: float = 0.5) -> None:
+        if n_levels < 1 or not (0 < beta_first < 1 and 0 < beta_last < 1):
+            raise ConfigError(
+                "diffusion: expected n_levels of at least 1 and beta_first, beta_last between 0 and 1; "
+                f"came {n_levels}, {beta_first}, {beta_last}."
+            )
         self.n_levels = n_levels
         self.default_steps = n_levels
         self.beta = torch.linspace(beta_first**0.5, beta_last**0.5, n_levels, dtype=torch.float64) ** 2

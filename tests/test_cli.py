@@ -1,0 +1,125 @@
+"""The command line as a user meets it: a whole run on generated data, its help, and its answers to bad input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tsimpute.cli import COMMANDS, EXAMPLES, main
+from tsimpute.config import shipped_configs
+from tsimpute.evaluation import Report
+
+TINY = [
+    "--data.options", "{n_records: 40, n_steps: 12}", "--protocol.rate", "0.2",
+    "--network.options", "{width: 8, n_heads: 2, n_blocks: 1}", "--training.micro_batch", "16",
+    "--sampling.n_steps", "2", "--evaluation.n_samples", "4", "--evaluation.max_records", "3",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run of two epochs, scored after both."""
+    folder = tmp_path_factory.mktemp("cli") / "run"
+    main(["train", "--out", str(folder), "--training.epochs", "2", "--evaluation.at_epochs", "[1,2]", *TINY])
+    return folder
+
+
+def test_train_leaves_models_losses_metrics_and_curves(run: Path) -> None:
+    found = {path.name for path in run.iterdir()}
+    assert {"config.yaml", "run.json", "epochs.csv", "last.safetensors", "metrics.csv", "table.md", "curves.png"} <= found
+    report = Report.read(run)
+    assert {row.epoch for row in report.rows} == {1, 2}
+    assert {row.protocol for row in report.rows} == {"clean"}
+    assert {row.split for row in report.rows} == {"test[:3]"}
+
+
+def test_train_again_changes_nothing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (run / "last.safetensors").read_bytes()
+    main(["train", "--out", str(run), "--training.epochs", "2", "--evaluation.at_epochs", "[1,2]", *TINY])
+    assert (run / "last.safetensors").read_bytes() == before
+    assert "all 2 epochs done" in capsys.readouterr().out
+
+
+def test_evaluate_adds_baselines_and_keeps_what_was_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["evaluate", str(run), "--epochs", "2", "--baselines", "true"])
+    report = Report.read(run)
+    assert {row.imputer for row in report.rows} == {"mean", "median", "locf", "linear", "flow_matching"}
+    assert {row.epoch for row in report.rows} == {None, 1, 2}
+    assert (run / "records.png").stat().st_size > 10_000
+    assert "linear" in capsys.readouterr().out
+
+
+def test_impute_writes_a_table_with_the_observed_values(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "filled.csv"
+    main([
+        "impute", str(run / "last.safetensors"), "--data.options", "{n_records: 40, n_steps: 12}",
+        "--records", "synthetic-00003,synthetic-00001", "--n_samples", "5", "--quantiles", "0.25,0.75",
+        "--sampling.n_steps", "1", "--out", str(out),
+    ])  # fmt: skip
+    frame = pd.read_csv(out)
+    assert list(frame.record.unique()) == ["synthetic-00003", "synthetic-00001"]
+    assert (frame["q0.25"] <= frame["q0.75"]).all()
+    assert (frame[frame.provenance == "imputed"]["q0.25"] < frame[frame.provenance == "imputed"]["q0.75"]).any()
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_help_has_an_example_that_parses(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert "Example: tsimpute" in " ".join(capsys.readouterr().out.split())
+    assert EXAMPLES[command].split()[:2] == ["tsimpute", command]
+
+
+def test_help_answers_without_torch() -> None:
+    code = (
+        "import sys\nfrom tsimpute.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print('LOADED', [m for m in ('torch', 'matplotlib', 'tsdb', 'pygrinder', 'pandas') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "LOADED []" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["describe", "nonsense"], "expected one of"),
+        (["describe", "pm25", "--root", "/nowhere"], "pm25_ground.txt"),
+        (["impute", "/nowhere/model.safetensors", "--out", "x.csv"], "expected a model file"),
+        (["impute", "model.safetensors", "--out", "x.docx"], ".csv or .nc"),
+        (["train", "--out", "x", "--protocol.rate", "1.5"], "rate"),
+    ],
+)
+def test_expected_failures_end_in_one_message(arguments: list[str], message: str) -> None:
+    with pytest.raises(SystemExit, match=r"^tsimpute ") as stop:
+        main(arguments)
+    assert message in str(stop.value)
+
+
+def test_unknown_config_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("training: {epochz: 3}\n")
+    with pytest.raises(SystemExit):
+        main(["train", "--config", str(path), "--out", str(tmp_path / "run")])
+    assert "epochz" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_shipped_configs_are_the_papers_settings() -> None:
+    import yaml
+
+    from tsimpute.config import RunConfig, config_path, from_dict
+
+    assert len(shipped_configs()) == 4
+    for name in shipped_configs():
+        config = from_dict(RunConfig, yaml.safe_load(config_path(name).read_text(encoding="utf-8")))
+        training = config.training
+        assert (training.epochs, training.batch_size, training.learning_rate) == (200, 16, 1e-3)
+        assert (training.weight_decay, training.clip_norm, training.masks) == (1e-6, 2.0, "mix")
+        assert config.sampling.n_steps == (100 if config.process.name == "flow_matching" else 50)
+        assert name == f"{config.data.name}_{config.process.name}"

@@ -1,0 +1,60 @@
+"""Fill gaps in multivariate time series with samples from a learnt conditional distribution.
+
+Names are loaded when they are first used, so importing the package is fast and loads no heavy library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tsimpute.config import (
+        EvaluationConfig,
+        NetworkConfig,
+        ProcessConfig,
+        ProtocolConfig,
+        RunConfig,
+        SamplingConfig,
+        TrainingConfig,
+    )
+    from tsimpute.containers import Batch, Condition, Feature, Samples, Windows
+    from tsimpute.datasets.describing import describe
+    from tsimpute.evaluation import EvaluationContext, Report, evaluate
+    from tsimpute.imputers.generative import GenerativeImputer
+    from tsimpute.imputers.linear import LinearImputer
+    from tsimpute.imputers.locf import LocfImputer
+    from tsimpute.imputers.mean import MeanImputer
+    from tsimpute.imputers.median import MedianImputer
+    from tsimpute.pipeline.protocols import clean, csdi
+    from tsimpute.runs import load_windows
+
+_HOME = {
+    "config": (
+        "EvaluationConfig", "NetworkConfig", "ProcessConfig", "ProtocolConfig", "RunConfig", "SamplingConfig",
+        "TrainingConfig",
+    ),
+    "containers": ("Batch", "Condition", "Feature", "Samples", "Windows"),
+    "datasets.describing": ("describe",),
+    "evaluation": ("EvaluationContext", "Report", "evaluate"),
+    "imputers.generative": ("GenerativeImputer",),
+    "imputers.linear": ("LinearImputer",),
+    "imputers.locf": ("LocfImputer",),
+    "imputers.mean": ("MeanImputer",),
+    "imputers.median": ("MedianImputer",),
+    "pipeline.protocols": ("clean", "csdi"),
+    "runs": ("load_windows",),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - the same names, listed once
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'tsimpute' has no attribute {name!r}")
+    return getattr(import_module(f"tsimpute.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,5 @@
+"""``python -m tsimpute``."""
+
+from tsimpute.cli import main
+
+main()

@@ -1,0 +1,217 @@
+"""The command line: it reads arguments, calls the library and shows what comes back; it has no logic of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser, Namespace
+
+from tsimpute.config import DataConfig, RunConfig, SamplingConfig, config_path, shipped_configs
+from tsimpute.errors import ConfigError, TsimputeError
+from tsimpute.terminal import Bar, stop_on_interrupt
+
+EXAMPLES = {
+    "demo": "tsimpute demo --out demo-output",
+    "fetch": "tsimpute fetch physionet2012",
+    "describe": "tsimpute describe physionet2012 --root data/physionet2012",
+    "train": "tsimpute train --config physionet2012_flow_matching --out runs/cfmi --training.epochs 20 "
+    "--evaluation.at_epochs [1,5,20]",
+    "impute": "tsimpute impute runs/cfmi/last.safetensors --data.name physionet2012 --records 132539,132540 "
+    "--out filled.csv",
+    "evaluate": "tsimpute evaluate runs/cfmi --epochs 5,20 --baselines true --evaluation.n_samples 100",
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs one command; an expected failure ends with its message and exit code 1."""
+    given = sys.argv[1:] if arguments is None else arguments
+    command, options = _parse(given)
+    try:
+        COMMANDS[command](options)
+    except TsimputeError as error:
+        sys.exit(f"tsimpute {command}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"tsimpute {command}: interrupted")
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+
+def _parse(arguments: list[str]) -> tuple[str, Any]:
+    parser = ArgumentParser(prog="tsimpute", description="Fill gaps in multivariate time series with samples.")
+    commands = parser.add_subcommands(dest="command")
+    parsers = {}
+    for name, add in ARGUMENTS.items():
+        summary = (COMMANDS[name].__doc__ or "").strip()
+        parsers[name] = ArgumentParser(description=f"{summary} Example: {EXAMPLES[name]}")
+        add(parsers[name])
+        commands.add_subcommand(name, parsers[name], help=summary)
+    found = parser.parse_args(_with_config(arguments))
+    return found.command, parsers[found.command].instantiate(found[found.command])
+
+
+def _with_config(arguments: list[str]) -> list[str]:
+    """Names of shipped configs as paths; a run folder's config comes before what is said for ``evaluate``."""
+    given = list(arguments)
+    for i in range(1, len(given)):
+        if given[i - 1] == "--config" and given[i] in shipped_configs():
+            given[i] = str(config_path(given[i]))
+    if given[:1] == ["evaluate"] and len(given) > 1 and (Path(given[1]) / "config.yaml").is_file():
+        given[2:2] = ["--config", str(Path(given[1]) / "config.yaml")]
+    return given
+
+
+def _run_config(options: Namespace) -> RunConfig:
+    return RunConfig(**{field.name: options[field.name] for field in dataclasses.fields(RunConfig)})
+
+
+def _numbers(kind: Callable[[str], Any], text: str, name: str) -> list[Any]:
+    try:
+        return [kind(word) for word in text.split(",") if word]
+    except ValueError as error:
+        raise ConfigError(f"{name}: expected comma-separated numbers, came {text!r}.") from error
+
+
+def _add_demo(parser: ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for table, curves and picture")
+    parser.add_argument("--epochs", type=int, default=40, help="epochs of each of the two processes")
+
+
+def _add_fetch(parser: ArgumentParser) -> None:
+    parser.add_argument("name", type=str, help="data set: physionet2012 or pm25")
+    parser.add_argument("--cache", type=Path | None, default=None, help="folder; default: the user cache")
+
+
+def _add_describe(parser: ArgumentParser) -> None:
+    parser.add_argument("name", type=str, help="data set: physionet2012, pm25 or synthetic")
+    parser.add_argument("--root", type=str | None, default=None, help="folder of its raw files")
+    parser.add_argument("--picture", type=Path | None, default=None, help="PNG that gets a map of the gaps")
+
+
+def _add_train(parser: ArgumentParser) -> None:
+    shipped = ", ".join(shipped_configs())
+    parser.add_argument("--config", action="config", help=f"a YAML file, or one of {shipped}")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run; an unfinished run goes on")
+    parser.add_argument("--run", type=str, default="", help="name of the run in the table, for bands over runs")
+    parser.add_class_arguments(RunConfig, nested_key=None)
+
+
+def _add_impute(parser: ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="a model file, such as runs/cfmi/last.safetensors")
+    parser.add_argument("--out", type=Path, required=True, help="table to write: .csv, or .nc for all samples")
+    parser.add_argument("--records", type=str, default="", help="ids of records, comma-separated; default: all")
+    parser.add_argument("--n_samples", type=int, default=100, help="draws per record")
+    parser.add_argument("--quantiles", type=str, default="0.05,0.5,0.95", help="levels in the table")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws")
+    parser.add_argument("--force", type=bool, default=False, help="true: overwrite an existing file")
+    parser.add_class_arguments(DataConfig, nested_key="data")
+    parser.add_class_arguments(SamplingConfig, nested_key="sampling")
+
+
+def _add_evaluate(parser: ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, help="folder of a run")
+    parser.add_argument("--config", action="config", help="default: the run's own config.yaml")
+    parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5; default: the last weights")
+    parser.add_argument("--baselines", type=bool, default=False, help="true: score the simple imputers too")
+    parser.add_argument("--name", type=str, default="", help="name of the run in the table, for bands over runs")
+    parser.add_class_arguments(RunConfig, nested_key=None)
+
+
+# Commands -------------------------------------------------------------------------------------------------------------
+
+
+def demo(options: Namespace) -> None:
+    """Trains both processes on generated data in a few minutes; shows a metric table, curves and a picture."""
+    from tsimpute.demo import run_demo
+
+    report = run_demo(options.out, options.epochs, lambda what, total: Bar(what, total, "step"))
+    print(report.markdown())
+    print(f"The data are synthetic. Wrote metrics.csv, table.md, curves.png, records.png and the models to {options.out}/")
+
+
+def fetch(options: Namespace) -> None:
+    """Downloads the raw files of a data set into the user cache and verifies them."""
+    from tsimpute.datasets.fetching import fetch as fetch_files
+
+    print(f"{options.name}: verified files in {fetch_files(options.name, options.cache)}")
+
+
+def describe(options: Namespace) -> None:
+    """Prints what a data set holds: records, features, units, missingness, suspicious values."""
+    from tsimpute.datasets.describing import describe as describe_windows
+    from tsimpute.registry import plugin
+    from tsimpute.runs import load_windows
+
+    windows = load_windows(DataConfig(options.name, options.root))
+    print(describe_windows(windows, plugin("datasets", options.name).card).to_text())
+    if options.picture is not None:
+        from tsimpute.plots import gaps
+
+        gaps(windows, options.picture)
+        print(f"wrote {options.picture}")
+
+
+def train(options: Namespace) -> None:
+    """Trains a model; the same command again goes on where it was stopped."""
+    from tsimpute import runs
+
+    config = _run_config(options)
+    task = runs.make_task(runs.load_windows(config.data), config.protocol)
+    first = runs.is_first_process()
+    if first:
+        print(task.summary_text())
+    imputer = runs.new_imputer(config)
+    step = None
+    with stop_on_interrupt() as should_stop, Bar("training", 1, "step", hidden=not first) as bar:
+        for step in runs.train(config, task, imputer, options.out, run=options.run, should_stop=should_stop):
+            if step.stop is None:
+                bar.update(step.step, step.n_steps, f"epoch {step.epoch} loss {step.loss:.3f}")
+    if first and step is not None:
+        print(f"training ended: {step.stop}")
+        print(f"wrote {', '.join(sorted(path.name for path in options.out.iterdir()))} to {options.out}/")
+
+
+def impute(options: Namespace) -> None:
+    """Fills the gaps of records with a trained model and writes a table of quantiles, or all samples."""
+    from tsimpute import runs
+    from tsimpute.imputers.generative import GenerativeImputer
+    from tsimpute.tables import check_output, write_table
+
+    check_output(options.out, options.force)
+    quantiles = _numbers(float, options.quantiles, "--quantiles")
+    imputer = GenerativeImputer.load(options.model, options.sampling)
+    windows = runs.load_windows(options.data).named(options.records.split(",") if options.records else None)
+    with Bar("imputing", len(windows), "record") as bar:
+        samples = imputer.impute_with_progress(windows, options.n_samples, options.seed, bar.update)
+    write_table(samples, windows, options.out, quantiles, options.force)
+    n_missing = int((~samples.shown).sum())
+    print(f"filled {n_missing:,} cells of {len(windows)} records with {options.n_samples} draws each; wrote {options.out}")
+
+
+def evaluate(options: Namespace) -> None:
+    """Scores epochs of a run on held-out cells and adds to its metrics.csv, table and curves."""
+    from tsimpute import runs
+
+    config, folder = _run_config(options), options.run
+    task = runs.make_task(runs.load_windows(config.data), config.protocol)
+    epochs = _numbers(int, options.epochs, "--epochs")
+    if options.baselines:
+        runs.add_results(runs.score_baselines(config, task), folder)
+    with Bar("scoring", 1, "record") as bar:
+        imputer = runs.score_run(config, task, folder, epochs, options.name, bar.update)
+    runs.draw_records(config, task, imputer, folder / "records.png")
+    print((folder / "table.md").read_text(encoding="utf-8"))
+    print(f"wrote metrics.csv, table.md, curves.png and records.png to {folder}/")
+
+
+COMMANDS: dict[str, Callable[[Namespace], None]] = {
+    "demo": demo, "fetch": fetch, "describe": describe, "train": train, "impute": impute, "evaluate": evaluate,
+}  # fmt: skip
+ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
+    "demo": _add_demo, "fetch": _add_fetch, "describe": _add_describe, "train": _add_train, "impute": _add_impute,
+    "evaluate": _add_evaluate,
+}  # fmt: skip

@@ -1,0 +1,248 @@
+"""What a data set holds, before anyone trains on it: counts, ranges, gaps, and values that look like codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsimpute.containers import Windows
+from tsimpute.datasets.base import Card
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Numbers that files write where they mean "no value".
+NEGATIVE_CODES = (-1.0, -9.0, -99.0, -200.0, -999.0, -9999.0)
+POSITIVE_CODES = (999.0, 9999.0, 99999.0)
+GAP_EDGES = (1, 2, 3, 5, 9, 17, 33)
+STUCK_STEPS = 12
+SPLIT_ORDER = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class PartSummary:
+    """One split: how many records and cells, and what becomes of the cells."""
+
+    split: str
+    n_records: int
+    n_cells: int
+    n_observed: int
+    n_held_out: int
+
+    @property
+    def n_shown(self) -> int:
+        return self.n_observed - self.n_held_out
+
+
+@dataclass(frozen=True)
+class FeatureSummary:
+    """One feature over all records; statistics are NaN where it was never observed. sd divides by n."""
+
+    name: str
+    unit: str
+    n_observed: int
+    missing: float
+    minimum: float
+    median: float
+    maximum: float
+    mean: float
+    sd: float
+    n_records_without: int
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Description:
+    """All of it; ``gaps`` maps a range of steps, such as "3-4", to the number of runs of missing cells that long."""
+
+    title: str
+    n_steps: int
+    parts: tuple[PartSummary, ...]
+    features: tuple[FeatureSummary, ...]
+    gaps: Mapping[str, int]
+    n_records_without_value: int
+    n_steps_without_value: int
+    changes: Mapping[str, int]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per feature, one column per statistic; remarks joined by "; "."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(feature) | {"remarks": "; ".join(feature.remarks)} for feature in self.features])
+
+    def to_text(self) -> str:
+        """Tables for a terminal, about 100 columns wide."""
+        n_records, n_cells = (sum(getattr(part, name) for part in self.parts) for name in ("n_records", "n_cells"))
+        missing = 1 - sum(part.n_observed for part in self.parts) / max(n_cells, 1)
+        lines = [self.title] * bool(self.title) + [
+            f"{n_records} records x {len(self.features)} features x {self.n_steps} steps, {missing:.2%} missing; "
+            f"{self.n_records_without_value} records without any value, "
+            f"{self.n_steps_without_value} steps at which nothing was observed",
+            "",
+            *_table(
+                ("split", "records", "cells", "observed", "shown", "held out for scoring"),
+                [(p.split, p.n_records, p.n_cells, p.n_observed, p.n_shown, p.n_held_out) for p in self.parts],
+            ),
+            "",
+            *_table(
+                ("feature", "unit", "observed", "missing", "min", "median", "max", "mean", "sd", "records without"),
+                [_row(feature) for feature in self.features],
+            ),
+            "",
+            "runs of missing cells by length in steps:",
+            *_table(tuple(self.gaps), [tuple(self.gaps.values())]),
+        ]
+        remarks = [f"  {feature.name}: {remark}" for feature in self.features for remark in feature.remarks]
+        changes = [f"  {count:>9} {what}" for what, count in self.changes.items()]
+        lines += ["", "worth a look (nothing of this was changed):", *(remarks or ["  nothing found"])]
+        lines += ["", "changed or dropped while reading:", *(changes or ["  nothing"])]
+        return "\n".join(lines)
+
+
+def describe(windows: Windows, card: Card | None = None) -> Description:
+    """Summarises records in their own units; held-out cells count as observed.
+
+    Where records overlap, as sliding windows do, a cell counts in each of them.
+
+    Args:
+        windows: N records, none is fine.
+        card: gives the title, and the limits outside of which values are named.
+    """
+    limits = card.limits if card else {}
+    missing = np.isnan(windows.values)
+    return Description(
+        title=_title(card),
+        n_steps=windows.n_steps,
+        parts=_parts(windows),
+        features=tuple(_feature(windows, k, missing[:, k], limits) for k in range(windows.n_features)),
+        gaps=_gaps(missing),
+        n_records_without_value=int(missing.all((1, 2)).sum()),
+        n_steps_without_value=int(missing.all(1).sum()),
+        changes=dict(windows.changes),
+    )
+
+
+def _title(card: Card | None) -> str:
+    if card is None:
+        return ""
+    return f"{card.title} [{'SYNTHETIC, ' * card.synthetic}licence: {card.licence}]"
+
+
+def _parts(windows: Windows) -> tuple[PartSummary, ...]:
+    split = np.full(len(windows), "all") if windows.split is None else windows.split
+    observed, held_out = (mask.sum((1, 2)) for mask in (windows.observed, windows.scored))
+    per_record = windows.n_features * windows.n_steps
+    return tuple(
+        PartSummary(
+            str(name), int((here := split == name).sum()), int(here.sum()) * per_record,
+            int(observed[here].sum()), int(held_out[here].sum()),
+        )
+        for name in sorted(set(split.tolist()), key=lambda name: (*SPLIT_ORDER, name).index(name))
+    )  # fmt: skip
+
+
+def _feature(
+    windows: Windows, k: int, missing: np.ndarray, limits: Mapping[str, tuple[float, float]]
+) -> FeatureSummary:
+    feature, table = windows.features[k], windows.values[:, k]
+    values = np.sort(table[~missing])
+    nan = float("nan")
+    statistics = (values[0], np.median(values), values[-1], values.mean(), values.std()) if len(values) else (nan,) * 5
+    low, high = limits.get(feature.name, limits.get("*", (-np.inf, np.inf)))
+    remarks = [*_range_remarks(values, low, high), *_code_remarks(values), *_stuck_remarks(table, missing)]
+    return FeatureSummary(
+        feature.name, feature.unit, len(values), float(missing.mean()) if missing.size else nan,
+        *map(float, statistics), n_records_without=int(missing.all(1).sum()), remarks=tuple(remarks),
+    )  # fmt: skip
+
+
+def _range_remarks(values: np.ndarray, low: float, high: float) -> list[str]:
+    """Never observed, constant, outside the limits, or piled up at the largest value as if cut there."""
+    if not len(values):
+        return ["never observed"]
+    below, above = (values < low), (values > high)
+    remarks = [
+        f"implausible, {word} {limit:g}: {side.sum()} ({_examples(values[side])})"
+        for side, word, limit in ((below, "below", low), (above, "above", high))
+        if side.any()
+    ]
+    lower = values[values < values[-1]]
+    if not len(lower):
+        return remarks + [f"all {len(values)} values are {values[0]:g}"] * (len(values) > 1)
+    at_top, at_next = len(values) - len(lower), int((lower == lower[-1]).sum())
+    if values[-1] != high and at_top >= max(10, 5 * at_next):
+        remarks.append(f"cut off at the top? exactly {values[-1]:g}: {at_top}")
+    return remarks
+
+
+def _code_remarks(values: np.ndarray) -> list[str]:
+    """Numbers that often mean "no value", where they stand far from all others."""
+    codes = np.array(NEGATIVE_CODES + POSITIVE_CODES)
+    others = values[~np.isin(values, codes)]
+    if not len(others):
+        return []
+    lower, upper = np.quantile(others, [0.25, 0.75])
+    margin = 3 * (upper - lower)
+    suspicious = [c for c in NEGATIVE_CODES if others[0] >= 0 or c < min(lower - margin, others[0])]
+    suspicious += [c for c in POSITIVE_CODES if c > max(upper + margin, others[-1])]
+    counts = [(code, int((values == code).sum())) for code in suspicious]
+    return [f"a code for unknown? {code:g}: {count}" for code, count in counts if count]
+
+
+def _stuck_remarks(table: np.ndarray, missing: np.ndarray) -> list[str]:
+    """The same value many steps in a row; only asked of features that are mostly observed."""
+    if not table.size or table.shape[1] < STUCK_STEPS or missing.mean() > 0.5:
+        return []
+    lengths, rows = _runs(np.diff(table, axis=1) == 0)
+    long = lengths + 1 >= STUCK_STEPS
+    if not long.any():
+        return []
+    return [
+        f"stuck? records with one value for {STUCK_STEPS} steps or more: {len(np.unique(rows[long]))} "
+        f"(longest {lengths.max() + 1} steps)"
+    ]
+
+
+def _gaps(missing: np.ndarray) -> dict[str, int]:
+    lengths, _ = _runs(missing.reshape(-1, missing.shape[-1]))
+    lengths = lengths[lengths < missing.shape[-1]]
+    counts = {
+        str(low) if high == low + 1 else f"{low}-{high - 1}": int(((lengths >= low) & (lengths < high)).sum())
+        for low, high in pairwise(GAP_EDGES)
+    }
+    whole = int(missing.all(-1).sum())
+    return counts | {f"{GAP_EDGES[-1]}+": int((lengths >= GAP_EDGES[-1]).sum()), "whole record": whole}
+
+
+def _runs(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of the runs of True along the rows of (R, L), and the row of each."""
+    padded = np.pad(flags, ((0, 0), (1, 1)))
+    rows, edges = np.nonzero(padded[:, 1:] != padded[:, :-1])
+    return edges[1::2] - edges[::2], rows[::2]
+
+
+def _examples(values: np.ndarray) -> str:
+    distinct = np.unique(values)
+    return ", ".join(f"{v:g}" for v in distinct[:3]) + (f", ..., {distinct[-1]:g}" if len(distinct) > 3 else "")
+
+
+def _row(feature: FeatureSummary) -> tuple[object, ...]:
+    numbers = (feature.minimum, feature.median, feature.maximum, feature.mean, feature.sd)
+    shown = ("-" if np.isnan(number) else f"{number:.4g}" for number in numbers)
+    return (
+        feature.name, feature.unit, feature.n_observed, f"{feature.missing:.2%}", *shown, feature.n_records_without,
+    )  # fmt: skip
+
+
+def _table(header: tuple[object, ...], rows: list[tuple[object, ...]]) -> list[str]:
+    """Lines with the first column to the left and the others to the right."""
+    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
+        for row in cells
+    ]

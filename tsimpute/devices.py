@@ -1,0 +1,36 @@
+"""lightning-fabric as the training loop uses it: devices, precision and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from lightning_fabric import Fabric
+from torch import nn
+
+from tsimpute.config import TrainingConfig
+
+
+class Calls(nn.Module):
+    """Runs a function of a network inside the module that lightning-fabric wraps.
+
+    Fabric casts and copies what a module is called with; process times must stay float64, and a Condition is frozen.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, use: Callable[[nn.Module], torch.Tensor]) -> torch.Tensor:
+        return use(self.network)
+
+
+def launched(settings: TrainingConfig) -> Fabric:
+    """A fabric on the devices of ``settings``; with several of them it starts, or joins, the other processes."""
+    fabric = Fabric(
+        accelerator=settings.accelerator,
+        devices=settings.devices,
+        precision=settings.precision,  # type: ignore[arg-type]
+    )
+    fabric.launch()
+    return fabric

@@ -1,0 +1,29 @@
+"""Checks of shapes, masks and names that the containers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tsimpute.errors import DataError
+
+
+def check_shape(name: str, found: object, expected: tuple[int, ...]) -> None:
+    if found is None:
+        return
+    shape = tuple(found.shape) if hasattr(found, "shape") else (len(found),)  # type: ignore[attr-defined, arg-type]
+    if shape != expected:
+        raise DataError(f"{name}: expected shape {expected}, came {shape}.")
+
+
+def check_mask(name: str, mask: np.ndarray | None, expected: tuple[int, ...]) -> None:
+    check_shape(name, mask, expected)
+    if mask is not None and mask.dtype != bool:
+        raise DataError(f"{name}: expected a bool mask, came dtype {mask.dtype}.")
+
+
+def check_distinct(name: str, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if list(names).count(n) > 1)
+        raise DataError(f"{name}: expected distinct names, {twice!r} comes more than once.")

@@ -1,0 +1,84 @@
+"""What the command line shows while it works, and how it takes an interruption."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+
+class Bar:
+    """A progress bar with rate and time left; where the output is no terminal, a plain line now and then.
+
+    Args:
+        what: shown before the bar.
+        total: units of work.
+        unit: what is counted.
+        hidden: shows nothing, for all but one of several processes.
+    """
+
+    _PLAIN_SECONDS = 30.0
+
+    def __init__(self, what: str, total: int, unit: str, hidden: bool = False) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self.what, self.total, self.unit = what, total, unit
+        self._hidden = hidden
+        self._terminal = sys.stderr.isatty() and not hidden
+        self._started = self._said = time.monotonic()
+        self._first: int | None = None
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), disable=not self._terminal,
+        )  # fmt: skip
+        self._task = self._progress.add_task(what, total=total, note="")
+
+    def __enter__(self) -> Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, done: int, total: int | None = None, note: str = "") -> None:
+        """Shows that ``done`` units of ``total`` are done; what the first call finds done is left out of the rate."""
+        self.total = total or self.total
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._started = done, now
+        rate = (done - self._first) / max(now - self._started, 1e-9)
+        note = f"{rate:.2f} {self.unit}/s {note}"
+        self._progress.update(self._task, completed=done, total=self.total, note=note)
+        if not self._terminal and not self._hidden and (now - self._said > self._PLAIN_SECONDS or done == self.total):
+            self._said = now
+            left = (self.total - done) / max(rate, 1e-9)
+            print(f"{self.what}: {done}/{self.total} {note} {left / 60:.1f} min left", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Gives a function that tells whether Ctrl-C came; a second Ctrl-C interrupts at once, as always."""
+    asked = False
+
+    def ask(signum: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+        print("stopping after this step; Ctrl-C again to stop at once", file=sys.stderr)
+
+    before: Any = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
