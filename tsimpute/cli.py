@@ -146,7 +146,7 @@ def describe(options: Namespace) -> None:
     from tsimpute.registry import plugin
     from tsimpute.runs import load_windows
 
-    windows = load_windows(DataConfig(options.name, options.root))
+    windows = load_windows(options.name, options.root)
     print(describe_windows(windows, plugin("datasets", options.name).card).to_text())
     if options.picture is not None:
         from tsimpute.plots import gaps
@@ -160,7 +160,7 @@ def train(options: Namespace) -> None:
     from tsimpute import runs
 
     config = _run_config(options)
-    task = runs.make_task(runs.load_windows(config.data), config.protocol)
+    task = runs.task_of(config)
     first = runs.is_first_process()
     if first:
         print(task.summary_text())
@@ -184,7 +184,8 @@ def impute(options: Namespace) -> None:
     check_output(options.out, options.force)
     quantiles = _numbers(float, options.quantiles, "--quantiles")
     imputer = GenerativeImputer.load(options.model, options.sampling)
-    windows = runs.load_windows(options.data).named(options.records.split(",") if options.records else None)
+    data, wanted = options.data, options.records.split(",") if options.records else None
+    windows = runs.load_windows(data.name, data.root, **data.options).named(wanted)
     with Bar("imputing", len(windows), "record") as bar:
         samples = imputer.impute_with_progress(windows, options.n_samples, options.seed, bar.update)
     write_table(samples, windows, options.out, quantiles, options.force)
@@ -197,7 +198,7 @@ def evaluate(options: Namespace) -> None:
     from tsimpute import runs
 
     config, folder = _run_config(options), options.run
-    task = runs.make_task(runs.load_windows(config.data), config.protocol)
+    task = runs.task_of(config)
     epochs = _numbers(int, options.epochs, "--epochs")
     if options.baselines:
         runs.add_results(runs.score_baselines(config, task), folder)

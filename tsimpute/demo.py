@@ -52,7 +52,7 @@ def run_demo(out: Path, epochs: int, bar: Callable[[str, int], AbstractContextMa
         bar: (what, total) -> a context that shows progress.
     """
     config = demo_config(PROCESSES[0], epochs)
-    task = runs.make_task(runs.load_windows(config.data), config.protocol)
+    task = runs.task_of(config)
     report = runs.score_baselines(config, task)
     for process in PROCESSES:
         config = demo_config(process, epochs)

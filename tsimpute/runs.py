@@ -14,11 +14,12 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tsimpute.checkpoints import write_whole
-from tsimpute.config import DataConfig, ProtocolConfig, RunConfig, save_config, to_dict
+from tsimpute.config import ProtocolConfig, RunConfig, save_config, to_dict
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.evaluation import EvaluationContext, Report, evaluate
@@ -33,17 +34,21 @@ BASELINES = ("mean", "median", "locf", "linear")
 Progress = Callable[[int, int], None]
 
 
-def load_windows(data: DataConfig) -> Windows:
-    """The records of a data set, from where ``data``, the environment or the user cache has it.
+def load_windows(name: str, root: str | Path | None = None, **options: Any) -> Windows:
+    """The records of a data set.
+
+    Args:
+        name: "physionet2012", "pm25" or "synthetic".
+        root: folder of its raw files; None = TSIMPUTE_DATA, then the user cache.
+        options: the adapter's own, such as ``within_hour="mean"`` or ``valid_month=2``.
 
     Raises:
-        SourceError: the raw files are in none of these places.
+        SourceError: the raw files are in none of these places; the message says how to get them.
         ConfigError: no such data set, or no such option.
     """
     from tsimpute.datasets.fetching import find_root
 
-    root = find_root(data.name, None if data.root is None else Path(data.root))
-    return make("datasets", data.name, **data.options).load(root)
+    return make("datasets", name, **options).load(find_root(name, None if root is None else Path(root)))
 
 
 def make_task(windows: Windows, protocol: ProtocolConfig) -> Task:
@@ -55,6 +60,12 @@ def make_task(windows: Windows, protocol: ProtocolConfig) -> Task:
     return clean(
         windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed, mechanism=protocol.mechanism
     )
+
+
+def task_of(config: RunConfig) -> Task:
+    """The records of a config, split and with their holes."""
+    data = config.data
+    return make_task(load_windows(data.name, data.root, **data.options), config.protocol)
 
 
 def new_imputer(config: RunConfig) -> GenerativeImputer:

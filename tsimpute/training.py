@@ -160,7 +160,7 @@ class Trainer:
             total += loss.detach()
         mean = float(self.fabric.all_reduce(total, reduce_op="sum"))  # type: ignore[arg-type]
         if not math.isfinite(mean):  # seen by every process at once, so none is left waiting for another
-            self._fail(f"the training loss is not finite, first at {self._culprit(self.train, batch)}")
+            self._fail(f"the training loss is not finite at {self._culprit(self.train, batch)}")
         return mean
 
     def _losses(self, network: nn.Module, batch: Batch) -> torch.Tensor:
@@ -172,16 +172,22 @@ class Trainer:
 
     @torch.no_grad()
     def _culprit(self, loader: Loader, batch: Batch) -> str:
-        """The record and the feature, by name, where an error is not finite, in whichever process it is."""
-        bad = (~self._errors(self.kept if loader is self.valid else self.network, batch).isfinite()).nonzero()
+        """Names a record whose loss is not finite, in whichever process it is, and its feature of largest value."""
+        errors = self._errors(self.kept if loader is self.valid else self.network, batch)
+        bad = (~errors.isfinite()).flatten(1).any(1).nonzero()
         cell = -1
         if len(bad):
-            cell = loader.record_ids.index(batch.record_ids[bad[0, 0]]) * len(loader.features) + int(bad[0, 1])
+            feature = int(batch.values[bad[0, 0]].abs().amax(-1).argmax())
+            cell = loader.record_ids.index(batch.record_ids[bad[0, 0]]) * len(loader.features) + feature
         cell = int(self.fabric.all_reduce(torch.tensor(cell, device=self.fabric.device), reduce_op="max"))  # type: ignore[arg-type]
         if cell < 0:
             return "no single record: the sum over the batch is too large"
         record, feature = divmod(cell, len(loader.features))
-        return f"record {loader.record_ids[record]!r}, feature {loader.features[feature].name!r}"
+        largest = abs(loader.values[record, feature]).max()
+        return (
+            f"record {loader.record_ids[record]!r}, feature {loader.features[feature].name!r} "
+            f"(its largest standardised value is {largest:.3g})"
+        )
 
     def _fail(self, what: str) -> NoReturn:
         if self.fabric.is_global_zero:
@@ -220,7 +226,7 @@ class Trainer:
             batch = share.batch.to(self.fabric.device)
             losses += self._losses(self.kept, batch).tolist()
             if not all(map(math.isfinite, losses[-len(batch) :])):
-                self._fail(f"the validation loss is not finite, first at {self._culprit(valid, batch)}")
+                self._fail(f"the validation loss is not finite at {self._culprit(valid, batch)}")
         return math.fsum(losses) / len(losses)
 
     def _rate_factor(self) -> float:

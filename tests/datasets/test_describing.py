@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,9 +158,8 @@ def test_the_data_are_not_changed() -> None:
     assert hashlib.sha256(windows.values.tobytes()).hexdigest() == before
 
 
-def test_bad_codes_of_the_real_stays_are_found(data_root: Path) -> None:
-    adapter = make("physionet2012")
-    found: Description = describe(adapter.load(data_root), adapter.card)
+def test_bad_codes_of_the_real_stays_are_found(real_stays: Windows) -> None:
+    found: Description = describe(real_stays, make("physionet2012").card)
     by_name = {feature.name: feature for feature in found.features}
     assert "implausible, above 8.5: 8 (94, 95, 96, ..., 735)" in by_name["pH"].remarks
     assert by_name["Temp"].remarks == ("implausible, below 25: 73 (-17.8, -12.5, 0, ..., 24.2)",)

@@ -22,7 +22,7 @@ def test_unknown_name_lists_those_that_exist() -> None:
 
 
 def test_unknown_option_lists_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match=r"pm25: expected some of valid_month, window_steps; came month, window"):
+    with pytest.raises(ConfigError, match=r"pm25: unknown option month, window; it has valid_month, window_steps"):
         make("pm25", window=3, month=1)
 
 

@@ -20,11 +20,6 @@ from tsimpute.errors import ConfigError, DataError, SourceError
 NAMES = [feature.name for feature in FEATURES]
 
 
-@pytest.fixture(scope="module")
-def real(data_root: Path) -> Windows:
-    return PhysioNet2012().load(data_root / "physionet2012")
-
-
 def write_stays(folder: Path, **stays: str) -> Path:
     """``r1="00:00,HR,80"`` becomes set-a/1.txt."""
     (folder / "set-a").mkdir()
@@ -42,31 +37,31 @@ def pack(folder: Path, target: Path) -> Path:
 # --- the real files -------------------------------------------------------------------------------------------------
 
 
-def test_published_facts(real: Windows) -> None:
-    assert real.values.shape == (4000, 35, 48)
-    assert real.values.dtype == np.float64
-    assert round(100 * np.isnan(real.values).mean(), 2) == 80.53
-    assert real.changes["rows at 48:00 or later (dropped)"] == 455
-    assert real.changes["rows that repeat a record, time and parameter"] == 3744
-    unknown = {what.split()[0]: n for what, n in real.changes.items() if "= -1" in what}
+def test_published_facts(real_stays: Windows) -> None:
+    assert real_stays.values.shape == (4000, 35, 48)
+    assert real_stays.values.dtype == np.float64
+    assert round(100 * np.isnan(real_stays.values).mean(), 2) == 80.53
+    assert real_stays.changes["rows at 48:00 or later (dropped)"] == 455
+    assert real_stays.changes["rows that repeat a record, time and parameter"] == 3744
+    unknown = {what.split()[0]: n for what, n in real_stays.changes.items() if "= -1" in what}
     assert unknown == {"Height": 1894, "Weight": 326, "Gender": 3}
-    without = [real.record_ids[i] for i in np.flatnonzero(np.isnan(real.values).all((1, 2)))]
+    without = [real_stays.record_ids[i] for i in np.flatnonzero(np.isnan(real_stays.values).all((1, 2)))]
     assert without == ["140501", "140936", "141264"]
-    assert real.changes["records without a value (kept)"] == 3
+    assert real_stays.changes["records without a value (kept)"] == 3
 
 
-def test_every_row_is_accounted_for(real: Windows) -> None:
+def test_every_row_is_accounted_for(real_stays: Windows) -> None:
     """1,757,980 rows = cells + merged + dropped + unknown."""
-    gone = [n for what, n in real.changes.items() if "repeat" not in what and "records" not in what]
-    assert int((~np.isnan(real.values)).sum()) + sum(gone) == 1_757_980
+    gone = [n for what, n in real_stays.changes.items() if "repeat" not in what and "records" not in what]
+    assert int((~np.isnan(real_stays.values)).sum()) + sum(gone) == 1_757_980
 
 
-def test_bad_codes_are_kept_as_they_are(real: Windows) -> None:
-    ph, temp = (real.values[:, NAMES.index(name)] for name in ("pH", "Temp"))
+def test_bad_codes_are_kept_as_they_are(real_stays: Windows) -> None:
+    ph, temp = (real_stays.values[:, NAMES.index(name)] for name in ("pH", "Temp"))
     assert np.nanmax(ph) == 735
     assert np.nanmin(temp) == -17.8
     pressures = [i for i, name in enumerate(NAMES) if name.endswith(("ABP", "MAP"))]
-    assert (real.values[:, pressures] == 0).sum() == 1125
+    assert (real_stays.values[:, pressures] == 0).sum() == 1125
 
 
 def test_minus_17_8_degrees_stands_23_times_in_the_files(data_root: Path) -> None:
@@ -75,47 +70,47 @@ def test_minus_17_8_degrees_stands_23_times_in_the_files(data_root: Path) -> Non
     assert (rows.value[here] == -17.8).sum() == 23
 
 
-def test_ids_are_sorted_numbers(real: Windows) -> None:
-    numbers = [int(name) for name in real.record_ids]
+def test_ids_are_sorted_numbers(real_stays: Windows) -> None:
+    numbers = [int(name) for name in real_stays.record_ids]
     assert numbers == sorted(numbers)
-    assert real.record_ids[0] == "132539"
-    np.testing.assert_array_equal(real.times, np.tile(np.arange(48.0), (4000, 1)))
+    assert real_stays.record_ids[0] == "132539"
+    np.testing.assert_array_equal(real_stays.times, np.tile(np.arange(48.0), (4000, 1)))
 
 
-def test_observed_cells_are_those_of_the_original_csdi(real: Windows, reference_root: Path) -> None:
+def test_observed_cells_are_those_of_the_original_csdi(real_stays: Windows, reference_root: Path) -> None:
     with np.load(reference_root / "csdi_protocol.npz") as protocol:
         ids, packed = protocol["ids"].astype(str), protocol["obs"]
     observed = np.unpackbits(packed, axis=1)[:, : 48 * 35].reshape(-1, 48, 35).astype(bool)
-    at = {name: i for i, name in enumerate(real.record_ids)}
-    np.testing.assert_array_equal(real.observed[[at[name] for name in ids]], observed.swapaxes(1, 2))
+    at = {name: i for i, name in enumerate(real_stays.record_ids)}
+    np.testing.assert_array_equal(real_stays.observed[[at[name] for name in ids]], observed.swapaxes(1, 2))
 
 
-def test_values_are_those_of_the_original_csdi(real: Windows, reference_root: Path) -> None:
+def test_values_are_those_of_the_original_csdi(real_stays: Windows, reference_root: Path) -> None:
     """Four stays; they are found by their observed cells, since the ids stored with the last two name other stays."""
     with np.load(reference_root / "csdi_parity.npz") as parity:
         mean, std = parity["mean"][:, None], parity["std"][:, None]
         values, observed = parity["values"], parity["observed"].astype(bool)
-    at = [int(np.argmax((real.observed == cells).all((1, 2)))) for cells in observed]
-    assert [real.record_ids[i] for i in at] == ["132539", "132540", "132547", "135646"]
-    standardised = (real.values[at] - mean) / std
+    at = [int(np.argmax((real_stays.observed == cells).all((1, 2)))) for cells in observed]
+    assert [real_stays.record_ids[i] for i in at] == ["132539", "132540", "132547", "135646"]
+    standardised = (real_stays.values[at] - mean) / std
     np.testing.assert_allclose(standardised[observed], values[observed], rtol=2e-6, atol=1e-6)  # stored in float32
 
 
-def test_mean_and_std_of_csdi_are_those_of_all_values(real: Windows, reference_root: Path) -> None:
+def test_mean_and_std_of_csdi_are_those_of_all_values(real_stays: Windows, reference_root: Path) -> None:
     with np.load(reference_root / "csdi_parity.npz") as parity:
         mean, std = parity["mean"], parity["std"]
-    np.testing.assert_allclose(np.nanmean(real.values, axis=(0, 2)), mean, rtol=1e-6)
-    np.testing.assert_allclose(np.nanstd(real.values, axis=(0, 2)), std, rtol=1e-6)
+    np.testing.assert_allclose(np.nanmean(real_stays.values, axis=(0, 2)), mean, rtol=1e-6)
+    np.testing.assert_allclose(np.nanstd(real_stays.values, axis=(0, 2)), std, rtol=1e-6)
 
 
-def test_outcomes_and_statics(data_root: Path, real: Windows) -> None:
+def test_outcomes_and_statics(data_root: Path, real_stays: Windows) -> None:
     outcomes = PhysioNet2012().load_outcomes(data_root)
     assert outcomes is not None
-    assert tuple(outcomes.index) == real.record_ids
+    assert tuple(outcomes.index) == real_stays.record_ids
     assert outcomes["In-hospital_death"].sum() == 554
     assert outcomes["Length_of_stay"].min() >= 0
     statics = PhysioNet2012().load_statics(data_root)
-    assert tuple(statics.index) == real.record_ids
+    assert tuple(statics.index) == real_stays.record_ids
     assert statics.isna().sum().to_dict() == {"Age": 0, "Gender": 3, "Height": 1894, "ICUType": 0, "Weight": 326}
     assert statics.loc["132539"].tolist()[:2] == [54, 0]
 

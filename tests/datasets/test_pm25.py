@@ -19,11 +19,6 @@ TEST_CELLS = {3: 3835, 6: 3414, 9: 9752, 12: 3433}
 
 
 @pytest.fixture(scope="module")
-def real(data_root: Path) -> Windows:
-    return PM25().load(data_root)
-
-
-@pytest.fixture(scope="module")
 def tables(data_root: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     hours, _, ground = read_table(data_root / "pm25" / GROUND)
     _, _, missing = read_table(data_root / "pm25" / MISSING)
@@ -66,42 +61,42 @@ def test_published_facts_of_the_tables(tables: tuple[np.ndarray, np.ndarray, np.
     assert np.nanmin(ground) > 0
 
 
-def test_test_windows_score_each_published_cell_once(real: Windows) -> None:
-    test = part(real, "test")
+def test_test_windows_score_each_published_cell_once(real_pm25: Windows) -> None:
+    test = part(real_pm25, "test")
     per_month = {month: int(test.scored[months(test) == month].sum()) for month in TEST_CELLS}
     assert per_month == TEST_CELLS
     assert len(test) == 82
     assert (~test.shown.any(2)).any(1).sum() == 40  # windows in which some station shows nothing
 
 
-def test_station_001013_is_stuck_for_27_hours(real: Windows) -> None:
+def test_station_001013_is_stuck_for_27_hours(real_pm25: Windows) -> None:
     stuck = 3.0
-    table = real.values[:, [f.name for f in real.features].index("001013")]
+    table = real_pm25.values[:, [f.name for f in real_pm25.features].index("001013")]
     window = np.lib.stride_tricks.sliding_window_view(table, 27, axis=1)
     assert (window == stuck).all(-1).any()
     assert not (np.lib.stride_tricks.sliding_window_view(table, 28, axis=1) == stuck).all(-1).any()
 
 
-def test_windows_of_the_original_csdi(real: Windows) -> None:
+def test_windows_of_the_original_csdi(real_pm25: Windows) -> None:
     """Its counts: every hour of 7 training months and of January; 2014-05 starts at 01:00."""
-    assert len(part(real, "train")) == sum(days * 24 - 35 for days in (28, 30, 31, 31, 31, 31, 30)) - 1
-    assert len(part(real, "valid")) == 31 * 24 - 35
-    assert set(months(part(real, "test"))) == set(TEST_CELLS)
-    assert part(real, "test").record_ids[20:22] == ("2015-03-30T12", "2014-06-01T00")
+    assert len(part(real_pm25, "train")) == sum(days * 24 - 35 for days in (28, 30, 31, 31, 31, 31, 30)) - 1
+    assert len(part(real_pm25, "valid")) == 31 * 24 - 35
+    assert set(months(part(real_pm25, "test"))) == set(TEST_CELLS)
+    assert part(real_pm25, "test").record_ids[20:22] == ("2015-03-30T12", "2014-06-01T00")
 
 
-def test_only_months_that_made_no_hole_lend_patterns(real: Windows) -> None:
-    assert real.lends_pattern is not None
-    assert set(months(real)[real.lends_pattern]) == {2, 5, 8, 11}
-    assert set(months(real)[~real.lends_pattern]).isdisjoint({2, 5, 8, 11})
+def test_only_months_that_made_no_hole_lend_patterns(real_pm25: Windows) -> None:
+    assert real_pm25.lends_pattern is not None
+    assert set(months(real_pm25)[real_pm25.lends_pattern]) == {2, 5, 8, 11}
+    assert set(months(real_pm25)[~real_pm25.lends_pattern]).isdisjoint({2, 5, 8, 11})
 
 
-def test_against_a_naive_cutter(real: Windows, tables: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+def test_against_a_naive_cutter(real_pm25: Windows, tables: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     """Each window is the stretch of the tables that its id names."""
     hours, ground, missing = tables
     at = {str(hour): i for i, hour in enumerate(hours)}
     already: set[int] = set()
-    for n, (name, split) in enumerate(zip(real.record_ids, real.split, strict=True)):  # type: ignore[arg-type]
+    for n, (name, split) in enumerate(zip(real_pm25.record_ids, real_pm25.split, strict=True)):  # type: ignore[arg-type]
         if split == "train" and n % 50:
             continue
         rows = np.arange(at[name], at[name] + 36)
@@ -110,9 +105,9 @@ def test_against_a_naive_cutter(real: Windows, tables: tuple[np.ndarray, np.ndar
         repeated = np.array([split == "test" and row in already for row in rows])
         values[holes & repeated] = np.nan
         already |= set(rows) if split == "test" else set()
-        np.testing.assert_array_equal(real.values[n], values)
-        np.testing.assert_array_equal(real.scored[n], holes & ~repeated & (split != "train"))
-    assert real.changes == {"cells scored in the test window before (missing in the overlap)": 56}
+        np.testing.assert_array_equal(real_pm25.values[n], values)
+        np.testing.assert_array_equal(real_pm25.scored[n], holes & ~repeated & (split != "train"))
+    assert real_pm25.changes == {"cells scored in the test window before (missing in the overlap)": 56}
 
 
 def test_real_files_verify(data_root: Path) -> None:

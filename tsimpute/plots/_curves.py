@@ -137,7 +137,7 @@ def _label(key: tuple, several: Sequence[bool]) -> str:
     if level:
         return imputer
     words = [process or imputer]
-    words = [imputer, *words] if several[0] and process else words
+    words = [imputer, *words] if several[0] and process not in ("", imputer) else words
     words += [str(solver)] if several[2] and solver else []
     words += [f"{n_steps} steps"] if several[3] and n_steps else []
     words += [f"{n_samples} samples"] if several[4] else []

@@ -1,0 +1,381 @@
+"""The generative imputer: what comes back, what is refused, and that nothing of what is hidden gets in."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import FEATURES, NETWORK, waves
+
+from tsimpute.checkpoints import read_model, write_model
+from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
+from tsimpute.containers import Feature, Windows
+from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
+from tsimpute.imputers.generative import GenerativeImputer
+
+TRAINING = TrainingConfig(epochs=2, batch_size=3, learning_rate=1e-2, masks="mix")
+SAMPLING = SamplingConfig(n_steps=3, rows_at_once=2)
+TEST = waves(4, seed=5, name="t")
+
+
+def new(process: Any = "flow_matching", training: TrainingConfig = TRAINING, sampling: SamplingConfig = SAMPLING):
+    return GenerativeImputer(process, NETWORK, training, sampling)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> GenerativeImputer:
+    return new().fit(waves(7), waves(3, seed=1, name="v"))
+
+
+def held_out(windows: Windows) -> Windows:
+    return replace(windows, held_out=windows.observed & (np.arange(windows.n_steps) % 4 == 2))
+
+
+def bits(values: np.ndarray) -> bytes:
+    return np.ascontiguousarray(values).tobytes()
+
+
+# What comes back -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_shown_cells_come_back_bit_for_bit_and_the_rest_is_filled(fitted: GenerativeImputer, dtype: type):
+    values = TEST.values.astype(dtype)
+    values[0, 0, 0], values[1, 1, 1] = -0.0, dtype(0.1) + dtype(0.2)
+    windows = held_out(replace(TEST, values=values))
+    samples = fitted.impute(windows, 5)
+    assert samples.values.shape == (5, 4, 3, 8)
+    assert samples.values.dtype == dtype
+    for draw in samples.values:
+        assert bits(draw[windows.shown]) == bits(values[windows.shown])
+    assert np.isfinite(samples.values).all()
+    assert (np.ptp(samples.values, axis=0)[~windows.shown] > 0).all()
+    np.testing.assert_array_equal(samples.shown, windows.shown)
+    assert (samples.features, samples.record_ids) == (windows.features, windows.record_ids)
+
+
+def test_draws_are_in_the_datas_own_units(fitted: GenerativeImputer):
+    draws = fitted.impute(TEST, 20).values
+    middle = [np.median(draws[:, :, k][:, ~TEST.shown[:, k]]) for k in range(3)]
+    assert np.abs(middle - fitted.scaler_.mean).max() > 1
+    assert (np.abs(middle - fitted.scaler_.mean) < 4 * fitted.scaler_.std).all()
+
+
+def test_only_cells_that_are_asked_for_are_filled(fitted: GenerativeImputer):
+    windows = held_out(TEST)
+    samples = fitted.impute(windows, 2, fill=windows.scored)
+    np.testing.assert_array_equal(np.isnan(samples.values[0]), ~windows.observed)
+    nothing = fitted.impute(windows, 2, fill=np.zeros((4, 3, 8), bool))
+    np.testing.assert_array_equal(np.isnan(nothing.values[1]), ~windows.shown)
+
+
+def test_a_records_draws_depend_on_seed_and_record_alone(fitted: GenerativeImputer):
+    together = fitted.impute(TEST, 3, seed=7).values
+    assert bits(fitted.impute(TEST.select([3, 1]), 3, seed=7).values) == bits(together[:, [3, 1]])
+    assert bits(fitted.impute(TEST, 3, seed=7).values) == bits(together)
+    assert (fitted.impute(TEST, 3, seed=8).values != together)[:, ~TEST.shown].all()
+
+
+def test_records_of_any_length_work_with_one_model(fitted: GenerativeImputer):
+    for n_steps in (1, 5, 8, 40):
+        windows = waves(2, n_steps, seed=3)
+        samples = fitted.impute(windows, 2)
+        assert samples.values.shape == (2, 2, 3, n_steps)
+        assert np.isfinite(samples.values).all()
+
+
+def test_one_sample_in_one_step(fitted: GenerativeImputer):
+    quick = GenerativeImputer.__new__(GenerativeImputer)
+    vars(quick).update(vars(fitted) | {"sampling": SamplingConfig(n_steps=1)})
+    assert np.isfinite(quick.impute(TEST, 1).values).all()
+
+
+def test_a_feature_that_was_never_observed_is_filled(fitted: GenerativeImputer):
+    values = TEST.values.copy()
+    values[:, 1] = np.nan
+    samples = fitted.impute(replace(TEST, values=values), 2)
+    assert np.isfinite(samples.values).all()
+    train = waves(7)
+    without = train.values.copy()
+    without[:, 1] = np.nan
+    imputer = new(training=replace(TRAINING, epochs=1)).fit(replace(train, values=without))
+    assert np.isfinite(imputer.impute(replace(TEST, values=values), 2).values).all()
+    assert imputer.scaler_.never_shown.tolist() == [False, True, False]
+
+
+def test_input_is_not_changed(fitted: GenerativeImputer):
+    before = TEST.values.copy(), TEST.times.copy()
+    fitted.impute(TEST, 2)
+    assert (bits(TEST.values), bits(TEST.times)) == (bits(before[0]), bits(before[1]))
+
+
+# Settings ------------------------------------------------------------------------------------------------------------
+
+
+def test_constructor_stores_settings_and_does_nothing_else():
+    process = ProcessConfig("no such process")
+    imputer = GenerativeImputer(process, NetworkConfig("no such network"))
+    assert vars(imputer) == {
+        "process": process,
+        "network": NetworkConfig("no such network"),
+        "training": TrainingConfig(),
+        "sampling": SamplingConfig(),
+    }
+    with pytest.raises(ConfigError, match="no such process"):
+        imputer.fit(waves(3))
+    assert GenerativeImputer("diffusion").name == "diffusion"
+
+
+def test_default_sampler_is_that_of_the_process():
+    assert (new(sampling=SamplingConfig()).n_steps, new(sampling=SamplingConfig()).eta) == (16, 0.0)
+    diffusion = new("diffusion", sampling=SamplingConfig())
+    assert (diffusion.n_steps, diffusion.eta) == (50, 1.0)
+    own = new("diffusion", sampling=SamplingConfig(n_steps=7, eta=0.0))
+    assert (own.n_steps, own.eta) == (7, 0.0)
+
+
+def test_eta_is_used_and_refused_where_a_solver_has_none(fitted: GenerativeImputer):
+    def draws(**settings: Any) -> np.ndarray:
+        other = GenerativeImputer.__new__(GenerativeImputer)
+        vars(other).update(vars(fitted) | {"sampling": SamplingConfig(n_steps=3, **settings)})
+        return other.impute(TEST, 1).values
+
+    assert (draws(eta=1.0) != draws(eta=0.0)).any()
+    assert bits(draws(eta=0.0)) == bits(draws())
+    assert (draws(solver="heun") != draws()).any()
+    assert bits(draws(solver="heun", eta=0.0)) == bits(draws(solver="heun"))
+    with pytest.raises(ConfigError, match=r"heun is deterministic.*came 0\.5"):
+        draws(solver="heun", eta=0.5)
+
+
+# Refusals ------------------------------------------------------------------------------------------------------------
+
+
+def test_not_fitted():
+    for use in (lambda: new().impute(TEST, 1), lambda: new().save(Path("never.safetensors"))):
+        with pytest.raises(NotFittedError, match="fit"):
+            use()
+    assert not Path("never.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("features", "says"),
+    [
+        ((FEATURES[0], Feature("Temp", "degF"), FEATURES[2]), "Temp in 'degC', came 'degF'"),
+        ((FEATURES[1], FEATURES[0], FEATURES[2]), "order"),
+        ((FEATURES[0], FEATURES[1], Feature("pH")), "absent: Urine; not learnt: pH"),
+    ],
+)
+def test_other_features_are_refused_by_name(fitted: GenerativeImputer, features: tuple[Feature, ...], says: str):
+    features = tuple(Feature(f.name, "degC") if f == Feature("Temp") else f for f in features)
+    known = tuple(Feature(f.name, "degC") if f.name == "Temp" else f for f in FEATURES)
+    imputer = GenerativeImputer.__new__(GenerativeImputer)
+    vars(imputer).update(vars(fitted) | {"features_": known})
+    with pytest.raises(DataError, match=says):
+        imputer.impute(replace(TEST, features=features), 1)
+
+
+def test_validation_records_of_other_features_are_refused():
+    valid = replace(TEST, features=TEST.features[::-1])
+    with pytest.raises(DataError, match="order"):
+        new().fit(waves(3), valid)
+
+
+def test_other_time_steps_are_refused_and_other_starts_are_not(fitted: GenerativeImputer):
+    with pytest.raises(DataError, match=r"steps of 1, came steps of 60"):
+        fitted.impute(replace(TEST, times=TEST.times * 60), 1)
+    fitted.impute(replace(TEST, times=TEST.times + 12), 1)
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 2.5, True])
+def test_a_number_of_samples_that_is_none_is_refused(fitted: GenerativeImputer, n_samples: Any):
+    with pytest.raises(ConfigError, match="n_samples: expected an integer of at least 1"):
+        fitted.impute(TEST, n_samples)
+
+
+def test_a_mask_of_another_shape_or_kind_is_refused(fitted: GenerativeImputer):
+    for fill in (np.ones((4, 8, 3), bool), np.ones((4, 3, 8))):
+        with pytest.raises(DataError, match="fill: expected bool of shape"):
+            fitted.impute(TEST, 1, fill=fill)
+
+
+def test_draws_that_are_not_finite_are_an_error_that_names_the_record(fitted: GenerativeImputer):
+    imputer = new()
+    vars(imputer).update(vars(fitted))
+    values = TEST.values.copy()
+    values[2][TEST.observed[2]] = 1e35
+    with pytest.raises(TsimputeError, match="record 't2' are not finite"):
+        imputer.impute(replace(TEST, values=values), 1)
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("process", ["flow_matching", "diffusion"])
+def test_a_loaded_model_draws_the_same_bit_for_bit(tmp_path: Path, process: str):
+    imputer = new(process).fit(waves(7))
+    imputer.save(tmp_path / "m.safetensors")
+    loaded = GenerativeImputer.load(tmp_path / "m.safetensors")
+    assert bits(loaded.impute(TEST, 3).values) == bits(imputer.impute(TEST, 3).values)
+    for name in ("process", "network", "training", "sampling", "features_", "time_step_", "fitted_"):
+        assert getattr(loaded, name) == getattr(imputer, name)
+    other = GenerativeImputer.load(str(tmp_path / "m.safetensors"), SamplingConfig(n_steps=5))  # type: ignore[arg-type]
+    assert other.n_steps == 5
+
+
+def test_model_file_holds_all_that_is_needed_in_plain_text(tmp_path: Path, fitted: GenerativeImputer):
+    fitted.save(tmp_path / "m.safetensors")
+    _, about = read_model(tmp_path / "m.safetensors")
+    assert about["features"] == [[f.name, f.unit] for f in FEATURES]
+    assert about["scaler"] == fitted.scaler_.to_dict()
+    assert about["settings"]["process"] == {"name": "flow_matching", "options": {}}
+    assert about["settings"]["training"]["epochs"] == 2
+    assert about["versions"]["torch"] == torch.__version__.split("+")[0] or about["versions"]["torch"]
+    assert about["fitted"]["epoch"] == 2
+    assert about["fitted"]["step"] == 6
+
+
+def test_damaged_and_foreign_models_are_refused_in_one_sentence(tmp_path: Path, fitted: GenerativeImputer):
+    path = tmp_path / "m.safetensors"
+    fitted.save(path)
+    whole, (weights, about) = path.read_bytes(), read_model(path)
+
+    def refused(says: str) -> None:
+        with pytest.raises(CheckpointError, match=says) as error:
+            GenerativeImputer.load(path)
+        assert "\n" not in str(error.value)
+
+    path.write_bytes(whole[: len(whole) // 2])
+    refused("foreign or damaged")
+    path.write_text("epoch,loss\n1,0.5\n")
+    refused("foreign or damaged")
+    save_file(weights, path)
+    refused("format")
+    for missing in ("settings", "features", "scaler", "fitted", "time_step"):
+        write_model(path, weights, {k: v for k, v in about.items() if k != missing})
+        refused("another layout")
+    write_model(path, {k: v for k, v in weights.items() if k != "enter.weight"}, about)
+    refused("another layout.*enter.weight")
+    wide = about | {"settings": about["settings"] | {"network": {"name": "dual_transformer", "options": {"width": 16}}}}
+    write_model(path, weights, wide)
+    refused("another layout")
+    write_model(path, weights, about | {"settings": about["settings"] | {"sampling": {"steps": 3}}})
+    refused("another layout.*steps")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, fitted: GenerativeImputer):
+    path = tmp_path / "m.safetensors"
+    fitted.save(path)
+    before = path.read_bytes()
+    broken = new()
+    vars(broken).update(vars(fitted) | {"time_step_": object()})
+    with pytest.raises(TypeError):
+        broken.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("process", ["flow_matching", "diffusion"])
+def test_held_out_cells_change_nothing(tmp_path: Path, process: str):
+    """Weights, scaler, log of losses, best epoch and draws are the same with 1e9 in every held-out cell."""
+    plain = held_out(waves(7)), held_out(waves(3, seed=1, name="v")), held_out(TEST)
+    extreme = tuple(replace(w, values=np.where(w.scored, 1e9, w.values)) for w in plain)
+    training = replace(TRAINING, epochs=3, patience=3, keep_epochs=(1,))
+    draws = []
+    for name, (train, valid, test) in (("plain", plain), ("extreme", extreme)):
+        imputer = new(process, training)
+        for _ in imputer.fit_steps(train, valid, folder=tmp_path / name):
+            pass
+        draws.append(bits(imputer.impute(test, 2).values))
+    assert draws[0] == draws[1]
+    for file in ("last", "best", "epoch-0001"):
+        a, b = (load_file(tmp_path / name / f"{file}.safetensors") for name in ("plain", "extreme"))
+        assert a.keys() == b.keys()
+        assert all(torch.equal(a[k], b[k]) for k in a)
+        stored = [read_model(tmp_path / name / f"{file}.safetensors")[1] for name in ("plain", "extreme")]
+        assert stored[0]["scaler"] == stored[1]["scaler"]
+        assert stored[0]["fitted"]["epoch"] == stored[1]["fitted"]["epoch"]
+    logs = []
+    for name in ("plain", "extreme"):
+        with (tmp_path / name / "epochs.csv").open() as file:
+            logs.append([row[:5] for row in csv.reader(file)])
+    assert logs[0] == logs[1]
+    assert len(logs[0]) == 4
+
+
+def test_patience_gives_the_best_weights_with_and_without_a_folder(tmp_path: Path):
+    # A learning rate that wrecks the network after a while, so that the last epoch is not the best.
+    training = replace(TRAINING, epochs=8, patience=2, learning_rate=0.5)
+    train, valid = waves(7), waves(3, seed=1, name="v")
+    in_memory = new("diffusion", training).fit(train, valid)
+    on_disk = new("diffusion", training)
+    steps = list(on_disk.fit_steps(train, valid, folder=tmp_path))
+    ends = [s for s in steps if s.ends_epoch]
+    best = min(ends, key=lambda s: s.valid_loss)
+    assert best.epoch < ends[-1].epoch
+    assert (in_memory.fitted_["epoch"], on_disk.fitted_["epoch"]) == (best.epoch, best.epoch)
+    assert in_memory.fitted_["step"] == on_disk.fitted_["step"] == best.step
+    stored = load_file(tmp_path / "best.safetensors")
+    for imputer in (in_memory, on_disk):
+        assert all(torch.equal(imputer.network_.state_dict()[k], stored[k]) for k in stored)
+
+
+def test_patience_and_a_stop_in_the_first_epoch_give_the_weights_so_far(tmp_path: Path):
+    imputer = new("diffusion", replace(TRAINING, patience=1))
+    steps = list(imputer.fit_steps(waves(7), waves(3, seed=1), folder=tmp_path, should_stop=lambda: True))
+    assert "asked to stop" in (steps[-1].stop or "")
+    assert imputer.fitted_ == {"epoch": 0, "step": 1}
+    assert np.isfinite(imputer.impute(TEST, 1).values).all()
+
+
+def test_imputing_between_steps_does_not_disturb_training():
+    def weights(look: bool) -> dict[str, torch.Tensor]:
+        imputer = new("diffusion")
+        for _ in imputer.fit_steps(waves(7)):
+            if look:
+                imputer.impute(TEST, 1)
+                assert imputer.network_.training
+        return imputer.network_.state_dict()
+
+    watched, alone = weights(True), weights(False)
+    assert all(torch.equal(watched[k], alone[k]) for k in alone)
+
+
+def test_same_seed_same_model_another_seed_another():
+    def draws(seed: int) -> bytes:
+        return bits(new("diffusion", replace(TRAINING, seed=seed, epochs=1)).fit(waves(7)).impute(TEST, 1).values)
+
+    torch.manual_seed(1)
+    first = draws(0)
+    torch.manual_seed(2)
+    assert draws(0) == first
+    assert draws(1) != first
+
+
+def test_global_generators_and_threads_are_left_alone():
+    def state() -> tuple[Any, ...]:
+        numpy_state = np.random.get_state()[1].tobytes()  # noqa: NPY002 - the global state is what is looked at
+        threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+        return torch.get_rng_state().tolist(), numpy_state, threads, dtype, torch.is_grad_enabled()
+
+    before = state()
+    new().fit(waves(7)).impute(TEST, 1)
+    assert state() == before
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_record_and_one_feature(n: int):
+    windows = waves(n).select([0])
+    one = replace(windows, values=windows.values[:, :1], features=windows.features[:1])
+    for data in (windows, one):
+        imputer = new("diffusion", replace(TRAINING, masks="random")).fit(data)
+        assert np.isfinite(imputer.impute(data, 2).values).all()

@@ -1,0 +1,171 @@
+"""Imports point down, importing the package is cheap, and functions and files stay short."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import tsimpute
+
+ROOT = Path(tsimpute.__file__).parent
+
+LAYERS = (
+    {"errors", "seeding", "config", "registry"},
+    {"shapes", "containers"},
+    {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
+    {"objective", "sampling", "checkpoints", "devices", "progress"},
+    {"training"},
+    {"imputers"},
+    {"evaluation", "reporting", "plots", "tables", "runs", "demo"},
+    {"cli", "terminal", "__main__"},
+)
+"""From the bottom up: a part may import parts of its own layer's list only where ``BESIDE`` says so, and any below."""
+
+PART_OF = {"ensembles": "metrics", "kept_samples": "evaluation"}
+"""Modules that are details of another part."""
+
+BESIDE = {
+    ("config", "errors"),
+    ("registry", "errors"),
+    ("containers", "shapes"),
+    ("progress", "checkpoints"),
+    ("evaluation", "reporting"),
+    ("plots", "reporting"),
+    ("runs", "evaluation"),
+    ("runs", "reporting"),
+    ("runs", "plots"),
+    ("demo", "runs"),
+    ("demo", "evaluation"),
+    ("demo", "reporting"),
+    ("demo", "plots"),
+    ("demo", "tables"),
+    ("cli", "terminal"),
+    ("__main__", "cli"),
+}
+"""Arrows within a layer; the siblings of the third have none."""
+
+LEAVES_ALLOWED_ANYWHERE = {"checkpoints"}
+"""``write_whole``, which all that writes a file uses, lives there; it imports only errors."""
+
+
+def files() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def part(module: str) -> str:
+    """The part that a module ``tsimpute.x.y`` belongs to."""
+    name = module.removeprefix("tsimpute").lstrip(".").split(".")[0]
+    return PART_OF.get(name, name)
+
+
+def part_of_file(path: Path) -> str:
+    return part("tsimpute." + path.relative_to(ROOT).with_suffix("").parts[0])
+
+
+@cache
+def imports() -> list[tuple[str, str, str]]:
+    """(file and line, its part, the part that it imports) for every import of the package, wherever it stands."""
+    found = []
+    for path in files():
+        if path == ROOT / "__init__.py":  # the table of public names; it imports none of them itself
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{path}: relative import"
+                names = [node.module or ""]
+                if node.module == "tsimpute":
+                    names = [f"tsimpute.{alias.name}" for alias in node.names]
+            for name in names:
+                if name.split(".")[0] == "tsimpute" and part(name) != part_of_file(path):
+                    found.append((f"{path.relative_to(ROOT)}:{node.lineno}", part_of_file(path), part(name)))
+    return found
+
+
+def layer(name: str) -> int:
+    at = [i for i, names in enumerate(LAYERS) if name in names]
+    assert at, f"{name}: a new part; give it a place in LAYERS"
+    return at[0]
+
+
+def test_every_part_has_a_layer():
+    parts = {part_of_file(path) for path in files()} - {"__init__"}
+    assert not parts - set().union(*LAYERS)
+
+
+def test_no_import_points_up_or_to_a_sibling():
+    wrong = [
+        f"{where}: {importer} imports {imported}"
+        for where, importer, imported in imports()
+        if not (
+            layer(imported) < layer(importer)
+            or (importer, imported) in BESIDE
+            or (imported in LEAVES_ALLOWED_ANYWHERE and layer(importer) > 1)
+        )
+        and imported not in ("", "__version__")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_walk_sees_the_imports():
+    arrows = {(importer, imported) for _, importer, imported in imports()}
+    assert {("training", "objective"), ("imputers", "training"), ("cli", "runs"), ("sampling", "solvers")} <= arrows
+
+
+def test_what_is_allowed_anywhere_imports_only_errors():
+    for leaf in LEAVES_ALLOWED_ANYWHERE:
+        assert {imported for _, importer, imported in imports() if importer == leaf} <= {"errors"}
+
+
+@pytest.mark.parametrize("folder", ["backbones", "processes", "solvers"])
+def test_plug_ins_do_not_import_each_other(folder: str):
+    from tsimpute import registry
+
+    plugins = registry.available(folder)
+    for name in plugins:
+        text = (ROOT / folder / f"{name}.py").read_text()
+        others = [other for other in plugins if other != name and f"tsimpute.{folder}.{other}" in text]
+        assert not others, f"{folder}/{name}.py imports {others}"
+
+
+def test_importing_the_package_is_silent_and_loads_nothing_heavy():
+    heavy = ["torch", "matplotlib", "tsdb", "pygrinder", "torchcfm", "pandas", "xarray", "scoringrules", "numpy"]
+    code = f"import sys, tsimpute; sys.exit(' '.join(m for m in {heavy!r} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_every_public_name_is_there():
+    assert len(tsimpute.__all__) >= 10
+    for name in tsimpute.__all__:
+        assert getattr(tsimpute, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = tsimpute.nothing
+
+
+def test_functions_have_at_most_60_lines_and_files_320():
+    long = []
+    for path in files():
+        text = path.read_text()
+        if text.count("\n") > 320:
+            long.append(f"{path.relative_to(ROOT)}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 60:
+                long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {node.end_lineno - node.lineno + 1}")
+    assert not long, "\n".join(long)
+
+
+def test_no_print_no_argument_parsing_and_no_global_seeds_in_the_library():
+    forbidden = {"print(", "argparse", "np.random.seed", "torch.manual_seed", "seed_everything"}
+    for path in files():
+        if part_of_file(path) in ("cli", "terminal", "__main__", "demo"):
+            continue
+        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+        assert not calls & {name.rstrip("(") for name in forbidden}, path

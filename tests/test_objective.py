@@ -1,0 +1,87 @@
+"""The loss: equal to a plain loop, fair to records, blind to what lies outside the targets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny_models import random_batch, tiny_network
+
+from tsimpute import registry
+from tsimpute.containers import Batch
+from tsimpute.objective import draw, loss_per_record, squared_errors
+from tsimpute.processes.base import Process
+
+every_process = pytest.mark.parametrize(
+    "process", [registry.make("processes", p) for p in registry.available("processes")]
+)
+
+
+def losses(process: Process, batch: Batch, noise: torch.Tensor | None = None) -> torch.Tensor:
+    tau, own = draw(batch, process)
+    with torch.no_grad():
+        errors = squared_errors(tiny_network(), process, batch, tau, own if noise is None else noise)
+    return loss_per_record(errors, batch.target_mask)
+
+
+@every_process
+def test_equals_a_loop_over_cells(process: Process):
+    batch = random_batch()
+    tau, noise = draw(batch, process)
+    network, found = tiny_network(), losses(process, batch)
+    for b in range(len(batch)):
+        one, scales = batch.select(slice(b, b + 1)), process.scales(tau[b : b + 1])
+        state = torch.zeros(1, 3, 8)
+        for k, t in one.target_mask[0].nonzero().tolist():
+            state[0, k, t] = scales.alpha.item() * one.values[0, k, t] + scales.sigma.item() * noise[b, k, t]
+        with torch.no_grad():
+            output = network(state, tau[b : b + 1], one.condition)[0]
+        target = process.target(one.values, noise[b : b + 1], tau[b : b + 1])[0]
+        cells = one.target_mask[0].nonzero().tolist()
+        total = sum((output[k, t] - target[k, t]).item() ** 2 for k, t in cells)
+        assert found[b].item() == pytest.approx(total / len(cells), rel=1e-5)
+
+
+def test_a_record_with_one_target_counts_as_much_as_one_with_many():
+    target_mask = torch.zeros(2, 4, 25, dtype=torch.bool)
+    target_mask[0, 0, 0], target_mask[1] = True, True
+    assert loss_per_record(3.0 * target_mask, target_mask).tolist() == [3.0, 3.0]
+
+
+@every_process
+def test_a_record_without_targets_adds_nothing_and_no_nan(process: Process):
+    batch = random_batch()
+    cond_mask = batch.cond_mask.clone()
+    cond_mask[1] = batch.observed[1]
+    batch = replace(batch, cond_mask=cond_mask)
+    tau, noise = draw(batch, process)
+    network = tiny_network()
+    found = loss_per_record(squared_errors(network, process, batch, tau, noise), batch.target_mask)
+    assert found[1].item() == 0
+    assert (found[[0, 2, 3]] > 0).all()
+    found.sum().backward()
+    assert all(w.grad is not None and w.grad.isfinite().all() for w in network.parameters())
+
+
+@every_process
+def test_depends_on_hidden_targets_and_not_on_noise_elsewhere(process: Process):
+    batch = random_batch()
+    # The network is told more than 0 noise of a diffusion's target only through the state, so the value must matter.
+    other = replace(batch, values=torch.where(batch.target_mask, batch.values + 1, batch.values))
+    assert (losses(process, batch) != losses(process, other)).all()
+    _, noise = draw(batch, process)
+    elsewhere = torch.where(batch.target_mask, noise, noise + 1e3)
+    assert torch.equal(losses(process, batch, noise), losses(process, batch, elsewhere))
+
+
+@every_process
+def test_what_is_drawn_for_a_record_depends_on_its_seed_alone(process: Process):
+    batch = random_batch()
+    tau, noise = draw(batch, process)
+    for b in range(len(batch)):
+        alone_tau, alone_noise = draw(batch.select(slice(b, b + 1)), process)
+        assert torch.equal(alone_tau[0], tau[b])
+        assert torch.equal(alone_noise[0], noise[b])
+    assert len(set(noise[:, 0, 0].tolist())) == len(batch)
+    assert tau.dtype == torch.float64
