@@ -13,9 +13,8 @@ from tsimpute.containers import Batch
 from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.processes.base import Process
 
-every_process = pytest.mark.parametrize(
-    "process", [registry.make("processes", p) for p in registry.available("processes")]
-)
+PROCESSES = [registry.make("processes", name) for name in registry.available("processes")]
+every_process = pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process.name)
 
 
 def losses(process: Process, batch: Batch, noise: torch.Tensor | None = None) -> torch.Tensor:

@@ -56,7 +56,8 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            # Copies: the tensors are views of the mapped file, and reading them after it changed kills the process.
+            weights = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(
             f"{path}: expected a tsimpute model (safetensors); the file is foreign or damaged ({error})."

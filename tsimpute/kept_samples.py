@@ -1,7 +1,7 @@
 """The samples of an evaluation at its scored cells, kept in an ``.npz`` so that its numbers can be computed again.
 
 For chunk i of the evaluation the file holds ``draws_i`` (M, S) and ``truth_i`` (M,) in the data's units, the place of
-each cell in ``record_i``, ``feature_i`` and ``step_i``, and ``record_ids_i``, which ``record_i`` points into; ``header``
+each cell in ``record_i``, ``feature_i``, ``step_i``, and ``record_ids_i``, which ``record_i`` points into; ``header``
 is JSON text in bytes: features, context, seed, scaler and the like.
 """
 

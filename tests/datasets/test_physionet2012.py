@@ -129,12 +129,17 @@ def test_truncated_real_archive(data_root: Path, tmp_path: Path) -> None:
 
 # --- the rules, on small files --------------------------------------------------------------------------------------
 
+# Few minutes, so that hours, minutes and lines collide.
+MINUTES = [0, 1, 58, 59, 60, 47 * 60 + 59, 48 * 60, 48 * 60 + 1]
 ROWS = st.lists(
     st.tuples(
-        st.integers(1, 3), st.integers(0, 49 * 60), st.sampled_from(["HR", "pH", "ALP", "Weight", "MechVent"]),
+        st.integers(1, 3),
+        st.sampled_from(MINUTES),
+        st.sampled_from(["HR", "pH", "ALP", "Weight", "MechVent"]),
         st.sampled_from([-1.0, 0.0, 7.25, 80.0, 80.5, 1e-3]),
-    ), max_size=40,
-)  # fmt: skip
+    ),
+    max_size=40,
+)
 
 
 def naive_grid(rows: list[tuple[int, int, str, float]], within_hour: str) -> dict[tuple[int, str, int], float]:
@@ -167,7 +172,7 @@ def test_grid_equals_a_naive_reader(tmp_path_factory: pytest.TempPathFactory, ro
 
 
 def test_last_is_the_latest_minute_then_the_last_line(tmp_path: Path) -> None:
-    rows = "00:50,HR,3\n00:10,HR,1\n00:50,HR,4\n01:00,HR,9"
+    rows = "00:50,HR,3\n00:50,HR,4\n00:10,HR,1\n01:00,HR,9"
     windows = PhysioNet2012().load(write_stays(tmp_path, r1=rows))
     assert windows.values[0, NAMES.index("HR"), :2].tolist() == [4, 9]
     assert windows.changes["rows out of time order (sorted)"] == 1
@@ -199,6 +204,11 @@ def test_empty_files_and_bare_headers_are_records_without_values(tmp_path: Path)
 
 def test_only_empty_files(tmp_path: Path) -> None:
     assert not PhysioNet2012().load(write_stays(tmp_path, r1="", r2="")).observed.any()
+
+
+def test_a_field_too_many_in_every_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"1\.txt, line 2: .*'00:00,HR,80,'"):
+        PhysioNet2012().load(write_stays(tmp_path, r1="00:00,HR,80,\n01:00,HR,81,"))
 
 
 @pytest.mark.parametrize("line", [
@@ -304,6 +314,13 @@ def test_outcomes_are_optional(tmp_path: Path) -> None:
     outcomes = PhysioNet2012().load_outcomes(root)
     assert outcomes is not None
     assert outcomes.loc["1"].isna().tolist() == [True, True, False]
+
+
+def test_statics_are_the_first_rows_at_admission(tmp_path: Path) -> None:
+    rows = "00:00,Age,54\n00:00,Height,-1\n00:00,Weight,80\n00:00,Weight,81\n05:00,Weight,90\n05:00,Gender,1"
+    statics = PhysioNet2012().load_statics(write_stays(tmp_path, r1=rows, r2="00:00,Age,60"))
+    np.testing.assert_array_equal(statics.loc["1"], [54, np.nan, np.nan, np.nan, 80])
+    assert statics.loc["2", "Age"] == 60
 
 
 def test_unpublished_stays_do_not_verify(tmp_path: Path) -> None:

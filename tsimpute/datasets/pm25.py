@@ -90,7 +90,7 @@ class PM25:
         In training and validation months every hour starts a window. Test months are cut end to end; where the month
         is no multiple of a window, one more ends with the month, and the cells that the window before it already
         scores are missing in it: neither shown nor scored twice. No window crosses a month or a gap in the hours.
-        Training windows hold nothing out: they learn from the ground table, as in CSDI.
+        Held-out cells of training windows are marked too; whether they are seen in training is the protocol's choice.
         """
         if root is None:
             raise SourceError(
@@ -165,7 +165,6 @@ class PM25:
         values, scored = (view(table, self.window_steps, axis=0)[starts] for table in (ground, held_out))
         months = np.array([_month_of_year(stamp) for stamp in stamps[starts]])
         split = np.array([self._split(month) for month in months])
-        scored &= (split != "train")[:, None, None]
         again = scored & (np.arange(self.window_steps) < overlaps[:, None])[:, None, :]
         values[again] = np.nan
         changes["cells scored in the test window before (missing in the overlap)"] = int(again.sum())

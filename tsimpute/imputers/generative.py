@@ -67,6 +67,11 @@ class GenerativeImputer:
         """The name of the process."""
         return self.process.name
 
+    @property
+    def no_data_(self) -> tuple[str, ...]:
+        """Features of which training had no value: they are filled with what the others tell, around 0."""
+        return tuple(f.name for f, never in zip(self.features_, self.scaler_.never_shown, strict=True) if never)
+
     def fit(self, train: Windows, valid: Windows | None = None) -> Self:
         for _ in self.fit_steps(train, valid):
             pass
@@ -98,7 +103,7 @@ class GenerativeImputer:
             check_features(train.features, valid.features)
         self.scaler_ = scaler or Standardizer.fit(train)
         self.features_ = train.features
-        self.time_step_ = _time_step(train)
+        self.time_step_ = float(np.median(_time_steps(train)))
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
@@ -244,17 +249,17 @@ class GenerativeImputer:
 
     def _check(self, windows: Windows) -> None:
         check_features(self.features_, windows.features)
-        step = _time_step(windows)
-        if step and self.time_step_ and not np.isclose(step, self.time_step_, rtol=0.05):
-            raise DataError(
-                f"times: the model was trained on steps of {self.time_step_:g}, came steps of {step:g}. "
-                "Resample the records, or convert their times to the model's unit."
-            )
+        for record, step in zip(windows.record_ids, _time_steps(windows), strict=True):
+            if step and self.time_step_ and not np.isclose(step, self.time_step_, rtol=0.05):
+                raise DataError(
+                    f"times: the model was trained on steps of {self.time_step_:g}, record {record!r} has steps of "
+                    f"{step:g}. Resample it, or convert its times to the model's unit."
+                )
 
 
-def _time_step(windows: Windows) -> float:
-    """The median distance between two steps; 0 where records have one step."""
-    return float(np.median(np.diff(windows.times, axis=1))) if windows.n_steps > 1 and len(windows) else 0.0
+def _time_steps(windows: Windows) -> np.ndarray:
+    """(N,) median distance between two steps of each record; 0 where records have one step."""
+    return np.median(np.diff(windows.times, axis=1), axis=1) if windows.n_steps > 1 else np.zeros(len(windows))
 
 
 PLUGIN = GenerativeImputer
