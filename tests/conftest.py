@@ -52,4 +52,5 @@ def small_windows() -> Windows:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     absent = [r for r in terminalreporter.stats.get("skipped", []) if "ABSENT" in str(r.longrepr)]
     if absent:
-        terminalreporter.write_line(f"WARNING: {len(absent)} tests on real data were SKIPPED; set TSIMPUTE_DATA.", red=True)
+        text = f"WARNING: {len(absent)} tests on real data were SKIPPED; set TSIMPUTE_DATA."
+        terminalreporter.write_line(text, red=True)

@@ -46,7 +46,7 @@ _HOME = {
     "runs": ("load_windows",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - the same names, listed once
+__all__ = sorted(_MODULE_OF)
 __version__ = "0.1.0"
 
 

@@ -115,8 +115,9 @@ def _add_impute(parser: ArgumentParser) -> None:
 def _add_evaluate(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help="folder of a run")
     parser.add_argument("--config", action="config", help="default: the run's own config.yaml")
-    parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5; default: the last weights")
+    parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5; default: the last")
     parser.add_argument("--baselines", type=bool, default=False, help="true: score the simple imputers too")
+    parser.add_argument("--out", type=Path | None, default=None, help="folder of the results, which runs may share")
     parser.add_argument("--name", type=str, default="", help="name of the run in the table, for bands over runs")
     parser.add_class_arguments(RunConfig, nested_key=None)
 
@@ -130,7 +131,7 @@ def demo(options: Namespace) -> None:
 
     report = run_demo(options.out, options.epochs, lambda what, total: Bar(what, total, "step"))
     print(report.markdown())
-    print(f"The data are synthetic. Wrote metrics.csv, table.md, curves.png, records.png and the models to {options.out}/")
+    print(f"The data are synthetic. Wrote metrics.csv, table.md, curves.png, records.png and models to {options.out}/")
 
 
 def fetch(options: Namespace) -> None:
@@ -190,23 +191,23 @@ def impute(options: Namespace) -> None:
         samples = imputer.impute_with_progress(windows, options.n_samples, options.seed, bar.update)
     write_table(samples, windows, options.out, quantiles, options.force)
     n_missing = int((~samples.shown).sum())
-    print(f"filled {n_missing:,} cells of {len(windows)} records with {options.n_samples} draws each; wrote {options.out}")
+    print(f"filled {n_missing:,} cells of {len(windows)} records, {options.n_samples} draws each; wrote {options.out}")
 
 
 def evaluate(options: Namespace) -> None:
     """Scores epochs of a run on held-out cells and adds to its metrics.csv, table and curves."""
     from tsimpute import runs
 
-    config, folder = _run_config(options), options.run
+    config, out = _run_config(options), options.out or options.run
     task = runs.task_of(config)
     epochs = _numbers(int, options.epochs, "--epochs")
     if options.baselines:
-        runs.add_results(runs.score_baselines(config, task), folder)
+        runs.add_results(runs.score_baselines(config, task), out)
     with Bar("scoring", 1, "record") as bar:
-        imputer = runs.score_run(config, task, folder, epochs, options.name, bar.update)
-    runs.draw_records(config, task, imputer, folder / "records.png")
-    print((folder / "table.md").read_text(encoding="utf-8"))
-    print(f"wrote metrics.csv, table.md, curves.png and records.png to {folder}/")
+        imputer = runs.score_run(config, task, options.run, epochs, out=out, run=options.name, progress=bar.update)
+    runs.draw_records(config, task, imputer, out / f"records_{imputer.name}.png")
+    print((out / "table.md").read_text(encoding="utf-8"))
+    print(f"wrote metrics.csv, table.md, curves.png and records_{imputer.name}.png to {out}/")
 
 
 COMMANDS: dict[str, Callable[[Namespace], None]] = {

@@ -57,9 +57,7 @@ def make_task(windows: Windows, protocol: ProtocolConfig) -> Task:
         if protocol.mechanism != "random":
             raise ConfigError(f"protocol: csdi has random holes only, came mechanism {protocol.mechanism!r}.")
         return csdi(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed)
-    return clean(
-        windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed, mechanism=protocol.mechanism
-    )
+    return clean(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed, mechanism=protocol.mechanism)
 
 
 def task_of(config: RunConfig) -> Task:
@@ -97,9 +95,9 @@ def train(
         write_run_record(config, task, folder)
     for step in imputer.fit_steps(task.train, task.valid, scaler=task.scaler, folder=folder, should_stop=should_stop):
         yield step
-        if (step.ends_epoch or step.stop) and is_first_process():
-            if epochs := _unscored(folder, at_epochs, step.epoch):
-                score_run(config, task, folder, epochs, run, progress)
+        due = (step.ends_epoch or step.stop) and is_first_process()
+        if due and (epochs := _unscored(folder, at_epochs, step.epoch)):
+            score_run(config, task, folder, epochs, run=run, progress=progress)
 
 
 def is_first_process() -> bool:
@@ -108,12 +106,22 @@ def is_first_process() -> bool:
 
 
 def score_run(
-    config: RunConfig, task: Task, folder: Path, epochs: Iterable[int] = (), run: str = "", progress: Progress | None = None
+    config: RunConfig,
+    task: Task,
+    folder: Path,
+    epochs: Iterable[int] = (),
+    *,
+    out: Path | None = None,
+    run: str = "",
+    progress: Progress | None = None,
 ) -> GenerativeImputer:
     """Scores models of the run in ``folder`` with ``config.sampling``, adding each to the results at once.
 
     Args:
         epochs: kept epochs; none = the last weights.
+        out: folder of the results; None = that of the run. Several runs may share one: their curves are drawn together.
+        run: name of the run in the results.
+        progress: called with (records done, records in all).
 
     Returns:
         The last imputer that was scored.
@@ -121,9 +129,10 @@ def score_run(
     Raises:
         CheckpointError: an epoch was not kept.
     """
-    for name in [f"epoch-{epoch:04d}" for epoch in epochs] or ["last"]:
+    names = [f"epoch-{epoch:04d}" for epoch in epochs] or ["last"]
+    for name in names:
         imputer = GenerativeImputer.load(folder / f"{name}.safetensors", config.sampling)
-        add_results(score(config, task, imputer, run, progress), folder)
+        add_results(score(config, task, imputer, run, progress), out or folder)
     return imputer
 
 
@@ -139,9 +148,7 @@ def scored_records(task: Task, max_records: int | None) -> Windows:
     return task.test.select(with_cells[:max_records])
 
 
-def score(
-    config: RunConfig, task: Task, imputer: Imputer, run: str = "", progress: Progress | None = None
-) -> Report:
+def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progress: Progress | None = None) -> Report:
     """The metrics of one imputer, at the epoch it stands at, on the test part of ``task``."""
     settings, test = config.evaluation, scored_records(task, config.evaluation.max_records)
     context = EvaluationContext(
@@ -203,6 +210,7 @@ def draw_records(config: RunConfig, task: Task, imputer: Imputer, path: Path, n_
 
 def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
     """``run.json``: settings, data, what was done in which order, counts, versions and machine."""
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     record = {
         "config": to_dict(config),
         "protocol": task.protocol,
@@ -210,7 +218,7 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
         "parts": [vars(counts) for counts in task.summary()],
         "changes": dict(task.changes),
         "versions": {name: version(name) for name in ("torch", "torchcfm", "numpy", "lightning-fabric")},
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+        "machine": machine,
     }
     text = json.dumps(record, indent=1)
     write_whole(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))

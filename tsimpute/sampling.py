@@ -8,6 +8,7 @@ a record's draws are the same alone, in another batch or in another order, bit f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -79,7 +80,7 @@ def _sample_rows(
         return process.predict(backbone(state, tau, condition), state, tau)
 
     state = draw_noise() * condition.fill_mask
-    for tau, tau_next in zip(grid[:-1], grid[1:], strict=True):
+    for tau, tau_next in pairwise(grid):
         moved = solver.step(
             predict, process.scales, state, tau.expand(len(rows)), tau_next.expand(len(rows)), draw_noise
         )

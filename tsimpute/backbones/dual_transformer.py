@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tsimpute.backbones.embeddings import ProcessTimeEmbedding, clock_embedding
-from tsimpute.containers import Condition, spread
+from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError
 
 
