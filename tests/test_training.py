@@ -108,11 +108,13 @@ def log_of(folder: Path) -> list[dict[str, str]]:
 
 
 def test_learns():
-    run = prepared(train=waves(16), valid=waves(8, seed=1, name="v"), epochs=30, batch_size=8, micro_batch=8)
+    torch.manual_seed(0)
+    run = prepared(train=waves(16), valid=waves(8, seed=1, name="v"), network=DualTransformer(3, **SIZES), epochs=60,
+                   batch_size=16, micro_batch=16)  # fmt: skip
     losses = [s.valid_loss for s in run.steps() if s.ends_epoch]
     # Predicting no noise at all has loss 1, the variance of noise.
     assert losses[-1] is not None
-    assert losses[-1] < 0.75 < 0.95 < losses[0]
+    assert losses[-1] < 0.5 < 0.95 < losses[0]
 
 
 def test_is_adamw_on_the_mean_loss_of_records_with_clipping_and_a_moving_average():
@@ -148,11 +150,17 @@ def test_learning_rate_falls_at_the_milestones():
     assert [s.learning_rate for s in steps[:-1]] == pytest.approx([1e-3] * 6 + [1e-4] * 3 + [1e-5] * 3)
 
 
-def test_computing_few_records_at_once_changes_last_bits_only():
-    one, all_at_once = prepared(micro_batch=1), prepared(micro_batch=100)
-    assert [s.loss for s in one.steps()[:-1]] == pytest.approx([s.loss for s in all_at_once.steps()[:-1]], rel=1e-4)
-    for name, weights in one.weights().items():
-        torch.testing.assert_close(weights, all_at_once.weights()[name], rtol=1e-3, atol=1e-4)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_computing_few_records_at_once_changes_last_bits_only(size: int):
+    """Gradients, not weights: AdamW turns the last bits of a gradient near 0 into a full step."""
+    gradients = []
+    for micro_batch in (size, 100):
+        trainer = prepared(micro_batch=micro_batch).trainer
+        loss = trainer._accumulate(next(trainer.train.epoch(1)))
+        gradients.append((loss, [w.grad for w in trainer.network.parameters()]))
+    assert gradients[0][0] == pytest.approx(gradients[1][0], rel=1e-5)
+    for few, whole in zip(gradients[0][1], gradients[1][1], strict=True):
+        torch.testing.assert_close(few, whole, rtol=1e-4, atol=1e-6)
 
 
 def test_mixed_precision_keeps_weights_in_single_precision_and_losses_close():
@@ -456,7 +464,7 @@ from test_training import after, copied, prepared
 from tsimpute.errors import TrainingError
 
 out, said = Path(sys.argv[1]), {{}}
-run = prepared(out / "run", devices=2)
+run = prepared(out / "run", devices=2, learning_rate=1e-3)
 steps = run.steps()
 rank = run.trainer.fabric.global_rank
 said["losses"] = [s.loss for s in steps[:-1]]
@@ -478,27 +486,32 @@ except TrainingError as error:
 """
 
 
-def test_two_processes_give_the_weights_of_one(tmp_path: Path, uninterrupted: tuple[Run, Path]):
+def decided(name: str, weights: torch.Tensor) -> torch.Tensor:
+    """The weights without the bias of attention keys: no loss depends on it, so AdamW follows rounding errors there."""
+    return torch.cat([weights[:8], weights[16:]]) if name.endswith("qkv.bias") else weights
+
+
+def test_two_processes_give_the_weights_of_one(tmp_path: Path):
     """Batches of 3, 3 and 1 records: a process has two, one or none of them."""
     script = tmp_path / "script.py"
     script.write_text(TWO_PROCESSES.format(tests=str(Path(__file__).parent)))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [*command, str(script), str(tmp_path)], capture_output=True, text=True, env=environment, check=False
+        [*command, str(script), str(tmp_path)], capture_output=True, text=True, env=environment, check=False, timeout=900
     )
     assert done.returncode == 0, done.stderr
     said = [json.loads((tmp_path / f"said{rank}.json").read_text()) for rank in (0, 1)]
     assert [s["world"] for s in said] == [2, 2]
     assert (said[0]["models"], said[1]["models"]) == (["best", "last"], [])
 
-    whole, folder = uninterrupted
-    rows = log_of(folder)
+    whole = prepared(learning_rate=1e-3)
+    steps = whole.steps()
     for rank in (0, 1):
         weights = torch.load(tmp_path / f"weights{rank}.pt", weights_only=True)
         for name, expected in whole.weights().items():
-            torch.testing.assert_close(weights[name], expected, rtol=0, atol=1e-6)
-        assert said[rank]["valid"] == pytest.approx([float(r["valid_loss"]) for r in rows], rel=1e-5)
-        assert said[rank]["losses"] == said[0]["losses"]
+            torch.testing.assert_close(decided(name, weights[name]), decided(name, expected), rtol=0, atol=1e-6)
+        assert said[rank]["valid"] == pytest.approx([s.valid_loss for s in steps if s.ends_epoch], rel=1e-5)
+        assert said[rank]["losses"] == pytest.approx([s.loss for s in steps[:-1]], rel=1e-5)
         assert said[rank]["stop"] == [None, None, "asked to stop; the same command goes on from here"]
         assert "record 'r4', feature 'Temp'" in said[rank]["error"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from tsimpute.errors import CheckpointError
@@ -42,7 +42,9 @@ def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, A
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     text = json.dumps(about, sort_keys=True)
     metadata = {"format": FORMAT, "about": text, "digest": _digest(plain, text)}
-    write_whole(path, lambda partial: save_file(plain, partial, metadata=metadata))
+    # As bytes, since safetensors' own writer makes files that no one but their owner can read.
+    content = save(plain, metadata=metadata)
+    write_whole(path, lambda partial: partial.write_bytes(content))
 
 
 def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

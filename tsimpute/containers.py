@@ -235,8 +235,10 @@ class Batch:
         )  # fmt: skip
 
     def to(self, device: torch.device | str) -> Batch:
-        moved = (x.to(device) for x in (self.values, self.observed, self.cond_mask, self.times))
-        return Batch(*moved, self.record_ids, self.seeds)
+        return Batch(
+            self.values.to(device), self.observed.to(device), self.cond_mask.to(device), self.times.to(device),
+            self.record_ids, self.seeds,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -224,7 +224,7 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
     write_whole(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def _generative_context(imputer: GenerativeImputer) -> dict[str, object]:
+def _generative_context(imputer: GenerativeImputer) -> dict[str, Any]:
     solver = imputer.sampling.solver
     if solver == "one_step":
         solver = f"one_step, eta {imputer.eta:g}"

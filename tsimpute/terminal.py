@@ -58,12 +58,12 @@ class Bar:
         if self._first is None:
             self._first, self._started = done, now
         rate = (done - self._first) / max(now - self._started, 1e-9)
-        note = f"{rate:.2f} {self.unit}/s {note}"
+        note = f"{rate:.2f} {self.unit}/s {note}" if rate else note
         self._progress.update(self._task, completed=done, total=self.total, note=note)
         if not self._terminal and not self._hidden and (now - self._said > self._PLAIN_SECONDS or done == self.total):
             self._said = now
-            left = (self.total - done) / max(rate, 1e-9)
-            print(f"{self.what}: {done}/{self.total} {note} {left / 60:.1f} min left", file=sys.stderr, flush=True)
+            left = f", {(self.total - done) / rate / 60:.1f} min left" if rate else ""
+            print(f"{self.what}: {done}/{self.total} {note}{left}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -61,8 +61,9 @@ def test_shown_cells_come_back_bit_for_bit_and_the_rest_is_filled(fitted: Genera
 
 
 def test_draws_are_in_the_datas_own_units(fitted: GenerativeImputer):
-    draws = fitted.impute(TEST, 20).values
-    middle = [np.median(draws[:, :, k][:, ~TEST.shown[:, k]]) for k in range(3)]
+    windows = held_out(TEST)
+    draws = fitted.impute(windows, 20).values
+    middle = [np.median(draws[:, :, k][:, ~windows.shown[:, k]]) for k in range(3)]
     assert np.abs(middle - fitted.scaler_.mean).max() > 1
     assert (np.abs(middle - fitted.scaler_.mean) < 4 * fitted.scaler_.std).all()
 
@@ -188,7 +189,7 @@ def test_validation_records_of_other_features_are_refused():
 
 
 def test_other_time_steps_are_refused_and_other_starts_are_not(fitted: GenerativeImputer):
-    with pytest.raises(DataError, match=r"steps of 1, came steps of 60"):
+    with pytest.raises(DataError, match=r"steps of 1, .*steps of 60"):
         fitted.impute(replace(TEST, times=TEST.times * 60), 1)
     fitted.impute(replace(TEST, times=TEST.times + 12), 1)
 

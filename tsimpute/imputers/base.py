@@ -16,7 +16,10 @@ class Imputer(Protocol):
     The constructor stores settings and does nothing else; learnt state ends in ``_``.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
 
     def fit(self, train: Windows, valid: Windows | None = None) -> Self:
         """Learns from the shown cells of ``train``; held-out cells of either set are never looked at as input."""

@@ -1,0 +1,44 @@
+"""What the command line shows when its output is no terminal, and how it takes Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from tsimpute.terminal import Bar, stop_on_interrupt
+
+
+def test_plain_progress_says_what_rate_and_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 10.0, 50.0, 110.0])
+    monkeypatch.setattr("tsimpute.terminal.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with Bar("training", 300, "step") as bar:
+        for done in (100, 140, 200):
+            bar.update(done, note="loss 0.5")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "training: 140/300 1.00 step/s loss 0.5, 2.7 min left",
+        "training: 200/300 1.00 step/s loss 0.5, 1.7 min left",
+    ]
+
+
+def test_hidden_bar_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Bar("training", 2, "step", hidden=True) as bar:
+        bar.update(2)
+    assert capsys.readouterr().err == ""
+
+
+def test_first_interrupt_asks_to_stop_and_the_second_interrupts(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with stop_on_interrupt() as should_stop:
+        assert not should_stop()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert should_stop()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "Ctrl-C again" in capsys.readouterr().err
