@@ -280,7 +280,7 @@ import torch
 torch.set_num_threads(1)
 sys.path.insert(0, {tests!r})
 from test_training import prepared
-for step in prepared(Path(sys.argv[1]), checkpoint_minutes=0.0, epochs=40).trainer.run():
+for step in prepared(Path(sys.argv[1]), checkpoint_minutes=0.0, epochs=20).trainer.run():
     print(step.step, flush=True)
 """
 
@@ -298,11 +298,11 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path: Path):
     process.send_signal(signal.SIGKILL)
     process.stdout.close()
     assert process.wait() == -signal.SIGKILL
-    assert 1 <= read_state(folder / "state.pt")["step"] < 120
+    assert 1 <= read_state(folder / "state.pt")["step"] < 60
 
-    run = prepared(folder, checkpoint_minutes=0.0, epochs=40)
+    run = prepared(folder, checkpoint_minutes=0.0, epochs=20)
     run.steps()
-    whole = prepared(tmp_path / "whole", epochs=40)
+    whole = prepared(tmp_path / "whole", epochs=20)
     whole.steps()
     assert equal(run.weights(), whole.weights())
     assert equal(copied(run.trainer.kept), copied(whole.trainer.kept))
@@ -498,7 +498,12 @@ def test_two_processes_give_the_weights_of_one(tmp_path: Path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [*command, str(script), str(tmp_path)], capture_output=True, text=True, env=environment, check=False, timeout=900
+        [*command, str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     said = [json.loads((tmp_path / f"said{rank}.json").read_text()) for rank in (0, 1)]
