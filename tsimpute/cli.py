@@ -78,7 +78,7 @@ def _numbers(kind: Callable[[str], Any], text: str, name: str) -> list[Any]:
 
 def _add_demo(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for table, curves and picture")
-    parser.add_argument("--epochs", type=int, default=40, help="epochs of each of the two processes")
+    parser.add_argument("--epochs", type=int, default=30, help="epochs of each of the two processes")
 
 
 def _add_fetch(parser: ArgumentParser) -> None:

@@ -29,7 +29,7 @@ class _Bar(Protocol):
 
 def demo_config(process: str, epochs: int) -> RunConfig:
     """Settings that reach a useful model of the generated data in about a minute."""
-    at = tuple(sorted({max(epochs // part, 1) for part in (8, 3, 1)}))
+    at = tuple(sorted({max(epochs * share // 6, 1) for share in (1, 3, 6)}))
     steps, eta = (8, 0.0) if process == "flow_matching" else (25, 1.0)
     return RunConfig(
         data=DataConfig("synthetic"),
@@ -38,7 +38,7 @@ def demo_config(process: str, epochs: int) -> RunConfig:
         network=NetworkConfig(options={"width": 32, "n_heads": 4, "n_blocks": 2}),
         training=TrainingConfig(epochs=epochs, micro_batch=16, learning_rate=2e-3, ema=0.99, masks="mix"),
         sampling=SamplingConfig(n_steps=steps, eta=eta, rows_at_once=20),
-        evaluation=EvaluationConfig(n_samples=20, max_records=30, at_epochs=at),
+        evaluation=EvaluationConfig(n_samples=20, max_records=20, at_epochs=at),
     )
 
 

@@ -12,11 +12,15 @@ from typing import Any
 from tsimpute.checkpoints import write_whole
 from tsimpute.config import TrainingConfig
 from tsimpute.errors import CheckpointError
+from tsimpute.seeding import derive_seed
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "learning_rate", "seconds")
 """Of ``epochs.csv``."""
 
-_FREE = {"checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "precision", "patience"}
+_FREE = {
+    "checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "precision", "patience",
+    "micro_batch",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,11 @@ class Progress:
     seconds: float = 0.0
 
 
-def settings_key(settings: TrainingConfig, process: str, n_records: int) -> dict[str, Any]:
-    """What must not change between the parts of one run."""
+def settings_key(settings: TrainingConfig, process: str, record_ids: Sequence[str], also: str) -> dict[str, Any]:
+    """What must not change between the parts of one run; ``also`` is a text for what the loop does not know."""
     fixed = {name: value for name, value in vars(settings).items() if name not in _FREE}
-    return fixed | {"process": process, "records": n_records}
+    records = {"records": len(record_ids), "record ids": derive_seed(*record_ids)}
+    return fixed | records | {"process": process, "network and options": also}
 
 
 def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> None:

@@ -44,6 +44,7 @@ class Trainer:
         save_model: writes a model file; called with the averaged network where there is one.
         should_stop: asked after each step; True ends training with its state written.
         fabric: a launched lightning-fabric; made from ``settings``, and launched, where None.
+        identity: what else a state must agree in to be taken up, such as the options of network and process.
 
     Attributes:
         best: weights of the best epoch of this call, where there is patience and no folder to keep them in.
@@ -63,6 +64,7 @@ class Trainer:
         save_model: SaveModel = lambda name, network, about: None,
         should_stop: Callable[[], bool] = lambda: False,
         fabric: Fabric | None = None,
+        identity: str = "",
     ) -> None:
         if settings.patience is not None and valid is None:
             raise ConfigError(
@@ -70,7 +72,7 @@ class Trainer:
                 "there are no validation records. Pass some, or set patience to none."
             )
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
-        self.folder, self.save_model, self.should_stop = folder, save_model, should_stop
+        self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
         self.fabric = fabric or launched(settings)
         optimiser = torch.optim.AdamW(network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay)
         self.network = network
@@ -253,11 +255,14 @@ class Trainer:
 
     # State on disk ---------------------------------------------------------------------------------------------------
 
+    def _key(self) -> dict[str, Any]:
+        return settings_key(self.settings, self.process.name, self.train.record_ids, self.identity)
+
     def _save_state(self) -> None:
         if self.folder is None or not self.fabric.is_global_zero:
             return
         state = {
-            "settings": settings_key(self.settings, self.process.name, len(self.train.usable)),
+            "settings": self._key(),
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "average": None if self.average is None else self.average.state_dict(),
@@ -275,7 +280,7 @@ class Trainer:
         if not path.exists():
             return
         state = read_state(path)
-        check_same(path, state, settings_key(self.settings, self.process.name, len(self.train.usable)))
+        check_same(path, state, self._key())
         try:
             self.network.load_state_dict(state["network"])
             self.optimiser.load_state_dict(state["optimiser"])

@@ -380,3 +380,26 @@ def test_one_record_and_one_feature(n: int):
     for data in (windows, one):
         imputer = new("diffusion", replace(TRAINING, masks="random")).fit(data)
         assert np.isfinite(imputer.impute(data, 2).values).all()
+
+
+@pytest.mark.parametrize(
+    ("network", "process"),
+    [
+        (NetworkConfig(options=NETWORK.options | {"n_heads": 1}), ProcessConfig("diffusion")),
+        (NETWORK, ProcessConfig("diffusion", {"beta_last": 0.4})),
+    ],
+    ids=["heads", "noise schedule"],
+)
+def test_options_that_leave_no_trace_in_the_weights_do_not_go_on(
+    tmp_path: Path, network: NetworkConfig, process: ProcessConfig
+):
+    first = GenerativeImputer(ProcessConfig("diffusion"), NETWORK, TRAINING, SAMPLING)
+    list(first.fit_steps(waves(6), folder=tmp_path, should_stop=lambda: True))
+    with pytest.raises(CheckpointError, match="network and options"):
+        list(GenerativeImputer(process, network, TRAINING, SAMPLING).fit_steps(waves(6), folder=tmp_path))
+
+
+def test_other_records_of_the_same_number_do_not_go_on(tmp_path: Path):
+    list(new().fit_steps(waves(6), folder=tmp_path, should_stop=lambda: True))
+    with pytest.raises(CheckpointError, match="record ids"):
+        list(new().fit_steps(waves(6, name="other"), folder=tmp_path))

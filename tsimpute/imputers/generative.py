@@ -124,6 +124,7 @@ class GenerativeImputer:
             folder,
             save_model,
             should_stop,
+            identity=f"{self.network.name} {self.network.options}, {self.process.options}",
         )
         for step in trainer.run():
             self.network_, self.fitted_ = trainer.kept, {"epoch": trainer.epochs_done, "step": step.step}

@@ -81,6 +81,7 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
         axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=line.label, zorder=3)
         if len({r.run for r in line.rows}) > 1:
             axis.fill_between(epochs, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
+    _scale_values(axis, rows, metric)
     nominal = [("nominal", int(metric.removeprefix("coverage_")) / 100)] if metric.startswith("coverage_") else []
     _draw_levels(axis, [*((line.label, float(line.over_runs(None)[1])) for line in levels), *nominal])
     if all_epochs and all_epochs[0] > 0 and all_epochs[-1] / all_epochs[0] >= 10:
@@ -95,6 +96,19 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
     axis.set_xlabel("training epochs")
 
 
+def _scale_values(axis: Axes, rows: Sequence[Row], metric: str) -> None:
+    """A log axis where one value would press all others to the bottom."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    values = [r.value for r in rows if r.value is not None]
+    if metric.startswith("coverage_") or min(values) <= 0 or max(values) < 8 * min(values):
+        return
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(ScalarFormatter())
+    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _draw_levels(axis: Axes, levels: Sequence[tuple[str, float]]) -> None:
     """Level lines, named at their right end; names that would overlap are pushed apart."""
     for _, y in levels:
@@ -103,7 +117,8 @@ def _draw_levels(axis: Axes, levels: Sequence[tuple[str, float]]) -> None:
     bottom, top = axis.get_ylim()
     place = -np.inf
     for label, y in sorted(levels, key=lambda level: level[1]):
-        place = max((y - bottom) / (top - bottom), place + 0.05)
+        height = axis.transAxes.inverted().transform(axis.transData.transform((axis.get_xlim()[0], y)))[1]
+        place = max(float(height), place + 0.05)
         axis.text(1.015, place, label, transform=axis.transAxes, va="center", fontsize=9, color=INK)
     axis.set_ylim(bottom, top)
 
