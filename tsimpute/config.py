@@ -86,7 +86,7 @@ class TrainingConfig:
         checkpoint_minutes: longest time between two states on disk.
         keep_epochs: epochs whose model is kept in a file of its own.
         max_minutes: stop after so many minutes of this call; None = never.
-        accelerator, devices, precision: as in lightning-fabric; precision "32-true" or "bf16-mixed".
+        accelerator, devices, nodes, precision: as in lightning-fabric; precision "32-true" or "bf16-mixed".
     """
 
     epochs: int = 200
@@ -106,10 +106,11 @@ class TrainingConfig:
     max_minutes: float | None = None
     accelerator: str = "cpu"
     devices: int = 1
+    nodes: int = 1
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "micro_batch", "devices"):
+        for name in ("epochs", "batch_size", "micro_batch", "devices", "nodes"):
             _require(getattr(self, name) >= 1, f"training.{name}", "at least 1", getattr(self, name))
         for name in ("learning_rate", "clip_norm"):
             _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))

@@ -30,6 +30,7 @@ def launched(settings: TrainingConfig) -> Fabric:
     fabric = Fabric(
         accelerator=settings.accelerator,
         devices=settings.devices,
+        num_nodes=settings.nodes,
         precision=settings.precision,  # type: ignore[arg-type]
     )
     fabric.launch()

@@ -26,7 +26,7 @@ class ProcessTimeEmbedding(nn.Module):
 
     Time is put on the axis of ``n_levels`` noise levels, ``position = n_levels * (1 - tau) - 1``: the discrete level of
     a diffusion with as many steps, and any real number in between. The position is found in float64, so that the level
-    ``i`` at ``tau = 1 - (i + 1) / n_levels`` is exactly the integer ``i``.
+    ``i`` at ``tau = 1 - (i + 1) / n_levels`` is the integer ``i`` to 1e-14.
 
     Args:
         width: channels of the sinusoids and of the result.
