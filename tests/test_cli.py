@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from tsimpute.cli import COMMANDS, EXAMPLES, main
 from tsimpute.config import shipped_configs
 from tsimpute.evaluation import Report
+from tsimpute.runs import load_windows
 
 TINY = [
     "--data.options", "{n_records: 40, n_steps: 12}", "--protocol.rate", "0.2",
@@ -131,3 +134,74 @@ def test_shipped_configs_are_the_papers_settings() -> None:
         assert (training.weight_decay, training.clip_norm, training.masks) == (1e-6, 2.0, "mix")
         assert config.sampling.n_steps == (100 if config.process.name == "flow_matching" else 50)
         assert name == f"{config.data.name}_{config.process.name}"
+
+
+def test_evaluate_takes_the_runs_own_config_wherever_the_folder_stands(run: Path) -> None:
+    before = Report.read(run)
+    main(["evaluate", "--baselines", "true", str(run)])
+    after = Report.read(run)
+    assert {row.n_records for row in after.where(feature="all").rows} == {3}
+    assert len(after.rows) >= len(before.rows)
+
+
+def test_a_refused_run_leaves_the_record_of_the_first_one(run: Path) -> None:
+    kept = {name: (run / name).read_bytes() for name in ("config.yaml", "run.json")}
+    with pytest.raises(SystemExit, match="other settings"):
+        main(["train", "--out", str(run), "--training.epochs", "2", *TINY, "--protocol.fold", "1"])
+    assert {name: (run / name).read_bytes() for name in kept} == kept
+
+
+def test_records_that_the_model_saw_are_not_scored(run: Path) -> None:
+    before = (run / "metrics.csv").read_bytes()
+    with pytest.raises(SystemExit, match="the model has seen"):
+        main(["evaluate", str(run), "--protocol.fold", "1"])
+    assert (run / "metrics.csv").read_bytes() == before
+
+
+def test_an_epoch_that_was_not_kept_is_named_with_those_that_were(run: Path) -> None:
+    with pytest.raises(SystemExit, match=r"no model 'epoch-0007'; kept are best, epoch-0001, epoch-0002, last"):
+        main(["evaluate", str(run), "--epochs", "7"])
+
+
+def test_impute_keeps_values_that_a_data_set_holds_out_for_scoring(tmp_path: Path) -> None:
+    samples = Path(__file__).parent.parent / "datasets" / "samples" / "pm25"
+    windows = load_windows("pm25", samples, window_steps=6)
+    assert windows.scored.any()
+    out, record = tmp_path / "filled.csv", windows.record_ids[int(windows.scored.any((1, 2)).argmax())]
+    data = ["--data.name", "pm25", "--data.root", str(samples), "--data.options", "{window_steps: 6}"]
+    main(
+        ["train", "--out", str(tmp_path / "run"), "--training.epochs", "1", *data, "--protocol.rate", "null", *TINY[4:]]
+    )
+    model = str(tmp_path / "run" / "last.safetensors")
+    main(
+        ["impute", model, *data, "--records", record, "--n_samples", "2", "--sampling.n_steps", "1", "--out", str(out)]
+    )
+    frame = pd.read_csv(out)
+    values = windows.named([record]).values[0].T.reshape(-1)
+    assert (frame.provenance == "observed").sum() == np.isfinite(values).sum()
+    assert (frame["q0.5"][np.isfinite(values)].to_numpy() == values[np.isfinite(values)]).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "--out", "x", "--training.epochs", "0"], "training.epochs: expected a whole number from 1"),
+        (["train", "--out", "x", "--training.epochs", "1", "--evaluation.at_epochs", "[1,7]"], "epochs from 1 to 1"),
+        (["train", "--out", __file__, "--training.epochs", "1"], "is a file"),
+        (["train", "--out", "x", "--training.accelerator", "cuda"], "training.accelerator"),
+        (["impute", "m", "--out", "x.csv", "--quantiles", "2"], "levels in [0, 1]"),
+        (["impute", "m", "--out", "x.csv", "--quantiles", ""], "came none"),
+        (["impute", "m", "--out", "x.csv", "--sampling.n_steps", "0"], "sampling.n_steps"),
+        (["evaluate", "nowhere"], "expected a folder with a config.yaml"),
+    ],
+)
+def test_settings_out_of_range_end_in_one_message(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "cuda" in arguments and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=r"^tsimpute ") as stop:
+        main(arguments)
+    assert message in str(stop.value)
+    assert not list(tmp_path.iterdir())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,13 @@ EXAMPLES = {
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command; an expected failure ends with its message and exit code 1."""
     given = sys.argv[1:] if arguments is None else arguments
-    command, options = _parse(given)
     try:
+        command, options = _parse(given)
         COMMANDS[command](options)
     except TsimputeError as error:
-        sys.exit(f"tsimpute {command}: {error}")
+        sys.exit(f"tsimpute {given[0]}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"tsimpute {command}: interrupted")
+        sys.exit(f"tsimpute {given[0]}: interrupted")
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
@@ -56,12 +57,14 @@ def _parse(arguments: list[str]) -> tuple[str, Any]:
 
 def _with_config(arguments: list[str]) -> list[str]:
     """Names of shipped configs as paths; a run folder's config comes before what is said for ``evaluate``."""
-    given = list(arguments)
+    given = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
     for i in range(1, len(given)):
         if given[i - 1] == "--config" and given[i] in shipped_configs():
             given[i] = str(config_path(given[i]))
-    if given[:1] == ["evaluate"] and len(given) > 1 and (Path(given[1]) / "config.yaml").is_file():
-        given[2:2] = ["--config", str(Path(given[1]) / "config.yaml")]
+    if given[:1] == ["evaluate"]:
+        words = [word for before, word in pairwise(given) if not (before.startswith("--") and "=" not in before)]
+        folders = [Path(word) for word in words if (Path(word) / "config.yaml").is_file()]
+        given[1:1] = ["--config", str(folders[0] / "config.yaml")] if folders else []
     return given
 
 
@@ -182,11 +185,13 @@ def impute(options: Namespace) -> None:
     from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.tables import check_output, write_table
 
-    check_output(options.out, options.force)
     quantiles = _numbers(float, options.quantiles, "--quantiles")
+    check_output(options.out, options.force, quantiles)
     imputer = GenerativeImputer.load(options.model, options.sampling)
-    data, wanted = options.data, options.records.split(",") if options.records else None
-    windows = runs.load_windows(data.name, data.root, **data.options).named(wanted)
+    data, wanted = options.data, [word.strip() for word in options.records.split(",") if word.strip()]
+    # Here every value that is known is kept: cells that a data set holds out for scoring are no gaps.
+    windows = dataclasses.replace(runs.load_windows(data.name, data.root, **data.options), held_out=None)
+    windows = windows.named(wanted or None)
     with Bar("imputing", len(windows), "record") as bar:
         samples = imputer.impute_with_progress(windows, options.n_samples, options.seed, bar.update)
     write_table(samples, windows, options.out, quantiles, options.force)
@@ -199,6 +204,7 @@ def evaluate(options: Namespace) -> None:
     from tsimpute import runs
 
     config, out = _run_config(options), options.out or options.run
+    runs.check_same_split(config, options.run)
     task = runs.task_of(config)
     epochs = _numbers(int, options.epochs, "--epochs")
     if options.baselines:

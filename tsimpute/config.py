@@ -111,7 +111,10 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "micro_batch", "devices", "nodes"):
-            _require(getattr(self, name) >= 1, f"training.{name}", "at least 1", getattr(self, name))
+            count = getattr(self, name)
+            _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
+        policies = get_args(get_type_hints(TrainingConfig)["masks"])
+        _require(self.masks in policies, "training.masks", f"one of {', '.join(policies)}", self.masks)
         for name in ("learning_rate", "clip_norm"):
             _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))
         for name in ("weight_decay", "checkpoint_minutes"):
@@ -168,6 +171,11 @@ class EvaluationConfig:
     units: Literal["standardised", "data"] = "standardised"
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _require(self.n_samples >= 1, "evaluation.n_samples", "at least 1", self.n_samples)
+        at_least_one = self.max_records is None or self.max_records >= 1
+        _require(at_least_one, "evaluation.max_records", "none or at least 1", self.max_records)
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -180,6 +188,14 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        for name, epochs in (
+            ("evaluation.at_epochs", self.evaluation.at_epochs),
+            ("training.keep_epochs", self.training.keep_epochs),
+        ):
+            within = all(1 <= epoch <= self.training.epochs for epoch in epochs)
+            _require(within, name, f"epochs from 1 to {self.training.epochs}", epochs)
 
 
 def shipped_configs() -> list[str]:
@@ -199,6 +215,21 @@ def config_path(name: str) -> Path:
     if not Path(name).is_file():
         raise ConfigError(f"config: expected a file or one of {', '.join(shipped_configs())}; came {name!r}.")
     return Path(name)
+
+
+def load_config(path: Path) -> RunConfig:
+    """The settings in a YAML file.
+
+    Raises:
+        ConfigError: the file is no YAML, or a key or value is not as expected.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: expected a YAML file of settings; {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected settings by name, came {type(values).__name__}.")
+    return from_dict(RunConfig, values)
 
 
 def to_dict(config: Any) -> dict[str, Any]:

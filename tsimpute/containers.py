@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tsimpute.errors import DataError
-from tsimpute.shapes import check_distinct, check_mask, check_shape
+from tsimpute.shapes import check_distinct, check_mask, check_numbers, check_shape
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,19 @@ class Windows:
     changes: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.values.ndim != 3 or self.values.dtype.kind != "f":
+        check_numbers("values", self.values, "f")
+        check_numbers("times", self.times, "fiu")
+        if self.values.ndim != 3 or 0 in self.values.shape[1:]:
             raise DataError(
-                "values: expected floats of shape (records, features, steps), NaN where missing; "
-                f"came shape {self.values.shape}, dtype {self.values.dtype}."
+                "values: expected floats of shape (records, features, steps), NaN where missing, at least one feature "
+                f"and step; came shape {self.values.shape}."
             )
+        if not all(isinstance(feature, Feature) for feature in self.features):
+            raise DataError(f"features: expected Feature(name, unit) for each, came {self.features[0]!r}.")
+        if not all(isinstance(name, str) for name in self.record_ids):
+            raise DataError("record_ids: expected texts; write numbers as text, such as '132539'.")
+        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "record_ids", tuple(self.record_ids))
         n, k, length = self.values.shape
         check_shape("times", self.times, (n, length))
         check_shape("features", self.features, (k,))

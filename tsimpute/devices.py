@@ -9,6 +9,7 @@ from lightning_fabric import Fabric
 from torch import nn
 
 from tsimpute.config import TrainingConfig
+from tsimpute.errors import ConfigError
 
 
 class Calls(nn.Module):
@@ -27,11 +28,16 @@ class Calls(nn.Module):
 
 def launched(settings: TrainingConfig) -> Fabric:
     """A fabric on the devices of ``settings``; with several of them it starts, or joins, the other processes."""
-    fabric = Fabric(
-        accelerator=settings.accelerator,
-        devices=settings.devices,
-        num_nodes=settings.nodes,
-        precision=settings.precision,  # type: ignore[arg-type]
-    )
+    try:
+        fabric = Fabric(
+            accelerator=settings.accelerator,
+            devices=settings.devices,
+            num_nodes=settings.nodes,
+            precision=settings.precision,  # type: ignore[arg-type]
+        )
+    except (RuntimeError, ValueError) as error:
+        raise ConfigError(
+            f"training.accelerator {settings.accelerator!r} with {settings.devices} devices: not here ({error})."
+        ) from error
     fabric.launch()
     return fabric

@@ -76,7 +76,11 @@ def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> 
     stored = state.get("settings")
     if not isinstance(stored, Mapping):
         raise CheckpointError(f"{path}: expected a training state, came something else. Delete it to start anew.")
-    changed = [f"{name} ({stored.get(name)} -> {key[name]})" for name in key if stored.get(name) != key[name]]
+    changed = [
+        "record ids" if name == "record ids" else f"{name} ({stored.get(name)} -> {key[name]})"
+        for name in key
+        if stored.get(name) != key[name]
+    ]
     if changed:
         raise CheckpointError(
             f"{path}: this run was started with other settings: {', '.join(changed)}. "

@@ -2,7 +2,7 @@
 
 What a run writes lies in one folder: ``config.yaml``, ``run.json`` (what was done with which data and versions),
 ``state.pt`` (to go on from), ``epochs.csv`` (losses), ``last``, ``best`` and ``epoch-NNNN.safetensors`` (models), and
-of its evaluations ``metrics.csv``, ``table.md``, ``curves.png`` and ``records.png``.
+of its evaluations ``metrics.csv``, ``table.md``, ``curves.png`` and ``records_*.png``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from tsimpute.checkpoints import write_whole
-from tsimpute.config import ProtocolConfig, RunConfig, save_config, to_dict
+from tsimpute.config import ProtocolConfig, RunConfig, load_config, save_config, to_dict
 from tsimpute.containers import Windows
-from tsimpute.errors import ConfigError
+from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.evaluation import EvaluationContext, Report, evaluate
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
@@ -89,11 +89,15 @@ def train(
     at_epochs, training = config.evaluation.at_epochs, config.training
     keep = tuple(sorted({*training.keep_epochs, *at_epochs}))
     imputer.training = dataclasses.replace(training, keep_epochs=keep)
-    if is_first_process():
-        folder.mkdir(parents=True, exist_ok=True)
-        save_config(config, folder / "config.yaml")
-        write_run_record(config, task, folder)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"output: expected a folder, {folder} is a file. Choose another name.")
+    recorded = not is_first_process()
     for step in imputer.fit_steps(task.train, task.valid, scaler=task.scaler, folder=folder, should_stop=should_stop):
+        if not recorded:  # not before a state that lies there has been accepted
+            folder.mkdir(parents=True, exist_ok=True)
+            save_config(config, folder / "config.yaml")
+            write_run_record(config, task, folder)
+            recorded = True
         yield step
         due = (step.ends_epoch or step.stop) and is_first_process()
         if due and (epochs := _unscored(folder, at_epochs, step.epoch)):
@@ -103,6 +107,29 @@ def train(
 def is_first_process() -> bool:
     """True in a run of one process, and in the first of several."""
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
+
+
+def check_same_split(config: RunConfig, folder: Path) -> None:
+    """Makes sure that the run in ``folder`` was trained on the split of ``config``: its test records are then unseen.
+
+    Raises:
+        ConfigError: there is no run, or it was trained on other data, another fold or another seed of the split.
+    """
+    path = folder / "config.yaml"
+    if not path.is_file():
+        raise ConfigError(
+            f"run: expected a folder with a config.yaml, as `tsimpute train` makes it; {folder} has none."
+        )
+    trained = load_config(path)
+
+    def split(c: RunConfig) -> tuple[Any, ...]:
+        return c.data.name, c.data.options, c.protocol.name, c.protocol.fold, c.protocol.seed
+
+    if split(trained) != split(config):
+        raise ConfigError(
+            f"run: {folder} was trained on {split(trained)}, asked to score {split(config)} (data, options, protocol, "
+            "fold, seed). Records that the model has seen would be scored; use the split of the run."
+        )
 
 
 def score_run(
@@ -130,6 +157,13 @@ def score_run(
         CheckpointError: an epoch was not kept.
     """
     names = [f"epoch-{epoch:04d}" for epoch in epochs] or ["last"]
+    kept = sorted(path.stem for path in folder.glob("*.safetensors"))
+    absent = [name for name in names if name not in kept]
+    if absent:
+        raise CheckpointError(
+            f"{folder}: no model {absent[0]!r}; kept are {', '.join(kept) or 'none'}. Epochs are kept that "
+            "training.keep_epochs or evaluation.at_epochs names."
+        )
     for name in names:
         imputer = GenerativeImputer.load(folder / f"{name}.safetensors", config.sampling)
         add_results(score(config, task, imputer, run, progress), out or folder)
@@ -191,7 +225,8 @@ def add_results(report: Report, folder: Path) -> Report:
     whole = old.updated(report)
     whole.write(folder)
     first = report.rows[0]
-    alike = whole.where(split=first.split, fill=first.fill, units=first.units)
+    alone = ("dataset", "split", "protocol", "fold", "mechanism", "rate", "fill", "units", "seed")
+    alike = whole.where(**{name: getattr(first, name) for name in alone})
     if any(row.epoch is not None for row in alike.rows):
         curves(alike, path=folder / "curves.png")
     return whole

@@ -27,3 +27,15 @@ def check_distinct(name: str, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(n for n in names if list(names).count(n) > 1)
         raise DataError(f"{name}: expected distinct names, {twice!r} comes more than once.")
+
+
+def check_numbers(name: str, found: object, kinds: str) -> None:
+    """Refuses what is no NumPy array of a dtype kind in ``kinds``, such as "f" for floats.
+
+    Raises:
+        DataError: it is something else.
+    """
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in kinds:
+        came = f"dtype {found.dtype}" if isinstance(found, np.ndarray) else type(found).__name__
+        expected = "floats" if kinds == "f" else "numbers"
+        raise DataError(f"{name}: expected a NumPy array of {expected}, came {came}.")

@@ -31,6 +31,7 @@ def to_frame(samples: Samples, windows: Windows, quantiles: Sequence[float] = (0
     import pandas as pd
 
     _check_same(samples, windows)
+    _check_levels(quantiles)
     n, k, length = windows.values.shape
     by_cell = samples.quantile(quantiles).transpose(0, 1, 3, 2).reshape(len(quantiles), -1)
     columns = {
@@ -73,7 +74,7 @@ def write_table(
         ConfigError: another ending, or the file exists and ``force`` is not given.
         MissingExtraError: ``.nc`` needs the extra ``netcdf``.
     """
-    check_output(path, force)
+    check_output(path, force, quantiles)
     if path.suffix == ".csv":
         frame = to_frame(samples, windows, quantiles)
         write_whole(path, lambda partial: frame.to_csv(partial, index=False))
@@ -81,12 +82,14 @@ def write_table(
         _write_netcdf(to_dataset(samples, windows), path)
 
 
-def check_output(path: Path, force: bool) -> None:
-    """Refuses, before any work is done, an output that ``write_table`` would refuse.
+def check_output(path: Path, force: bool, quantiles: Sequence[float]) -> None:
+    """Refuses, before any work is done, what ``write_table`` would refuse.
 
     Raises:
-        ConfigError: an ending other than ``.csv`` and ``.nc``, or the file exists and ``force`` is not given.
+        ConfigError: an ending other than ``.csv`` and ``.nc``, no quantile or one outside [0, 1], or the file exists
+            and ``force`` is not given.
     """
+    _check_levels(quantiles)
     if path.suffix not in (".csv", ".nc"):
         raise ConfigError(f"output: expected a name that ends in .csv or .nc, came {path}.")
     if path.exists() and not force:
@@ -105,6 +108,11 @@ def _provenance(samples: Samples) -> np.ndarray:
     """(N, K, L) words."""
     filled = np.isfinite(samples.values[0])
     return np.where(samples.shown, OBSERVED, np.where(filled, IMPUTED, EMPTY)).astype(object)
+
+
+def _check_levels(quantiles: Sequence[float]) -> None:
+    if not quantiles or not all(0 <= level <= 1 for level in quantiles):
+        raise ConfigError(f"quantiles: expected one or more levels in [0, 1], came {list(quantiles) or 'none'}.")
 
 
 def _check_same(samples: Samples, windows: Windows) -> None:

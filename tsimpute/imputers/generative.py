@@ -103,7 +103,7 @@ class GenerativeImputer:
             check_features(train.features, valid.features)
         self.scaler_ = scaler or Standardizer.fit(train)
         self.features_ = train.features
-        self.time_step_ = float(np.median(_time_steps(train)))
+        self.time_step_ = float(np.median(_time_steps(train))) if len(train) else 0.0
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
@@ -151,12 +151,14 @@ class GenerativeImputer:
             seeds=[derive_seed(seed, "impute", record) for record in windows.record_ids],
             rows_at_once=sampling.rows_at_once,
         ).cpu()
-        if not bool(draws.isfinite().all()):
-            n = int((~draws.isfinite()).nonzero()[0, 1])
+        with np.errstate(over="ignore"):  # what does not fit the data's own dtype is refused below
+            values = self.scaler_.inverse(draws.numpy()).astype(windows.values.dtype)
+        if not np.isfinite(values).all():
+            n = int(np.argwhere(~np.isfinite(values))[0, 1])
             raise TsimputeError(
-                f"sampling: draws of record {windows.record_ids[n]!r} are not finite. Train anew or use more steps."
+                f"sampling: draws of record {windows.record_ids[n]!r} are not finite as {values.dtype}. "
+                "Train anew, use more steps, or give the records in a wider dtype."
             )
-        values = self.scaler_.inverse(draws.numpy()).astype(windows.values.dtype)
         values[:, ~condition.fill_mask.numpy()] = np.nan
         shown = windows.shown
         values[:, shown] = windows.values[shown]
