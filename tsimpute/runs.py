@@ -185,9 +185,10 @@ def scored_records(task: Task, max_records: int | None) -> Windows:
 def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progress: Progress | None = None) -> Report:
     """The metrics of one imputer, at the epoch it stands at, on the test part of ``task``."""
     settings, test = config.evaluation, scored_records(task, config.evaluation.max_records)
+    n_scored = int(task.test.scored.any((1, 2)).sum())
     context = EvaluationContext(
         dataset=config.data.name,
-        split="test" if len(test) == len(scored_records(task, None)) else f"test[:{len(test)}]",
+        split="test" if len(test) == n_scored else f"test[:{len(test)}]",
         protocol=task.protocol,
         fold=task.fold,
         mechanism=task.mechanism,
