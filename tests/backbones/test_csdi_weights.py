@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -70,15 +69,12 @@ def test_predicted_noise(stored: dict[str, np.ndarray], network: DualTransformer
 def test_ancestral_sampler(stored: dict[str, np.ndarray], network: DualTransformer, condition: Condition):
     process, solver, shown = Diffusion(), OneStep(eta=1.0), condition.select(slice(0, 2))
     noise = iter(torch.from_numpy(stored["sampling_noise"]))
-    state, grid = next(noise), process.grid(50)
 
     def predict(state: Tensor, tau: Tensor):
         return process.predict(network(state, tau, shown), state, tau)
 
     with torch.inference_mode():
-        for tau, tau_next in pairwise(grid):
-            args = (tau.expand(2), tau_next.expand(2))
-            state = solver.step(predict, process.scales, state, *args, lambda: next(noise))
+        state = solver.solve(predict, process.scales, next(noise), process.grid(50), lambda: next(noise))
     assert next(noise, None) is None
     hidden = shown.fill_mask.numpy()
     assert np.abs(state.numpy() - stored["sampled"])[hidden].max() < 1e-4 * np.abs(stored["sampled"][hidden]).max()

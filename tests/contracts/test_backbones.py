@@ -13,7 +13,7 @@ from tsimpute import registry
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.errors import ConfigError
 
-OPTIONS = {"dual_transformer": SIZES}
+OPTIONS = {"dual_transformer": SIZES, "present_cells": SIZES}
 every_backbone = pytest.mark.parametrize("name", registry.available("backbones"))
 
 
@@ -87,6 +87,20 @@ def test_a_record_does_not_depend_on_its_neighbours_in_the_batch(name: str):
             at = slice(b, b + 1)
             alone = network(state[at], tau_of(4)[at], condition.select(at))
             assert torch.allclose(alone[0], together[b], atol=1e-5)
+
+
+@every_backbone
+def test_bound_to_one_record_it_takes_any_number_of_draws(name: str):
+    network, condition = made(name), random_condition(1)
+    states = torch.randn(5, 3, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        field = network.bind(condition)
+        together = field(states, tau_of(5))
+        for s in range(5):
+            at = slice(s, s + 1)
+            alone = network(states[at], tau_of(5)[at], condition)
+            assert torch.allclose(together[at][condition.fill_mask], alone[condition.fill_mask], atol=1e-5)
+        assert torch.equal(field(states, tau_of(5)), together)
 
 
 @every_backbone

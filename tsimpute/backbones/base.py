@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from torch import Tensor
 
 from tsimpute.containers import Condition
 
+Field = Callable[[Tensor, Tensor], Tensor]
+"""(state (R, K, L), tau (R,)) -> (R, K, L): a backbone that has been told its condition; see ``Backbone``."""
+
 
 class Backbone(Protocol):
     """A torch module that maps a partly noisy record and what is known of it to one number per cell."""
 
     def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
-        """The regressed quantity of the process, (B, K, L); only the cells of ``condition.fill_mask`` mean something.
+        """The regressed quantity of the process, (R, K, L); only the cells of ``condition.fill_mask`` mean something.
 
         Args:
-            state: (B, K, L) noisy values of the cells to fill; other cells are ignored.
-            tau: (B,) float64 process time on the CPU, 0 = noise, 1 = data.
+            state: (R, K, L) noisy values of the cells to fill, one row for each record; any number of rows where
+                ``condition`` is of one record. Other cells are ignored.
+            tau: (R,) float64 process time on the CPU, 0 = noise, 1 = data.
             condition: the shown cells.
         """
+        ...
+
+    def bind(self, condition: Condition) -> Field:
+        """The same function of state and tau alone; what depends on the condition only is computed once."""
+        ...
+
+    def bytes_per_row(self, condition: Condition) -> int:
+        """About what each draw of one record adds to the memory of an evaluation without gradients, rather too much."""
         ...

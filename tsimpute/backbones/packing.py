@@ -1,0 +1,107 @@
+"""Puts rows of different lengths side by side into bins of one length, so that attention over them is dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+_SMALLEST, _MULTIPLE = 32, 16  # attention kernels are fastest, per token, at multiples of 16 from 32 on
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Bins of one length.
+
+    Attributes:
+        n_bins, size: the group's positions are (n_bins, size), row-major.
+        row_of: (n_bins, size) which row stands at a position, -1 where none does.
+    """
+
+    n_bins: int
+    size: int
+    row_of: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where the tokens of rows stand.
+
+    Attributes:
+        position: (T,) position of each token; tokens of a row stand side by side, in their order.
+        groups: their positions follow one another.
+    """
+
+    position: np.ndarray
+    groups: tuple[Group, ...]
+
+    @property
+    def n_positions(self) -> int:
+        return sum(group.n_bins * group.size for group in self.groups)
+
+
+def pack(row_of_token: np.ndarray) -> Packing:
+    """Packs the rows that ``row_of_token`` (T,) names, by any integers.
+
+    Rows share a bin only with rows of similar length: a bin is at most 16 longer than its longest row, or 32 long.
+    """
+    order = np.argsort(row_of_token, kind="stable")
+    row = row_of_token[order]
+    start = np.flatnonzero(np.r_[True, row[1:] != row[:-1]])
+    length = np.diff(np.r_[start, len(row)])
+    size = np.maximum(-(-length // _MULTIPLE) * _MULTIPLE, _SMALLEST)
+    first, groups = np.empty(len(length), np.int64), []
+    base = 0
+    for bin_size in np.unique(size):
+        chosen = np.flatnonzero(size == bin_size)
+        bin_of, offset = _into_bins(length[chosen], int(bin_size))
+        used = int((offset + length[chosen]).max())
+        first[chosen] = base + bin_of * used + offset
+        row_at = np.full(((int(bin_of.max()) + 1) * used), -1)
+        row_at[_ranges(first[chosen] - base, length[chosen])] = np.repeat(chosen, length[chosen])
+        groups.append(Group(int(bin_of.max()) + 1, used, row_at.reshape(-1, used)))
+        base += row_at.size
+    position = np.empty(len(row), np.int64)
+    position[order] = _ranges(first, length)
+    return Packing(position, tuple(groups))
+
+
+def _ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """``first[i], first[i] + 1, ...`` of each length, one after another."""
+    before = np.cumsum(length) - length
+    return np.repeat(first - before, length) + np.arange(length.sum())
+
+
+def _into_bins(length: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The bin of each row and its offset there: longest rows first, each bin filled up with the longest that fit."""
+    by_length = np.argsort(length, kind="stable")
+    taken = np.cumsum(np.bincount(length, minlength=size + 1)) - np.bincount(length, minlength=size + 1)
+    bin_of, offset = np.empty(len(length), np.int64), np.empty(len(length), np.int64)
+    n_bins = 0
+    for pattern, repeats in _patterns(np.bincount(length, minlength=size + 1), size):
+        at = 0
+        for n, count in pattern:
+            rows = by_length[taken[n] : taken[n] + count * repeats].reshape(repeats, count)
+            bin_of[rows] = (n_bins + np.arange(repeats))[:, None]
+            offset[rows] = at + n * np.arange(count)
+            taken[n] += count * repeats
+            at += n * count
+        n_bins += repeats
+    return bin_of, offset
+
+
+def _patterns(counts: np.ndarray, size: int) -> Iterator[tuple[list[tuple[int, int]], int]]:
+    """Fillings of a bin, as (length, how many), and how many bins are filled so."""
+    counts = counts.copy()
+    while counts.any():
+        pattern, room = [], size
+        for n in np.flatnonzero(counts)[::-1]:
+            count = min(int(counts[n]), room // int(n))
+            if count:
+                pattern.append((int(n), count))
+                room -= int(n) * count
+        repeats = min(int(counts[n]) // count for n, count in pattern)
+        for n, count in pattern:
+            counts[n] -= count * repeats
+        yield pattern, repeats
