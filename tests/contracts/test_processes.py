@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,12 +11,12 @@ from tiny_models import ExactGaussian
 from torch import Tensor
 
 from tsimpute import registry
+from tsimpute.containers import Prediction
 from tsimpute.errors import ConfigError
 from tsimpute.processes.base import Process
 from tsimpute.processes.diffusion import Diffusion
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.base import Solver
-from tsimpute.solvers.heun import Heun
 from tsimpute.solvers.one_step import OneStep
 
 PROCESSES = [registry.make("processes", name) for name in registry.available("processes")]
@@ -137,20 +136,20 @@ def test_diffusion_and_its_ancestral_step_are_those_of_diffusers():
     for level in (49, 20, 1, 0):
         theirs = scheduler.step(output, level, state, generator=torch.Generator().manual_seed(level)).prev_sample
         noise = torch.randn(state.shape, generator=torch.Generator().manual_seed(level))
-        tau, tau_next = (torch.full((2,), 1 - (i + 1) / 50, dtype=torch.float64) for i in (level, level - 1))
-        ours = solver.step(
-            lambda x, t: process.predict(output, x, t), process.scales, state, tau, tau_next, lambda noise=noise: noise
+        grid = torch.tensor([1 - (i + 1) / 50 for i in (level, level - 1)], dtype=torch.float64)
+        ours = solver.solve(
+            lambda x, t: process.predict(output, x, t), process.scales, state, grid, lambda noise=noise: noise
         )
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 # The ancestral sampler's variance is short by about 5 / n_steps, whatever the network: it gets a finer path.
 FINE = {"diffusion": {"n_levels": 400, "beta_first": 1e-4 / 8, "beta_last": 0.5 / 8}}
-SOLVERS = [(OneStep(0.0), 50), (OneStep(1.0), 400), (Heun(), 50)]
+SOLVERS = [(registry.make("solvers", name), 50) for name in registry.available("solvers")] + [(OneStep(1.0), 400)]
 
 
 @pytest.mark.parametrize("name", registry.available("processes"))
-@pytest.mark.parametrize(("solver", "n_steps"), SOLVERS, ids=["one_step-0", "one_step-1", "heun"])
+@pytest.mark.parametrize(("solver", "n_steps"), SOLVERS, ids=[*registry.available("solvers"), "ancestral"])
 def test_recovers_the_posterior_of_a_gaussian(name: str, solver: Solver, n_steps: int):
     """Cells 0 and 3 of four correlated ones are shown; the draws of 1 and 2 have the known conditional distribution."""
     factor = torch.tensor([[1.0, 0, 0, 0], [0.8, 0.6, 0, 0], [0.3, 0.7, 0.5, 0], [-0.5, 0.2, 0.4, 0.8]]).double()
@@ -175,10 +174,7 @@ def run(process: Process, solver: Solver, network: ExactGaussian, n: int, n_step
     def draw_noise() -> Tensor:
         return torch.randn(n, 1, len(network.mean), generator=generator, dtype=torch.float64)
 
-    state, grid = draw_noise(), process.grid(n_steps)
-    for tau, tau_next in pairwise(grid):
-        state = solver.step(
-            lambda x, t: process.predict(network(x, t), x, t),
-            process.scales, state, tau.expand(n), tau_next.expand(n), draw_noise,
-        )  # fmt: skip
-    return state
+    def predict(state: Tensor, tau: Tensor) -> Prediction:
+        return process.predict(network(state, tau), state, tau)
+
+    return solver.solve(predict, process.scales, draw_noise(), process.grid(n_steps), draw_noise)

@@ -21,11 +21,13 @@ class Process(Protocol):
 
     Attributes:
         tau_frequency: the fastest sinusoid, in radians per noise level, that an embedding of its times needs.
+        continuous: whether tau may be any number in [0, 1], or levels only.
         default_steps, default_eta: the sampler to use where none is named.
     """
 
     name: str
     tau_frequency: float
+    continuous: bool
     default_steps: int
     default_eta: float
 

@@ -26,6 +26,7 @@ class Diffusion:
 
     name = "diffusion"
     tau_frequency = 1e4
+    continuous = False
     default_eta = 1.0
 
     def __init__(self, n_levels: int = 50, beta_first: float = 1e-4, beta_last: float = 0.5) -> None:

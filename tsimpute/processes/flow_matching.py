@@ -23,6 +23,7 @@ class FlowMatching:
 
     name = "flow_matching"
     tau_frequency = 10.0
+    continuous = True
     default_steps = 16
     default_eta = 0.0
 

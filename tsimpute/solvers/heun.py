@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from tsimpute.containers import Prediction, spread
 from tsimpute.solvers.base import DrawNoise, Predict, ScalesAt
 
 
@@ -19,21 +18,18 @@ class Heun:
     name = "heun"
     order = 2
 
-    def step(
-        self, predict: Predict, scales: ScalesAt, state: Tensor, tau: Tensor, tau_next: Tensor, draw_noise: DrawNoise
-    ) -> Tensor:
-        now, then = scales(tau), scales(tau_next)
-
-        def moved(found: Prediction) -> Tensor:
-            step_alpha, step_sigma = spread(then.alpha - now.alpha, state), spread(then.sigma - now.sigma, state)
-            return state + step_alpha * found.clean + step_sigma * found.noise
-
-        first = predict(state, tau)
-        trial = moved(first)
-        if bool((tau_next >= 1).all()):
-            return trial
-        second = predict(trial, tau_next)
-        return moved(Prediction((first.clean + second.clean) / 2, (first.noise + second.noise) / 2))
+    def solve(self, predict: Predict, scales: ScalesAt, state: Tensor, grid: Tensor, draw_noise: DrawNoise) -> Tensor:
+        at = scales(grid)
+        steps = list(zip(at.alpha.diff().tolist(), at.sigma.diff().tolist(), strict=True))
+        for i, (of_clean, of_noise) in enumerate(steps):
+            first = predict(state, grid[i].expand(len(state)))
+            trial = state + of_clean * first.clean + of_noise * first.noise
+            if i == len(steps) - 1:
+                return trial
+            second = predict(trial, grid[i + 1].expand(len(state)))
+            of_clean, of_noise = of_clean / 2, of_noise / 2
+            state = state + of_clean * (first.clean + second.clean) + of_noise * (first.noise + second.noise)
+        return state
 
     def n_evaluations(self, n_steps: int) -> int:
         return 2 * n_steps - 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from tsimpute.containers import spread
 from tsimpute.errors import ConfigError
 from tsimpute.solvers.base import DrawNoise, Predict, ScalesAt
 
@@ -22,17 +21,20 @@ class OneStep:
     def __init__(self, eta: float = 0.0) -> None:
         self.eta = eta
 
-    def step(
-        self, predict: Predict, scales: ScalesAt, state: Tensor, tau: Tensor, tau_next: Tensor, draw_noise: DrawNoise
-    ) -> Tensor:
+    def solve(self, predict: Predict, scales: ScalesAt, state: Tensor, grid: Tensor, draw_noise: DrawNoise) -> Tensor:
         if not 0 <= self.eta <= 1:
             raise ConfigError(f"eta: expected a number from 0 (deterministic) to 1 (ancestral), came {self.eta}.")
-        found, now, then = predict(state, tau), scales(tau), scales(tau_next)
-        ratio = now.alpha * then.sigma / (then.alpha * now.sigma)
-        fresh = self.eta * then.sigma * (1 - ratio**2).clamp(min=0).sqrt()
-        kept = (then.sigma**2 - fresh**2).clamp(min=0).sqrt()
-        moved = spread(then.alpha, state) * found.clean + spread(kept, state) * found.noise
-        return moved + spread(fresh, state) * draw_noise() if bool(fresh.any()) else moved
+        at = scales(grid)
+        ratio = at.alpha[:-1] * at.sigma[1:] / (at.alpha[1:] * at.sigma[:-1])
+        fresh = self.eta * at.sigma[1:] * (1 - ratio**2).clamp(min=0).sqrt()
+        kept = (at.sigma[1:] ** 2 - fresh**2).clamp(min=0).sqrt()
+        shares = zip(at.alpha[1:].tolist(), kept.tolist(), fresh.tolist(), strict=True)
+        for tau, (of_clean, of_noise, of_fresh) in zip(grid[:-1], shares, strict=True):
+            found = predict(state, tau.expand(len(state)))
+            state = of_clean * found.clean + of_noise * found.noise
+            if of_fresh:
+                state = state + of_fresh * draw_noise()
+        return state
 
     def n_evaluations(self, n_steps: int) -> int:
         return n_steps

@@ -1,0 +1,137 @@
+"""One trained run scored with every solver at few to many network evaluations."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tsimpute import runs
+from tsimpute.config import RunConfig, SamplingConfig, load_config
+from tsimpute.errors import ConfigError
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.pipeline.task import Task
+from tsimpute.plots import steps
+from tsimpute.processes.base import Process
+from tsimpute.registry import available, make, options_of
+from tsimpute.reporting import Report, Row
+
+EVALUATIONS = (1, 2, 4, 8, 16, 32, 100)
+
+
+def few_steps(
+    run: Path,
+    out: Path,
+    *,
+    model: str = "last",
+    evaluations: Sequence[int] = EVALUATIONS,
+    solvers: Sequence[str] = (),
+    n_samples: int | None = None,
+    max_records: int | None = None,
+    root: str | None = None,
+    device: str | None = None,
+) -> Iterator[Row]:
+    """Scores a model on its test records with every sampler, fewest evaluations first.
+
+    Each result is added at once to ``metrics.csv`` and ``table.md`` in ``out``, which runs of several processes may
+    share; what stands there already is not computed again. ``steps.png`` is drawn at the end.
+
+    Args:
+        run: folder of a run, or of its results: a ``config.yaml`` and a model.
+        out: folder of the results.
+        model: name of the model file.
+        evaluations: network evaluations per draw; each solver takes as many steps as they allow.
+        solvers: names; none = all.
+        n_samples, max_records, root, device: None = as in the run's config.
+
+    Yields:
+        The CRPS row of each sampler once it has been scored.
+
+    Raises:
+        ConfigError: no such solver, or a number of evaluations below 1.
+        CheckpointError, SourceError, DataError: no model, no data, or results in ``out`` that cannot be read.
+    """
+    config = _changed(load_config(run / "config.yaml"), n_samples, max_records, root, device)
+    task = runs.task_of(config)
+    for sampling in _samplers(config, evaluations, solvers):
+        imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
+        if not _asked(config, task, imputer, _read(out)).rows:
+            _read(out).updated(runs.score(config, task, imputer)).write(out)
+        (row,) = _asked(config, task, imputer, _read(out)).where(metric="crps", feature="all").rows
+        yield row
+    _draw(row, _read(out), out / "steps.png")
+
+
+def _changed(
+    config: RunConfig, n_samples: int | None, max_records: int | None, root: str | None, device: str | None
+) -> RunConfig:
+    given = {
+        "evaluation": {"n_samples": n_samples, "max_records": max_records},
+        "data": {"root": root},
+        "sampling": {"device": device},
+    }
+    parts = {
+        part: dataclasses.replace(getattr(config, part), **{k: v for k, v in values.items() if v is not None})
+        for part, values in given.items()
+    }
+    return dataclasses.replace(config, **parts)
+
+
+def _samplers(config: RunConfig, evaluations: Sequence[int], solvers: Sequence[str]) -> Iterator[SamplingConfig]:
+    """Settings of every sampler, none twice, fewest evaluations first."""
+    if not evaluations or min(evaluations) < 1:
+        raise ConfigError(f"evaluations: expected numbers from 1, came {list(evaluations)}.")
+    process = make("processes", config.process.name, **config.process.options)
+    seen: set[SamplingConfig] = set()
+    for n in sorted(evaluations):
+        for name in solvers or available("solvers"):
+            etas = sorted({0.0, process.default_eta}) if "eta" in options_of("solvers", name) else [None]
+            for eta in etas:
+                sampling = dataclasses.replace(
+                    config.sampling, solver=name, eta=eta, n_steps=_n_steps(process, name, n)
+                )
+                if sampling not in seen:
+                    seen.add(sampling)
+                    yield sampling
+
+
+def _n_steps(process: Process, solver: str, n_evaluations: int) -> int:
+    """The most steps of a solver within ``n_evaluations`` that the process has."""
+    n_steps = n_evaluations
+    while make("solvers", solver).n_evaluations(n_steps) > n_evaluations or not _has(process, n_steps):
+        n_steps -= 1
+    return n_steps
+
+
+def _has(process: Process, n_steps: int) -> bool:
+    try:
+        process.grid(n_steps)
+    except ConfigError:
+        return False
+    return True
+
+
+def _read(out: Path) -> Report:
+    return Report.read(out) if (out / "metrics.csv").exists() else Report(())
+
+
+def _asked(config: RunConfig, task: Task, imputer: GenerativeImputer, report: Report) -> Report:
+    """The rows of ``report`` that scoring ``imputer`` would give anew."""
+    return report.where(
+        **runs.generative_context(imputer),
+        dataset=config.data.name,
+        protocol=task.protocol,
+        fold=task.fold,
+        rate=task.rate,
+        n_samples=config.evaluation.n_samples,
+        n_records=len(runs.scored_records(task, config.evaluation.max_records)),
+        fill=config.evaluation.fill,
+        seed=config.evaluation.seed,
+    )
+
+
+def _draw(row: Row, report: Report, path: Path) -> None:
+    """The picture of what was scored in the same way as ``row``, of its process at its epoch only."""
+    names = ("dataset", "split", "protocol", "fold", "mechanism", "rate", "fill", "units", "seed", "n_samples")
+    alike = report.where(**{name: getattr(row, name) for name in names})
+    steps(Report(tuple(r for r in alike.rows if r.process != row.process or r.epoch == row.epoch)), path=path)

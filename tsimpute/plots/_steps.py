@@ -1,0 +1,147 @@
+"""Metrics versus network evaluations per draw."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tsimpute.errors import DataError
+from tsimpute.plots._curves import LINES, TITLES, _about, _check_comparable
+from tsimpute.plots._style import GREY, INK, finish, new_figure
+from tsimpute.registry import make
+from tsimpute.reporting import Report, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WITHIN = 0.01
+"""How much worse than the reference a sampler may be and still count as good."""
+
+NAMES = {
+    ("flow_matching", "one_step, eta 0"): "Euler",
+    ("diffusion", "one_step, eta 0"): "DDIM",
+    ("diffusion", "one_step, eta 1"): "ancestral",
+}
+
+
+def steps(
+    report: Report,
+    metrics: Sequence[str] = ("crps_fair", "mae_median", "rmse_mean"),
+    path: Path | None = None,
+    feature: str = "all",
+) -> Figure:
+    """Metrics versus network evaluations per draw, one panel per metric and one line per process and solver.
+
+    A band reaches 1 % to both sides of each process's reference, its first-order solver with the most evaluations
+    (Euler, or the ancestral one); a ring marks the fewest evaluations that are no more than 1 % worse. The fair CRPS
+    is the default: the plain one favours draws that are too close together where they are few, and those of few steps
+    are.
+
+    Args:
+        report: rows of generative imputers on the same cells, with one number of draws.
+        path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
+        feature: a feature's name, or "all".
+
+    Raises:
+        DataError: a metric has no value, rows are not comparable, or one sampler has two values.
+    """
+    figure = new_figure(4.6 * len(metrics), 4.6)
+    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for axis, metric in zip(axes, metrics, strict=True):
+        rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None and r.n_steps]
+        _check_one_of_each(rows, metric, feature)
+        _draw_metric(axis, rows, metric)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    title = f"{_about(rows[0])} · {rows[0].n_samples} draws · ring: fewest evaluations at most {100 * WITHIN:g} % above"
+    figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() * 11)), fontsize=11, x=0.01, ha="left", color=INK)
+    return finish(figure, path)
+
+
+def evaluations(row: Row) -> int:
+    """Network evaluations per draw of the sampler of a row."""
+    return make("solvers", row.solver.split(",")[0]).n_evaluations(row.n_steps)
+
+
+def reference(rows: Iterable[Row]) -> Row | None:
+    """Of rows of one process and metric, the first-order solver's with the most evaluations; None without one."""
+    first_order = [row for row in rows if row.solver.startswith("one_step")]
+    return max(first_order, key=lambda row: (evaluations(row), row.solver), default=None)
+
+
+def fewest(rows: Sequence[Row]) -> Row | None:
+    """Of rows of one process and metric, that of the fewest evaluations no more than 1 % worse than the reference."""
+    best = reference(rows)
+    limit = None if best is None or best.value is None else best.value * (1 + WITHIN)
+    good = [row for row in rows if limit is not None and row.value is not None and row.value <= limit]
+    return min(good, key=lambda row: (evaluations(row), row.value), default=None)
+
+
+def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
+    processes, solvers = list(dict.fromkeys(row.process for row in rows)), sorted({row.solver for row in rows})
+    for process, dashes, marker in zip(processes, ("-", "--", ":"), "os^", strict=False):
+        of_process = [row for row in rows if row.process == process]
+        for solver in [name for name in solvers if any(row.solver == name for row in of_process)]:
+            points = sorted((evaluations(r), r.value) for r in of_process if r.solver == solver)
+            axis.plot(
+                *zip(*points, strict=True), ls=dashes, marker=marker, markersize=4.5, lw=1.6, zorder=3,
+                color=LINES[solvers.index(solver) % len(LINES)], label=_label(process, solver),
+            )  # fmt: skip
+        _draw_reference(axis, of_process)
+    _scale(axis, rows)
+    axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
+    axis.set_ylabel({"1": "", "standardised": "standardised units"}.get(rows[0].units, rows[0].units))
+    axis.set_xlabel("network evaluations per draw")
+
+
+def _draw_reference(axis: Axes, rows: Sequence[Row]) -> None:
+    """The band around the reference of one process, and the ring of the cheapest sampler that reaches it."""
+    best, cheapest = reference(rows), fewest(rows)
+    if best is None or best.value is None or cheapest is None or cheapest.value is None:
+        return
+    label = f"{_label(best.process, best.solver)}, {evaluations(best)}: ±{100 * WITHIN:g} %"
+    axis.axhspan(
+        best.value * (1 - WITHIN), best.value * (1 + WITHIN), color=GREY, alpha=0.25, lw=0, zorder=1, label=label
+    )
+    x, y = evaluations(cheapest), cheapest.value
+    axis.plot(x, y, marker="o", markersize=12, mfc="none", mec=INK, ls="", zorder=4)
+
+
+def _scale(axis: Axes, rows: Sequence[Row]) -> None:
+    """Evaluations on a log axis; of the values only those up to 1.6 times the highest reference, and a word of others.
+
+    Single steps can be so far off that nothing else would be told apart.
+    """
+    ticks = sorted({evaluations(row) for row in rows})
+    axis.set_xscale("log", base=2)
+    axis.set_xticks([tick for tick in ticks if tick + 1 not in ticks or tick < 3])
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.minorticks_off()
+    values = [row.value for row in rows if row.value is not None]
+    references = [reference([r for r in rows if r.process == process]) for process in {row.process for row in rows}]
+    top = 1.6 * max((r.value for r in references if r is not None and r.value is not None), default=max(values))
+    if max(values) > top:
+        axis.set_ylim(top=top)
+        axis.text(0.98, 0.97, f"up to {max(values):.3g}", transform=axis.transAxes, ha="right", va="top", color=GREY)
+
+
+def _label(process: str, solver: str) -> str:
+    name = NAMES.get((process, solver), solver.replace("_", " "))
+    return f"{process.replace('_', ' ')}, {name}"
+
+
+def _check_one_of_each(rows: Sequence[Row], metric: str, feature: str) -> None:
+    for name in ("n_samples", "fill"):
+        found = sorted({str(getattr(row, name)) for row in rows})
+        if len(found) > 1:
+            raise DataError(f"report: expected one {name} in a picture, came {', '.join(found)}. Choose with where().")
+    _check_comparable(rows, metric, feature)
+    seen: set[tuple] = set()
+    for row in rows:
+        key = (row.process, row.solver, row.n_steps)
+        if key in seen:
+            raise DataError(f"report: expected one value per process, solver and number of steps; {key} has several.")
+        seen.add(key)
