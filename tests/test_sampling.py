@@ -11,9 +11,10 @@ from tiny_models import random_condition, tiny_network
 from torch import Tensor
 
 from tsimpute import registry
+from tsimpute.backbones.base import Field
 from tsimpute.containers import Condition
-from tsimpute.errors import ConfigError
-from tsimpute.sampling import sample
+from tsimpute.errors import ConfigError, OutOfMemoryError
+from tsimpute.sampling import rows_within, sample
 
 NETWORK, CONDITION, SEEDS = tiny_network(), random_condition(), (11, 12, 13, 14)
 # A stochastic and a deterministic sampler; FlowMatching shares all code that matters here.
@@ -66,31 +67,125 @@ def test_shown_cells_steer_the_draws():
 
 
 class Counting:
-    """A network that notes how many rows it was given, and what stood outside the cells to fill."""
+    """A network that notes how many rows it was given, and what stood outside the cells to fill.
 
-    def __init__(self) -> None:
+    Args:
+        room: with more rows than that it says that memory has run out, as torch does.
+    """
+
+    def __init__(self, room: int = 99, error: Exception | None = None) -> None:
         self.rows: list[int] = []
-        self.outside = 0.0
+        self.outside, self.n_bound = 0.0, 0
+        self.room, self.error = room, error
 
-    def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
-        self.rows.append(len(state))
-        self.outside += state[~condition.fill_mask].abs().sum().item()
-        assert len(condition) == len(tau) == len(state)
-        return NETWORK(state, tau, condition)
+    def bind(self, condition: Condition) -> Field:
+        self.n_bound += 1
+        assert len(condition) == 1
+        bound = NETWORK.bind(condition)
+
+        def field(state: Tensor, tau: Tensor) -> Tensor:
+            self.rows.append(len(state))
+            self.outside += (state * ~condition.fill_mask).abs().sum().item()
+            assert len(tau) == len(state)
+            if len(state) > self.room:
+                raise self.error  # type: ignore[misc]
+            return bound(state, tau)
+
+        return field
+
+    def bytes_per_row(self, condition: Condition) -> int:
+        return 2**20 * int(condition.cond_mask.sum() + condition.fill_mask.sum())
+
+
+def counted(network: Counting, condition: Condition = CONDITION, **options: Any) -> Tensor:
+    options = {"n_samples": 7, "n_steps": 2, "seeds": SEEDS} | options
+    return sample(network, PROCESS, ANCESTRAL, condition, **options)
 
 
 def test_no_more_rows_than_allowed_are_computed_at_once_and_noise_is_only_where_it_belongs():
     network = Counting()
-    sample(network, PROCESS, ANCESTRAL, CONDITION, n_samples=7, n_steps=2, seeds=SEEDS, rows_at_once=3)
+    counted(network, rows_at_once=3)
     assert network.rows == [3, 3, 3, 3, 1, 1] * 4
     assert network.outside == 0
+    assert network.n_bound == 4
+
+
+def test_how_many_rows_fit_depends_on_the_record_and_the_budget_alone():
+    sizes = [int(c.sum() + f.sum()) for c, f in zip(CONDITION.cond_mask, CONDITION.fill_mask, strict=True)]
+    assert len(set(sizes)) > 1
+    budget = 3 * sizes[0]
+    together = Counting()
+    found = counted(together, memory_mib=budget, n_samples=20, n_steps=1)
+    rows = []
+    for b, size in enumerate(sizes):
+        alone = Counting()
+        at = slice(b, b + 1)
+        assert torch.equal(counted(alone, CONDITION.select(at), memory_mib=budget, n_samples=20, n_steps=1,
+                                   seeds=SEEDS[at])[:, 0], found[:, b])  # fmt: skip
+        assert max(alone.rows) == budget // size
+        rows += alone.rows
+    assert together.rows == rows
+
+
+def test_on_a_cpu_no_more_rows_are_taken_than_are_fast():
+    record = CONDITION.select(slice(0, 1))
+    per_row = Counting().bytes_per_row(record)
+    assert rows_within(10**6, Counting(), record) == 64 * 2**20 // per_row
+    assert rows_within(10**6, NETWORK, record) == 64 * 2**20 // NETWORK.bytes_per_row(record)
+
+
+def test_a_draw_that_needs_more_than_the_budget_is_refused_unless_rows_are_asked_for():
+    record, seeds = CONDITION.select(slice(0, 1)), SEEDS[:1]
+    needs = Counting().bytes_per_row(record) // 2**20
+    says = rf"memory_mib: .* 3 features and 8 steps needs about {needs} MiB, came {needs - 1}\. Raise it.*rows_at_once"
+    with pytest.raises(ConfigError, match=says):
+        counted(Counting(), record, memory_mib=needs - 1, seeds=seeds)
+    for options in ({"memory_mib": needs}, {"memory_mib": 1, "rows_at_once": 1}):
+        network = Counting()
+        counted(network, record, seeds=seeds, **options)
+        assert set(network.rows) == {1}
+
+
+NO_MEMORY = (
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried "
+                 "to allocate 34359738368 bytes. Error code 12 (Cannot allocate memory)"),
+    RuntimeError("MPS backend out of memory (MPS allocated: 9.00 GB)."),
+    MemoryError(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("error", NO_MEMORY, ids=["cuda", "cpu", "mps", "python"])
+def test_where_memory_runs_out_half_as_many_rows_give_the_same_numbers(error: Exception):
+    network = Counting(3, error)
+    found = counted(network, rows_at_once=7)
+    assert network.rows == [7, 3, 3, 3, 3, 1, 1] * 4
+    assert torch.equal(found, counted(Counting(), rows_at_once=3))
+    torch.testing.assert_close(found, counted(Counting(), rows_at_once=7), rtol=1e-4, atol=1e-5)
+    network = Counting(2, error)
+    assert torch.equal(counted(network, rows_at_once=100), counted(Counting(), rows_at_once=1))
+    assert network.rows == ([7, 3] + [1] * 14) * 4
+
+
+def test_where_not_even_one_row_fits_the_error_says_what_to_do():
+    with pytest.raises(OutOfMemoryError, match="memory ran out at one draw of one record; cut the records") as found:
+        counted(Counting(0, NO_MEMORY[1]))
+    assert isinstance(found.value, MemoryError)
+    assert found.value.__cause__ is NO_MEMORY[1]
+
+
+def test_any_other_failure_is_passed_on_as_it_is():
+    network = Counting(3, RuntimeError("shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        counted(network, rows_at_once=7)
+    assert network.rows == [7]
 
 
 def test_nothing_to_fill_costs_nothing_and_gives_zeros():
     network = Counting()
     nothing = replace(CONDITION, fill_mask=torch.zeros_like(CONDITION.fill_mask))
-    found = sample(network, PROCESS, ANCESTRAL, nothing, n_samples=2, n_steps=2, seeds=SEEDS)
-    assert network.rows == []
+    found = counted(network, nothing)
+    assert (network.rows, network.n_bound) == ([], 0)
     assert (found == 0).all()
 
 

@@ -192,10 +192,10 @@ def impute(options: Namespace) -> None:
     # Here every value that is known is kept: cells that a data set holds out for scoring are no gaps.
     windows = dataclasses.replace(runs.load_windows(data.name, data.root, **data.options), held_out=None)
     windows = windows.named(wanted or None)
+    records = imputer.impute_records(windows, options.n_samples, options.seed)
     with Bar("imputing", len(windows), "record") as bar:
-        samples = imputer.impute_with_progress(windows, options.n_samples, options.seed, bar.update)
-    write_table(samples, windows, options.out, quantiles, options.force)
-    n_missing = int((~samples.shown).sum())
+        write_table(bar.over(records), windows, options.out, quantiles, options.force)
+    n_missing = int((~windows.shown).sum())
     print(f"filled {n_missing:,} cells of {len(windows)} records, {options.n_samples} draws each; wrote {options.out}")
 
 

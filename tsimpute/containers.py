@@ -1,150 +1,21 @@
 """What passes between the parts of the package: frozen dataclasses that check themselves.
 
-Letters: N windows (records), B batch, K features, L time steps, S samples. Arrays are (N, K, L), tensors
-(B, K, L), samples come first: (S, N, K, L).
+Letters: B batch, K features, L time steps; tensors are (B, K, L). Records at rest are in ``windows``, and can be
+imported from here, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from tsimpute.errors import DataError
-from tsimpute.shapes import check_distinct, check_mask, check_numbers, check_shape
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One variable of a series: its name and its unit ("" where unknown, "1" for a pure number)."""
-
-    name: str
-    unit: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """Data at rest: N records of K features at L times, NaN where nothing was observed.
-
-    Attributes:
-        values: (N, K, L) floats in the data's own units; NaN = missing.
-        times: (N, L) the series' own clock, strictly increasing along L.
-        features: K names and units.
-        record_ids: N distinct names.
-        held_out: (N, K, L) bool, the observed cells that are prescribed for scoring, or None.
-        split: (N,) strings such as "train", "valid", "test", or None where none is prescribed.
-        lends_pattern: (N,) bool, records whose missingness pattern other records may borrow in training; None = all.
-        changes: what reading the files dropped, merged or declared missing, and how often.
-
-    Raises:
-        DataError: shapes disagree, a value is infinite, times do not increase, ids repeat, or held_out marks a cell
-            without a value.
-    """
-
-    values: np.ndarray
-    times: np.ndarray
-    features: tuple[Feature, ...]
-    record_ids: tuple[str, ...]
-    held_out: np.ndarray | None = None
-    split: np.ndarray | None = None
-    lends_pattern: np.ndarray | None = None
-    changes: Mapping[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_numbers("values", self.values, "f")
-        check_numbers("times", self.times, "fiu")
-        if self.values.ndim != 3 or 0 in self.values.shape[1:]:
-            raise DataError(
-                "values: expected floats of shape (records, features, steps), NaN where missing, at least one feature "
-                f"and step; came shape {self.values.shape}."
-            )
-        if not all(isinstance(feature, Feature) for feature in self.features):
-            raise DataError(f"features: expected Feature(name, unit) for each, came {self.features[0]!r}.")
-        if not all(isinstance(name, str) for name in self.record_ids):
-            raise DataError("record_ids: expected texts; write numbers as text, such as '132539'.")
-        object.__setattr__(self, "features", tuple(self.features))
-        object.__setattr__(self, "record_ids", tuple(self.record_ids))
-        n, k, length = self.values.shape
-        check_shape("times", self.times, (n, length))
-        check_shape("features", self.features, (k,))
-        check_shape("record_ids", self.record_ids, (n,))
-        for name in ("split", "lends_pattern"):
-            check_shape(name, getattr(self, name), (n,))
-        check_mask("held_out", self.held_out, (n, k, length))
-        if np.isinf(self.values).any():
-            i, j, t = (int(axis[0]) for axis in np.nonzero(np.isinf(self.values)))
-            raise DataError(
-                f"values: expected finite numbers or NaN; record {self.record_ids[i]!r}, feature "
-                f"{self.features[j].name!r}, step {t} is {self.values[i, j, t]}. Replace it by NaN or correct it."
-            )
-        if not np.isfinite(self.times).all() or (np.diff(self.times, axis=1) <= 0).any():
-            raise DataError(
-                "times: expected finite, strictly increasing times within each record. Sort and deduplicate."
-            )
-        check_distinct("record_ids", self.record_ids)
-        check_distinct("features", [f.name for f in self.features])
-        if self.held_out is not None and (self.held_out & np.isnan(self.values)).any():
-            raise DataError("held_out: expected only cells that hold a value; it marks cells that are NaN.")
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def n_features(self) -> int:
-        return self.values.shape[1]
-
-    @property
-    def n_steps(self) -> int:
-        return self.values.shape[2]
-
-    @property
-    def observed(self) -> np.ndarray:
-        """(N, K, L) bool: the cell holds a value (whether held out or not)."""
-        return ~np.isnan(self.values)
-
-    @property
-    def scored(self) -> np.ndarray:
-        """(N, K, L) bool: the held-out cells; nowhere True if none are prescribed."""
-        return np.zeros(self.values.shape, bool) if self.held_out is None else self.held_out
-
-    @property
-    def shown(self) -> np.ndarray:
-        """(N, K, L) bool: observed and not held out."""
-        return self.observed & ~self.scored
-
-    def select(self, index: np.ndarray | Sequence[int] | slice) -> Windows:
-        """The records at ``index`` (integers, a bool mask or a slice), in that order."""
-        at = np.arange(len(self))[index]
-        return replace(
-            self,
-            values=self.values[at],
-            times=self.times[at],
-            record_ids=tuple(self.record_ids[i] for i in at),
-            held_out=None if self.held_out is None else self.held_out[at],
-            split=None if self.split is None else self.split[at],
-            lends_pattern=None if self.lends_pattern is None else self.lends_pattern[at],
-        )
-
-    def named(self, record_ids: Sequence[str] | None) -> Windows:
-        """The records of those names, in that order; all where None.
-
-        Raises:
-            DataError: there is no record of a name.
-        """
-        if record_ids is None:
-            return self
-        at = {name: i for i, name in enumerate(self.record_ids)}
-        absent = [name for name in record_ids if name not in at]
-        if absent:
-            raise DataError(f"records: expected ids out of {len(at)} such as {self.record_ids[0]!r}; no {absent[0]!r}.")
-        return self.select([at[name] for name in record_ids])
-
-    def without_held_out(self) -> Windows:
-        """The same records with every held-out cell made missing: all that an imputer may see."""
-        return replace(self, values=np.where(self.scored, np.nan, self.values), held_out=None)
+from tsimpute.shapes import check_shape
+from tsimpute.windows import Feature as Feature
+from tsimpute.windows import Samples as Samples
+from tsimpute.windows import Windows as Windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +40,7 @@ class Condition:
         check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
         if bool((self.cond_mask & self.fill_mask).any()):
             raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
-        if bool(self.values[~self.cond_mask].any()):
+        if bool(((self.values != 0) & ~self.cond_mask).any()):
             raise DataError("values: expected 0 at every cell that is not shown; hidden values must not reach a model.")
 
     def __len__(self) -> int:
@@ -202,6 +73,8 @@ class Batch:
         times: (B, L).
         record_ids: B names, for messages.
         seeds: B integers; what is drawn for a record in this pass is drawn from its own seed.
+        asked: (B, K, L) bool, unobserved cells that are to be filled beside the targets, as in use, or None; they have
+            no truth and no loss.
     """
 
     values: Tensor
@@ -210,18 +83,21 @@ class Batch:
     times: Tensor
     record_ids: tuple[str, ...]
     seeds: tuple[int, ...]
+    asked: Tensor | None = None
 
     def __post_init__(self) -> None:
         shape = tuple(self.values.shape)
-        for name in ("observed", "cond_mask"):
+        for name in ("observed", "cond_mask", "asked"):
             check_shape(name, getattr(self, name), shape)
         check_shape("times", self.times, (shape[0], shape[2]))
         check_shape("record_ids", self.record_ids, (shape[0],))
         check_shape("seeds", self.seeds, (shape[0],))
         if bool((self.cond_mask & ~self.observed).any()):
             raise DataError("cond_mask: expected a subset of observed; it shows cells that hold no value.")
-        if bool(self.values[~self.observed].any()):
+        if bool(((self.values != 0) & ~self.observed).any()):
             raise DataError("values: expected 0 at every cell that is not observed; some hold NaN or a number.")
+        if self.asked is not None and bool((self.asked & self.observed).any()):
+            raise DataError("asked: expected unobserved cells; some hold a value.")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -234,18 +110,19 @@ class Batch:
     @property
     def condition(self) -> Condition:
         """What the model sees: the shown cells, and noise to be turned into data at the targets."""
-        return Condition(self.values * self.cond_mask, self.cond_mask, self.target_mask, self.times)
+        fill_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
+        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times)
 
     def select(self, index: slice) -> Batch:
         return Batch(
             self.values[index], self.observed[index], self.cond_mask[index], self.times[index],
-            self.record_ids[index], self.seeds[index],
+            self.record_ids[index], self.seeds[index], None if self.asked is None else self.asked[index],
         )  # fmt: skip
 
     def to(self, device: torch.device | str) -> Batch:
         return Batch(
             self.values.to(device), self.observed.to(device), self.cond_mask.to(device), self.times.to(device),
-            self.record_ids, self.seeds,
+            self.record_ids, self.seeds, None if self.asked is None else self.asked.to(device),
         )  # fmt: skip
 
 
@@ -267,52 +144,6 @@ class Prediction:
 
     clean: Tensor
     noise: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Completed records: S draws of every window, in the data's own units.
-
-    Attributes:
-        values: (S, N, K, L); shown cells hold the observed value in every draw, bit for bit. NaN marks a cell that
-            was not asked for.
-        shown: (N, K, L) bool, cells that were observed.
-        features, record_ids: as in Windows.
-    """
-
-    values: np.ndarray
-    shown: np.ndarray
-    features: tuple[Feature, ...]
-    record_ids: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if self.values.ndim != 4:
-            raise DataError(
-                "samples: expected shape (samples, records, features, steps); "
-                f"came {self.values.shape}. One draw is a leading axis of length 1."
-            )
-        check_mask("shown", self.shown, self.values.shape[1:])
-        check_shape("record_ids", self.record_ids, (self.values.shape[1],))
-        check_shape("features", self.features, (self.values.shape[2],))
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.values)
-
-    def quantile(self, levels: Sequence[float]) -> np.ndarray:
-        """(Q, N, K, L) quantiles over the draws, linearly interpolated, one per level in [0, 1]."""
-        if any(not 0 <= level <= 1 for level in levels):
-            raise DataError(f"quantile levels: expected numbers in [0, 1], came {list(levels)}.")
-        out = np.quantile(self.values, np.asarray(levels, float), axis=0)
-        return np.where(self.shown, self.values[0], out)
-
-    def median(self) -> np.ndarray:
-        """(N, K, L) median over the draws; shown cells bit for bit."""
-        return self.quantile([0.5])[0]
-
-    def mean(self) -> np.ndarray:
-        """(N, K, L) mean over the draws; shown cells bit for bit."""
-        return np.where(self.shown, self.values[0], self.values.mean(0))
 
 
 def spread(per_record: Tensor, like: Tensor) -> Tensor:

@@ -8,6 +8,7 @@
     ├── ConfigError         (ValueError)         a setting is unknown, of the wrong kind or out of range
     ├── CheckpointError     (ValueError)         a model file is foreign, damaged or of another layout
     ├── TrainingError       (RuntimeError)       training cannot go on; what was good is kept
+    ├── OutOfMemoryError    (MemoryError)        not even the smallest piece of the work fits in memory
     ├── NotFittedError      (RuntimeError)       an imputer was asked to impute before it was fitted
     └── MissingExtraError   (ImportError)        an optional package is not installed
 
@@ -37,6 +38,10 @@ class CheckpointError(TsimputeError, ValueError):
 
 class TrainingError(TsimputeError, RuntimeError):
     """Training cannot go on; the last good weights are kept."""
+
+
+class OutOfMemoryError(TsimputeError, MemoryError):
+    """Not even the smallest piece of the work fits in memory."""
 
 
 class NotFittedError(TsimputeError, RuntimeError):

@@ -21,6 +21,9 @@ from tsimpute.reporting import Row as Row
 
 FILLS = ("scored", "missing")
 
+_CHUNK_BYTES = 16 * 2**20
+"""Of samples; a chunk is smaller than ``records_at_once`` where it would hold more, but for a single record."""
+
 
 class Scaler(Protocol):
     """Mean and standard deviation per feature, each (K,), in the data's units."""
@@ -47,7 +50,8 @@ def evaluate(
     """The metrics of an imputer at the held-out cells of ``windows``, per feature and over all.
 
     The imputer gets the records without their held-out values; these are used for scoring only. One chunk of records
-    is in memory at a time, and the size of the chunks does not change the result.
+    is in memory at a time, 16 MiB of samples at most where they are more than one record; the size of the chunks does
+    not change the result.
 
     Args:
         imputer: fitted.
@@ -57,7 +61,7 @@ def evaluate(
         fill: "scored" asks the imputer for the held-out cells only, "missing" for every missing cell, as a user would.
         scaler: where given, truth and samples are standardised with it before scoring.
         context: what to write into each row beside the numbers.
-        records_at_once: records per chunk.
+        records_at_once: records per chunk, at most.
         progress: called with (records done, records in all) after each chunk.
         keep_samples: a ``.npz`` file that gets the samples at the scored cells, for ``rescore``.
 
@@ -83,13 +87,9 @@ def evaluate(
     scores = Scores(windows.features)
     seconds = 0.0
     with CellFile(keep_samples) as file:
-        for chunk, done, total in _chunks(windows, fill, records_at_once):
-            visible, wanted = chunk.without_held_out(), chunk.scored.copy() if fill == "scored" else None
-            start = time.perf_counter()
-            samples = imputer.impute(visible, n_samples, seed, fill=wanted)
-            seconds += time.perf_counter() - start
-            _check_answer(samples, visible, n_samples, imputer.name)
-            cells = _cells(samples, chunk)
+        for chunk, done, total in _chunks(windows, fill, min(records_at_once, _most_records(windows, n_samples))):
+            cells, took = _impute_cells(imputer, chunk, header)
+            seconds += took
             _add(scores, cells, header)
             file.add(cells)
             if progress is not None:
@@ -125,6 +125,22 @@ def _check_request(windows: Windows, n_samples: int, fill: str, scaler: Scaler |
         raise DataError(f"scaler: expected {windows.n_features} features, came {len(scaler.mean)}.")
 
 
+def _most_records(windows: Windows, n_samples: int) -> int:
+    """Records of a chunk."""
+    record = n_samples * windows.n_features * windows.n_steps * windows.values.itemsize
+    return max(1, _CHUNK_BYTES // record)
+
+
+def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cells, float]:
+    """The samples of a chunk at its scored cells, and the seconds that the imputer took for them."""
+    visible, wanted = chunk.without_held_out(), chunk.scored.copy() if header.fill == "scored" else None
+    start = time.perf_counter()
+    samples = imputer.impute(visible, header.n_samples, header.seed, fill=wanted)
+    seconds = time.perf_counter() - start
+    _check_answer(samples, visible, header.n_samples, imputer.name)
+    return _cells(samples, chunk), seconds
+
+
 def _check_answer(samples: Samples, visible: Windows, n_samples: int, name: str) -> None:
     if samples.n_samples != n_samples:
         raise DataError(f"imputer {name!r}: asked for {n_samples} samples, it gave {samples.n_samples}.")
@@ -147,7 +163,7 @@ def _cells(samples: Samples, chunk: Windows) -> Cells:
 
 
 def _add(scores: Scores, cells: Cells, header: Header) -> None:
-    draws, truth = cells.draws.astype(np.float64), cells.truth.astype(np.float64)
+    draws, truth = cells.draws.astype(np.float64, copy=False), cells.truth.astype(np.float64, copy=False)
     if header.scaler is not None:
         mean, std = (np.array(x)[cells.feature] for x in header.scaler)
         draws, truth = (draws - mean[:, None]) / std[:, None], (truth - mean) / std

@@ -91,7 +91,8 @@ def check_records(samples: Samples, windows: Windows) -> None:
         raise DataError(f"samples: expected windows of shape {windows.values.shape}, came {samples.values.shape[1:]}.")
     if not np.array_equal(samples.shown, windows.shown):
         raise DataError("samples: their shown cells are not those of the windows; are axes or records swapped?")
-    if not (samples.values[:, windows.shown] == windows.values[windows.shown]).all():
+    observed = windows.values[windows.shown]
+    if not all(np.array_equal(draw[windows.shown], observed) for draw in samples.values):
         raise DataError(
             "samples: expected every shown cell to hold the observed value; some hold others. "
             "Are axes swapped, records reordered, or values left in scaled units?"

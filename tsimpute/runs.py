@@ -194,7 +194,7 @@ def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progre
         mechanism=task.mechanism,
         rate=task.rate,
         run=run,
-        **(_generative_context(imputer) if isinstance(imputer, GenerativeImputer) else {}),
+        **(generative_context(imputer) if isinstance(imputer, GenerativeImputer) else {}),
     )
     return evaluate(
         imputer,
@@ -260,7 +260,8 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
     write_whole(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def _generative_context(imputer: GenerativeImputer) -> dict[str, Any]:
+def generative_context(imputer: GenerativeImputer) -> dict[str, Any]:
+    """What a generative imputer adds to the context of its rows: process, solver, steps and epoch."""
     solver = imputer.sampling.solver
     if solver == "one_step":
         solver = f"one_step, eta {imputer.eta:g}"

@@ -1,24 +1,29 @@
 """The one sampling loop: Condition -> draws of the cells to fill.
 
-Every record is computed by itself, its draws together in rows of a fixed number, each draw from its own generator. So
-a record's draws are the same alone, in another batch or in another order, bit for bit, and memory is bounded by
-``rows_at_once`` rows of one record.
+Every record is computed by itself, its draws together in rows of a number that the record and the settings decide,
+each draw from its own generator. So a record's draws are the same alone, in another batch or in another order, bit for
+bit, and no more than that many rows of one record are in the network's memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from tsimpute.backbones.base import Backbone
+from tsimpute.backbones.base import Backbone, Field
 from tsimpute.containers import Condition, Prediction
-from tsimpute.errors import ConfigError
+from tsimpute.errors import ConfigError, OutOfMemoryError
 from tsimpute.processes.base import Process
 from tsimpute.seeding import derive_seed
 from tsimpute.solvers.base import Solver
+
+_FAST_ON_CPU = 64 * 2**20
+"""Bytes of activations beyond which more rows at once are no faster (1 to 64 rows of 120 to 1680 cells measured)."""
+
+_OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "could not create a primitive")
+"""What RuntimeErrors say that mean it, the last being oneDNN's; torch has a class of its own for GPUs only."""
 
 
 @torch.inference_mode()
@@ -31,25 +36,32 @@ def sample(
     n_samples: int,
     n_steps: int,
     seeds: Sequence[int],
-    rows_at_once: int = 8,
+    rows_at_once: int | None = None,
+    memory_mib: int = 1024,
 ) -> Tensor:
     """Draws from the conditional distribution of the cells to fill.
+
+    Where memory runs out, the draws that did not fit are computed again, half as many at once.
 
     Args:
         condition: B records, on the backbone's device.
         n_samples: S draws of each.
         n_steps: solver steps.
         seeds: B integers; draw ``s`` of a record depends on its seed and on ``s``, not on S.
-        rows_at_once: draws computed together; changes memory and speed, and results in the last bits only.
+        rows_at_once: draws computed together; changes memory and speed, and results in the last bits only. None = as
+            many as ``rows_within`` says.
+        memory_mib: what the network may need, where ``rows_at_once`` is None.
 
     Returns:
         (S, B, K, L) standardised values at the cells to fill, 0 elsewhere; on the device of ``condition``.
 
     Raises:
-        ConfigError: a count below 1, more steps than the process has levels, or not one seed per record.
+        ConfigError: a count below 1, more steps than the process has levels, not one seed per record, or one draw
+            needs more than ``memory_mib``.
+        OutOfMemoryError: not even one draw fits in the memory that there is.
     """
     for name, count in (("n_samples", n_samples), ("rows_at_once", rows_at_once)):
-        if count < 1:
+        if count is not None and count < 1:
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
     if len(seeds) != len(condition):
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
@@ -59,30 +71,68 @@ def sample(
         record = condition.select(slice(b, b + 1))
         if not bool(record.fill_mask.any()):
             continue
-        for first in range(0, n_samples, rows_at_once):
-            rows = range(first, min(first + rows_at_once, n_samples))
-            draws[rows.start : rows.stop, b] = _sample_rows(backbone, process, solver, record, grid, seed, rows)
+        size = rows_at_once or rows_within(memory_mib, backbone, record)
+        for rows, found in _in_parts(backbone, process, solver, record, grid, seed, n_samples, size):
+            draws[rows.start : rows.stop, b] = found
     return draws
 
 
+def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
+    """How many draws of one record to compute together: no more than fit in ``memory_mib``, nor than is fast.
+
+    Raises:
+        ConfigError: not even one fits.
+    """
+    per_row = backbone.bytes_per_row(record)
+    allowed = memory_mib * 2**20
+    if per_row > allowed:
+        _, k, length = record.values.shape
+        raise ConfigError(
+            f"memory_mib: one draw of a record of {k} features and {length} steps needs about "
+            f"{-(-per_row // 2**20)} MiB, came {memory_mib}. Raise it, cut the records into shorter ones, or set "
+            "rows_at_once to 1 to try nevertheless."
+        )
+    return max(1, (min(allowed, _FAST_ON_CPU) if record.values.device.type == "cpu" else allowed) // per_row)
+
+
+def _in_parts(
+    backbone: Backbone, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, n: int, size: int
+) -> Iterator[tuple[range, Tensor]]:
+    """``n`` draws of one record, ``size`` at once, and fewer from where memory runs out."""
+    first, field = 0, None
+    while first < n:
+        rows = range(first, min(first + size, n))
+        try:
+            field = field or backbone.bind(record)
+            found = _sample_rows(field, process, solver, record, grid, seed, rows)
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and not any(words in str(error) for words in _OUT_OF_MEMORY):
+                raise
+            if len(rows) == 1:
+                raise OutOfMemoryError(
+                    "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a "
+                    "smaller network, or free memory."
+                ) from error
+            size = len(rows) // 2  # tried when this block is left, and what the failed call held with it
+        else:
+            yield rows, found
+            first = rows.stop
+
+
 def _sample_rows(
-    backbone: Backbone, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
+    field: Field, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
 ) -> Tensor:
     """Draws ``rows`` of one record, (len(rows), K, L)."""
     generators = [torch.Generator().manual_seed(derive_seed(seed, row)) for row in rows]
-    condition = record.repeat(len(rows))
+    asked = record.fill_mask
 
     def draw_noise() -> Tensor:
         shape = record.values.shape[1:]
-        return torch.stack([torch.randn(shape, generator=g) for g in generators]).to(record.values)
+        return torch.stack([torch.randn(shape, generator=g) for g in generators]).to(record.values) * asked
 
     def predict(state: Tensor, tau: Tensor) -> Prediction:
-        return process.predict(backbone(state, tau, condition), state, tau)
+        found = process.predict(field(state, tau), state, tau)
+        # With noise and predictions 0 outside the cells to fill, so is every state that a solver makes of them.
+        return Prediction(found.clean * asked, found.noise * asked)
 
-    state = draw_noise() * condition.fill_mask
-    for tau, tau_next in pairwise(grid):
-        moved = solver.step(
-            predict, process.scales, state, tau.expand(len(rows)), tau_next.expand(len(rows)), draw_noise
-        )
-        state = moved * condition.fill_mask
-    return state
+    return solver.solve(predict, process.scales, draw_noise(), grid, draw_noise)

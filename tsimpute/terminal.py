@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Bar:
@@ -64,6 +66,12 @@ class Bar:
             self._said = now
             left = f", {(self.total - done) / rate / 60:.1f} min left" if rate else ""
             print(f"{self.what}: {done}/{self.total} {note}{left}", file=sys.stderr, flush=True)
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        """``items``, each shown as a unit that is done when the next one is asked for."""
+        for done, item in enumerate(items, 1):
+            yield item
+            self.update(done)
 
 
 @contextmanager
