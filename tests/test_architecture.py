@@ -16,12 +16,12 @@ ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
     {"errors", "seeding", "config", "registry"},
-    {"shapes", "containers"},
+    {"shapes", "windows", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
     {"objective", "sampling", "checkpoints", "devices", "progress"},
     {"training"},
     {"imputers"},
-    {"evaluation", "reporting", "plots", "tables", "runs", "demo"},
+    {"evaluation", "reporting", "plots", "tables", "runs", "demo", "few_steps"},
     {"cli", "terminal", "__main__"},
 )
 """From the bottom up: a part may import parts of its own layer's list only where ``BESIDE`` says so, and any below."""
@@ -32,7 +32,9 @@ PART_OF = {"ensembles": "metrics", "kept_samples": "evaluation"}
 BESIDE = {
     ("config", "errors"),
     ("registry", "errors"),
+    ("windows", "shapes"),
     ("containers", "shapes"),
+    ("containers", "windows"),
     ("progress", "checkpoints"),
     ("evaluation", "reporting"),
     ("plots", "reporting"),
@@ -44,6 +46,9 @@ BESIDE = {
     ("demo", "reporting"),
     ("demo", "plots"),
     ("demo", "tables"),
+    ("few_steps", "runs"),
+    ("few_steps", "reporting"),
+    ("few_steps", "plots"),
     ("cli", "terminal"),
     ("__main__", "cli"),
 }

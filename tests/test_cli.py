@@ -126,8 +126,9 @@ def test_shipped_configs_are_the_papers_settings() -> None:
 
     from tsimpute.config import RunConfig, config_path, from_dict
 
-    assert len(shipped_configs()) == 4
-    for name in shipped_configs():
+    papers = [name for name in shipped_configs() if not name.endswith("_laptop")]
+    assert len(papers) == 4
+    for name in papers:
         config = from_dict(RunConfig, yaml.safe_load(config_path(name).read_text(encoding="utf-8")))
         training = config.training
         assert (training.epochs, training.batch_size, training.learning_rate) == (200, 16, 1e-3)

@@ -42,6 +42,7 @@ from tsimpute.errors import ConfigError
         (TrainingConfig, "precision", "16-mixed"),
         (SamplingConfig, "n_steps", 0),
         (SamplingConfig, "rows_at_once", 0),
+        (SamplingConfig, "memory_mib", 0),
         (SamplingConfig, "eta", 1.5),
         (SamplingConfig, "eta", -0.1),
     ],

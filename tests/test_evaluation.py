@@ -150,6 +150,16 @@ def test_the_size_of_chunks_and_the_order_of_records_change_nothing(
     assert values_of(evaluate(Noise(), turned, n_samples=5, fill=fill, scaler=scaler)) == expected
 
 
+def test_chunks_hold_fewer_records_where_samples_are_large(windows: Windows, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = values_of(evaluate(Noise(), windows, n_samples=5))
+    of_record = 5 * 3 * 8 * 8
+    for budget, most in ((3 * of_record, 3), (of_record - 1, 1), (10**9, 4)):
+        monkeypatch.setattr("tsimpute.evaluation._CHUNK_BYTES", budget)
+        noise = Noise()
+        assert values_of(evaluate(noise, windows, n_samples=5, records_at_once=4)) == expected
+        assert max(len(chunk) for chunk in noise.seen) == most
+
+
 def test_every_row_says_what_it_is(windows: Windows) -> None:
     report = evaluate(Noise(), windows, n_samples=6, seed=11, fill="missing", context=CONTEXT)
     assert len(report.rows) == len(METRICS) * 4 + len(OVER_FEATURES)

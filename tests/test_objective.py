@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 from tiny_models import random_batch, tiny_network
+from torch import Tensor
 
 from tsimpute import registry
-from tsimpute.containers import Batch
+from tsimpute.containers import Batch, Condition
 from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.processes.base import Process
 
@@ -84,3 +86,53 @@ def test_what_is_drawn_for_a_record_depends_on_its_seed_alone(process: Process):
         assert torch.equal(alone_noise[0], noise[b])
     assert len(set(noise[:, 0, 0].tolist())) == len(batch)
     assert tau.dtype == torch.float64
+
+
+class Drift:
+    """A vector field of 2 everywhere, which notes what it was given."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Tensor, Tensor, Condition]] = []
+
+    def bind(self, condition: Condition) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda state, tau: self(state, tau, condition)
+
+    def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
+        self.seen.append((state, tau, condition))
+        return torch.full_like(state, 2.0)
+
+
+def with_asked(batch: Batch) -> Batch:
+    asked = ~batch.observed & (torch.arange(8) % 2 == 0)
+    asked[1] = False
+    return replace(batch, asked=asked)
+
+
+def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_and_have_no_loss():
+    batch, process, network = with_asked(random_batch()), registry.make("processes", "flow_matching"), Drift()
+    assert batch.asked is not None
+    tau, noise = draw(batch, process)
+    errors = squared_errors(network, process, batch, tau, noise)  # type: ignore[arg-type]
+    state, _, condition = network.seen[-1]
+    carried = noise + 2 * tau.float()[:, None, None]
+    torch.testing.assert_close(state[batch.asked], carried[batch.asked])
+    torch.testing.assert_close(state[batch.target_mask], process.corrupt(batch.values, noise, tau)[batch.target_mask])
+    assert torch.equal(condition.fill_mask, batch.target_mask | batch.asked)
+    assert (errors[~batch.target_mask] == 0).all()
+    # On the way, all that is observed is shown, and records without an asked cell cost nothing.
+    rows = batch.asked.flatten(1).any(1)
+    assert not rows.all()
+    assert len(network.seen) == 3
+    for _, _, on_the_way in network.seen[:-1]:
+        assert torch.equal(on_the_way.cond_mask, batch.observed[rows])
+        assert torch.equal(on_the_way.fill_mask, batch.asked[rows])
+
+
+def test_the_way_of_asked_cells_carries_no_gradient():
+    batch, process, network = with_asked(random_batch()), registry.make("processes", "flow_matching"), tiny_network()
+    tau, noise = draw(batch, process)
+    given: list[Tensor] = []
+    network.register_forward_pre_hook(lambda module, args: given.append(args[0]))
+    squared_errors(network, process, batch, tau, noise).sum().backward()
+    assert len(given) == 1
+    assert not given[0].requires_grad

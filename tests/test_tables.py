@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,41 @@ def test_netcdf_holds_all_samples(tmp_path: Path, small_windows: Windows, sample
 def test_dataset_refuses_samples_of_other_records(small_windows: Windows, samples: Samples) -> None:
     with pytest.raises(DataError, match="same order"):
         to_dataset(samples, small_windows.select([1, 0, 2, 3, 4, 5]))
+
+
+def one_by_one(samples: Samples) -> Iterator[Samples]:
+    for n, name in enumerate(samples.record_ids):
+        yield Samples(samples.values[:, [n]], samples.shown[[n]], samples.features, (name,))
+
+
+def test_record_by_record_the_same_tables_are_written(tmp_path: Path, small_windows: Windows) -> None:
+    fill = np.random.default_rng(0).random(small_windows.values.shape) < 0.5
+    samples = make("linear").fit(small_windows).impute(small_windows, 3, fill=fill)
+    write_table(one_by_one(samples), small_windows, tmp_path / "out.csv", (0.1, 0.5))
+    expected = to_frame(samples, small_windows, (0.1, 0.5)).to_csv(index=False)
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8") == expected
+    pytest.importorskip("h5netcdf")
+    write_table(one_by_one(samples), small_windows, tmp_path / "out.nc")
+    with xr.open_dataset(tmp_path / "out.nc", engine="h5netcdf") as back:
+        xr.testing.assert_identical(back.load(), to_dataset(samples, small_windows))
+
+
+@pytest.mark.parametrize("ending", ["csv", "nc"])
+def test_records_that_lack_are_too_many_or_out_of_order_are_refused_and_nothing_is_written(
+    tmp_path: Path, small_windows: Windows, samples: Samples, ending: str
+) -> None:
+    if ending == "nc":
+        pytest.importorskip("h5netcdf")
+    parts, path = list(one_by_one(samples)), tmp_path / f"out.{ending}"
+    for wrong, says in (
+        (parts[:4], "expected samples of 6 records, came 4"),
+        ([], "expected samples of 6 records, came 0"),
+        ([*parts, parts[0]], "same order"),
+        (parts[::-1], "same order"),
+    ):
+        with pytest.raises(DataError, match=says):
+            write_table(wrong, small_windows, path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_output_is_not_overwritten_unasked(tmp_path: Path, small_windows: Windows, samples: Samples) -> None:

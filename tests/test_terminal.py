@@ -32,6 +32,15 @@ def test_hidden_bar_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
+def test_items_count_as_done_when_the_next_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Bar("imputing", 3, "record", hidden=True) as bar:
+        told: list[int] = []
+        monkeypatch.setattr(bar, "update", told.append)
+        seen = [(item, list(told)) for item in bar.over("abc")]
+    assert seen == [("a", []), ("b", [1]), ("c", [1, 2])]
+    assert told == [1, 2, 3]
+
+
 def test_first_interrupt_asks_to_stop_and_the_second_interrupts(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
     with stop_on_interrupt() as should_stop:

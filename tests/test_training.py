@@ -22,6 +22,7 @@ from tiny_models import SIZES, random_batch, tiny_network, waves
 from torch import nn
 
 from tsimpute.backbones.dual_transformer import DualTransformer
+from tsimpute.backbones.present_cells import PresentCells
 from tsimpute.checkpoints import read_state
 from tsimpute.config import TrainingConfig
 from tsimpute.containers import Windows
@@ -137,7 +138,8 @@ def test_is_adamw_on_the_mean_loss_of_records_with_clipping_and_a_moving_average
             step += 1
             losses.append(loss.item())
             now = copied(network)
-            average = {k: 0.9 * average[k] + 0.1 * now[k] for k in now} if average else now
+            decay = min(0.9, step / (9 + step))
+            average = {k: decay * average[k] + (1 - decay) * now[k] for k in now} if average else now
     steps = run.steps()
     assert [s.loss for s in steps[:-1]] == pytest.approx(losses, rel=1e-5)
     for name, weights in run.weights().items():
@@ -148,6 +150,12 @@ def test_is_adamw_on_the_mean_loss_of_records_with_clipping_and_a_moving_average
 def test_learning_rate_falls_at_the_milestones():
     steps = prepared(epochs=4, milestones=(0.5, 0.75), decay=0.1, learning_rate=1e-3).steps()
     assert [s.learning_rate for s in steps[:-1]] == pytest.approx([1e-3] * 6 + [1e-4] * 3 + [1e-5] * 3)
+
+
+def test_learning_rate_rises_and_falls_along_a_cosine():
+    steps = prepared(epochs=4, schedule="cosine", warmup_steps=3, learning_rate=1e-3).steps()
+    expected = [1e-3 * min(1, (i + 1) / 4) * (1 + np.cos(np.pi * i / 12)) / 2 for i in range(12)]
+    assert [s.learning_rate for s in steps[:-1]] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -415,8 +423,11 @@ def test_a_time_limit_stops_and_the_next_call_goes_on(tmp_path: Path, uninterrup
 
 
 @pytest.mark.parametrize("ema", [None, 0.9])
-def test_a_loss_that_is_not_finite_names_record_and_feature_and_keeps_the_weights_before(ema: float | None):
-    run = prepared(ema=ema)
+@pytest.mark.parametrize("backbone", [DualTransformer, PresentCells])
+def test_a_loss_that_is_not_finite_names_record_and_feature_and_keeps_the_weights_before(
+    ema: float | None, backbone: type[nn.Module]
+):
+    run = prepared(ema=ema, network=backbone(3, **SIZES))
     good: Weights = {}
     with pytest.raises(TrainingError, match=r"epoch 2: .*record 'r4', feature 'Temp' \(.*1e\+30\)"):  # noqa: PT012
         for step in run.trainer.run():

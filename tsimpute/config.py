@@ -76,10 +76,15 @@ class TrainingConfig:
         batch_size: records per optimiser step, over all processes.
         micro_batch: records computed at once; changes memory and speed, and weights in the last bits only.
         learning_rate, weight_decay: of AdamW.
-        milestones: shares of all steps at which the learning rate is multiplied by ``decay``.
+        warmup_steps: steps over which the learning rate rises evenly from 0.
+        schedule: "steps" (falls at ``milestones``) or "cosine" (falls along half a cosine to 0 at the last step).
+        milestones: shares of all steps at which the learning rate is multiplied by ``decay``; "steps" only.
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
         masks: how targets are chosen among observed cells: "random", "historical" or "mix".
+        ask_unobserved: share of records in which unobserved cells are asked for beside the targets, as in use, where
+            every missing cell is; without a loss on them. Flow matching only.
+        ask_from: share of the epochs after which that begins.
         patience: stop after so many epochs without a better validation loss, and keep the best; None = never stop
             early, and keep the last.
         seed: of order, masks, times and noise.
@@ -94,11 +99,15 @@ class TrainingConfig:
     micro_batch: int = 4
     learning_rate: float = 1e-3
     weight_decay: float = 1e-6
+    warmup_steps: int = 0
+    schedule: Literal["steps", "cosine"] = "steps"
     milestones: tuple[float, ...] = (0.75, 0.9)
     decay: float = 0.1
     clip_norm: float = 2.0
     ema: float | None = None
     masks: Literal["random", "historical", "mix"] = "random"
+    ask_unobserved: float = 0.0
+    ask_from: float = 0.9
     patience: int | None = None
     seed: int = 0
     checkpoint_minutes: float = 2.0
@@ -115,11 +124,14 @@ class TrainingConfig:
             _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
         policies = get_args(get_type_hints(TrainingConfig)["masks"])
         _require(self.masks in policies, "training.masks", f"one of {', '.join(policies)}", self.masks)
+        _require(self.schedule in ("steps", "cosine"), "training.schedule", "steps or cosine", self.schedule)
         for name in ("learning_rate", "clip_norm"):
             _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))
-        for name in ("weight_decay", "checkpoint_minutes"):
+        for name in ("weight_decay", "checkpoint_minutes", "warmup_steps"):
             _require(getattr(self, name) >= 0, f"training.{name}", "0 or more", getattr(self, name))
         _require(0 < self.decay <= 1, "training.decay", "a number in (0, 1]", self.decay)
+        for name in ("ask_unobserved", "ask_from"):
+            _require(0 <= getattr(self, name) <= 1, f"training.{name}", "a share in [0, 1]", getattr(self, name))
         known = get_args(get_type_hints(TrainingConfig)["precision"])
         _require(self.precision in known, "training.precision", f"one of {', '.join(known)}", self.precision)
         _require(self.ema is None or 0 <= self.ema < 1, "training.ema", "none or a number in [0, 1)", self.ema)
@@ -135,19 +147,25 @@ class SamplingConfig:
         solver: by the name of its file.
         n_steps: solver steps; None = the process's own default.
         eta: 0 deterministic ... 1 ancestral, for the first-order solver; None = the process's own default.
-        rows_at_once: draws of one record computed together.
+        memory_mib: what the network may need while it draws, beside the program, the records and the draws of one
+            record; decides how many draws of a record are computed together. An estimate; on a CPU less is used where
+            more would be slower.
+        rows_at_once: draws of one record computed together, whatever ``memory_mib`` says; None = as it says.
         device: where the network runs: "cpu", "cuda", "cuda:1", "mps".
     """
 
     solver: str = "one_step"
     n_steps: int | None = None
     eta: float | None = None
-    rows_at_once: int = 8
+    memory_mib: int = 1024
+    rows_at_once: int | None = None
     device: str = "cpu"
 
     def __post_init__(self) -> None:
         _require(self.n_steps is None or self.n_steps >= 1, "sampling.n_steps", "none or at least 1", self.n_steps)
-        _require(self.rows_at_once >= 1, "sampling.rows_at_once", "at least 1", self.rows_at_once)
+        rows = self.rows_at_once
+        _require(rows is None or rows >= 1, "sampling.rows_at_once", "none or at least 1", rows)
+        _require(self.memory_mib >= 1, "sampling.memory_mib", "at least 1", self.memory_mib)
         _require(self.eta is None or 0 <= self.eta <= 1, "sampling.eta", "none or a number in [0, 1]", self.eta)
 
 

@@ -6,14 +6,15 @@ import torch
 from torch import Tensor
 
 from tsimpute.backbones.base import Backbone
-from tsimpute.containers import Batch
+from tsimpute.containers import Batch, Condition
 from tsimpute.processes.base import Process
 
 
 def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tensor, noise: Tensor) -> Tensor:
     """Squared regression error of each target cell, 0 elsewhere.
 
-    Noise stands only where targets are; every other cell that is not shown is blank (Appendix A.1).
+    Noise stands only where targets are, and the model's own states where other cells are asked for; the rest that is
+    not shown is blank (Appendix A.1).
 
     Args:
         batch: B records.
@@ -24,8 +25,28 @@ def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tens
         (B, K, L).
     """
     state = process.corrupt(batch.values, noise, tau)
+    if batch.asked is not None and bool(batch.asked.any()):
+        state = torch.where(batch.asked, _states_in_use(backbone, process, batch, batch.asked, tau, noise), state)
     output = backbone(state, tau, batch.condition)
     return (output - process.target(batch.values, noise, tau)).square() * batch.target_mask
+
+
+@torch.no_grad()
+def _states_in_use(
+    backbone: Backbone, process: Process, batch: Batch, asked: Tensor, tau: Tensor, noise: Tensor
+) -> Tensor:
+    """(B, K, L) states at ``tau`` of cells that nobody observed: where the model takes them, in two steps from noise.
+
+    In use they stand where the model has taken them. Drawn given all that is observed, targets too, they go with the
+    targets as the parts of one draw do.
+    """
+    rows = asked.flatten(1).any(1).nonzero()[:, 0]
+    field = backbone.bind(Condition(batch.values[rows], batch.observed[rows], asked[rows], batch.times[rows]))
+    end, moved = tau[rows.cpu()], noise[rows]
+    for now, then in ((torch.zeros_like(end), end / 2), (end / 2, end)):
+        found = process.predict(field(moved, now), moved, now)
+        moved = process.scales(then).mix(found.clean, found.noise)
+    return torch.zeros_like(noise).index_copy(0, rows, moved)
 
 
 def loss_per_record(errors: Tensor, target_mask: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 from lightning_fabric import Fabric
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from tsimpute.checkpoints import read_state, remove_partial, write_state
 from tsimpute.config import TrainingConfig
@@ -30,6 +30,21 @@ from tsimpute.progress import Progress, Step, check_same, log_epoch, settings_ke
 
 SaveModel = Callable[[str, nn.Module, dict[str, Any]], None]
 """(name such as "last", "best" or "epoch-0005", network, where it stands) -> writes a model file."""
+
+
+def moving_average(decay: float) -> Callable[[Any, Any, Any], None]:
+    """Exponential moving average of weights whose decay rises to ``decay`` as (1 + n) / (10 + n) after n averages.
+
+    With the full decay from the start, the first weights would still weigh 1 / e after 1 / (1 - decay) steps.
+    """
+
+    @torch.no_grad()
+    def update(averaged: Any, current: Any, n_averaged: Any) -> None:
+        n = float(n_averaged)
+        weight = 1 - min(decay, (1 + n) / (10 + n))
+        torch._foreach_lerp_(list(averaged), list(current), weight)  # type: ignore[attr-defined]
+
+    return update
 
 
 class Trainer:
@@ -79,7 +94,7 @@ class Trainer:
         self.model, self.optimiser = self.fabric.setup(Calls(network), optimiser)
         self.average = None
         if settings.ema is not None:
-            self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(settings.ema))
+            self.average = AveragedModel(network, multi_avg_fn=moving_average(settings.ema))
         self.n_steps = settings.epochs * train.n_batches
         self.at = Progress()
         self.best: dict[str, torch.Tensor] | None = None
@@ -170,12 +185,14 @@ class Trainer:
 
     def _errors(self, network: nn.Module, batch: Batch) -> torch.Tensor:
         tau, noise = draw(batch, self.process)
-        return squared_errors(network, self.process, batch, tau, noise)
+        return squared_errors(network, self.process, batch, tau, noise)  # type: ignore[arg-type]
 
     @torch.no_grad()
     def _culprit(self, loader: Loader, batch: Batch) -> str:
         """Names a record whose loss is not finite, in whichever process it is, and its feature of largest value."""
-        errors = self._errors(self.kept if loader is self.valid else self.network, batch)
+        network = self.kept if loader is self.valid else self.network
+        # Each record by itself: in a batch, cells of several records may share one attention bin.
+        errors = torch.cat([self._errors(network, batch.select(slice(b, b + 1))) for b in range(len(batch))])
         bad = (~errors.isfinite()).flatten(1).any(1).nonzero()
         cell = -1
         if len(bad):
@@ -232,8 +249,11 @@ class Trainer:
         return math.fsum(losses) / len(losses)
 
     def _rate_factor(self) -> float:
-        passed = sum(self.at.step >= share * self.n_steps for share in self.settings.milestones)
-        return self.settings.decay**passed
+        settings, step = self.settings, self.at.step
+        rise = min(1.0, (step + 1) / (settings.warmup_steps + 1))
+        if settings.schedule == "cosine":
+            return rise * (1 + math.cos(math.pi * step / self.n_steps)) / 2
+        return rise * settings.decay ** sum(step >= share * self.n_steps for share in settings.milestones)
 
     def _finished(self) -> str | None:
         """Why there is nothing left to do, also for the same command again."""

@@ -41,6 +41,16 @@ def bits(values: np.ndarray) -> bytes:
     return np.ascontiguousarray(values).tobytes()
 
 
+def test_asking_for_unobserved_cells_changes_training_from_its_epoch_on_and_needs_a_continuous_process():
+    plain = new().fit(waves(7)).network_.state_dict()
+    late = new(training=replace(TRAINING, ask_unobserved=1.0, ask_from=1.0)).fit(waves(7)).network_.state_dict()
+    asked = new(training=replace(TRAINING, ask_unobserved=1.0, ask_from=0.5)).fit(waves(7)).network_.state_dict()
+    assert all(torch.equal(plain[name], late[name]) for name in plain)
+    assert any(not torch.equal(plain[name], asked[name]) for name in plain)
+    with pytest.raises(ConfigError, match="ask_unobserved: expected 0 with diffusion"):
+        new("diffusion", replace(TRAINING, ask_unobserved=0.1)).fit(waves(7))
+
+
 # What comes back -----------------------------------------------------------------------------------------------------
 
 
@@ -81,6 +91,42 @@ def test_a_records_draws_depend_on_seed_and_record_alone(fitted: GenerativeImput
     assert bits(fitted.impute(TEST.select([3, 1]), 3, seed=7).values) == bits(together[:, [3, 1]])
     assert bits(fitted.impute(TEST, 3, seed=7).values) == bits(together)
     assert (fitted.impute(TEST, 3, seed=8).values != together)[:, ~TEST.shown].all()
+
+
+def test_record_by_record_the_draws_are_the_same_bit_for_bit(fitted: GenerativeImputer):
+    windows = held_out(TEST)
+    for fill in (None, windows.scored):
+        together = fitted.impute(windows, 3, 7, fill)
+        parts = list(fitted.impute_records(windows, 3, 7, fill))
+        assert [part.record_ids for part in parts] == [(name,) for name in windows.record_ids]
+        assert bits(np.concatenate([part.values for part in parts], 1)) == bits(together.values)
+        np.testing.assert_array_equal(np.concatenate([part.shown for part in parts]), together.shown)
+
+
+def test_record_by_record_what_can_be_refused_at_once_is_and_later_training_changes_nothing(
+    fitted: GenerativeImputer,
+):
+    with pytest.raises(ConfigError, match="n_samples"):
+        fitted.impute_records(TEST, 0)
+    with pytest.raises(DataError, match="order"):
+        fitted.impute_records(replace(TEST, features=TEST.features[::-1]), 1)
+    imputer = new().fit(waves(3))
+    expected = imputer.impute(TEST, 2).values
+    records = imputer.impute_records(TEST, 2)
+    first = next(records).values
+    with torch.no_grad():
+        imputer.network_.enter.weight.add_(1)
+    assert bits(np.concatenate([first, *(part.values for part in records)], 1)) == bits(expected)
+
+
+def test_draws_do_not_depend_on_the_memory_they_may_take(fitted: GenerativeImputer):
+    def draws(**settings: Any) -> np.ndarray:
+        other = GenerativeImputer.__new__(GenerativeImputer)
+        vars(other).update(vars(fitted) | {"sampling": SamplingConfig(n_steps=3, **settings)})
+        return other.impute(TEST, 9).values
+
+    for settings in ({"memory_mib": 1}, {"rows_at_once": 1}):
+        np.testing.assert_allclose(draws(**settings), draws(), rtol=1e-4)
 
 
 def test_records_of_any_length_work_with_one_model(fitted: GenerativeImputer):

@@ -146,3 +146,24 @@ def test_times_that_single_precision_cannot_tell_apart_are_refused():
         condition_of(late, Standardizer.fit(late))
     with pytest.raises(DataError, match="single precision"):
         loader(late)
+
+
+def test_unobserved_cells_are_asked_for_in_a_share_of_the_records_from_an_epoch_on():
+    windows = waves(200, n_steps=20)
+    made = Loader(windows, Standardizer.fit(windows), RandomTargets(), 200, 0, ask_unobserved=0.3, ask_from_epoch=3)
+    plain = Loader(windows, Standardizer.fit(windows), RandomTargets(), 200, 0)
+    assert next(made.epoch(2)).batch.asked is None
+    assert next(made.fixed()).batch.asked is None
+    batch = next(made.epoch(3)).batch
+    assert batch.asked is not None
+    assert torch.equal(batch.cond_mask, next(plain.epoch(3)).batch.cond_mask)
+    assert not (batch.asked & batch.observed).any()
+    shares = batch.asked.sum((1, 2)) / (~batch.observed).sum((1, 2))
+    asked = shares > 0
+    assert 0.2 < asked.float().mean() < 0.4
+    assert 0.4 < shares[asked].mean() < 0.6
+    assert shares[asked].std() > 0.2
+    other = Loader(windows.select(slice(3, 9)), Standardizer.fit(windows), RandomTargets(), 2, 0, 0.3, 3)
+    for share in other.epoch(3):
+        for b, record in enumerate(share.batch.record_ids):
+            assert torch.equal(share.batch.asked[b], batch.asked[batch.record_ids.index(record)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import platform
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -96,7 +97,7 @@ class GenerativeImputer:
 
         Raises:
             DataError: ``valid`` has other features than ``train``, or no record shows a cell.
-            ConfigError: patience without ``valid``.
+            ConfigError: patience without ``valid``, or ``ask_unobserved`` with a process on discrete levels.
             TrainingError, CheckpointError: see ``Trainer.run``.
         """
         if valid is not None:
@@ -108,8 +109,15 @@ class GenerativeImputer:
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
 
+        if self.training.ask_unobserved and not process.continuous:
+            raise ConfigError(
+                f"training.ask_unobserved: expected 0 with {self.process.name}, which has levels and no times between "
+                f"them; came {self.training.ask_unobserved}."
+            )
+
         def loader(windows: Windows, seed: int) -> Loader:
-            return Loader(windows, self.scaler_, policy, self.training.batch_size, seed)
+            asks = self.training.ask_unobserved, 1 + round(self.training.ask_from * self.training.epochs)
+            return Loader(windows, self.scaler_, policy, self.training.batch_size, seed, *asks)
 
         def save_model(name: str, network: nn.Module, about: dict[str, Any]) -> None:
             if folder is not None:
@@ -136,43 +144,42 @@ class GenerativeImputer:
             self.fitted_ = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
-        network, sampling = self._fitted(), self.sampling
+        records = self.impute_records(windows, n_samples, seed, fill)
+        values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
+        for n, record in enumerate(records):
+            values[:, n] = record.values[:, 0]
+        return Samples(values, windows.shown, windows.features, windows.record_ids)
+
+    def impute_records(
+        self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
+    ) -> Iterator[Samples]:
+        """What ``impute`` gives, one record after another: only the draws of one record are in memory.
+
+        Args, Raises: see ``impute``; what can be refused before any work is done, is.
+        """
+        network, scaler, sampling = self._fitted(), self.scaler_, self.sampling
         self._check(windows)
-        process = make("processes", self.process.name, **self.process.options)
-        condition = condition_of(windows, self.scaler_, cells_to_fill(windows, n_samples, fill))
-        draws = sample(
-            # A copy: the network may be in training, and must stay on its device and in its mode.
-            copy.deepcopy(network).to(sampling.device).eval(),
-            process,
+        cells = cells_to_fill(windows, n_samples, fill)
+        # A copy: the network may be in training, and must stay on its device and in its mode.
+        backbone: Any = copy.deepcopy(network).to(sampling.device).eval()
+        draw = partial(
+            sample,
+            backbone,
+            make("processes", self.process.name, **self.process.options),
             self._solver(),
-            condition.to(sampling.device),
             n_samples=n_samples,
             n_steps=self.n_steps,
-            seeds=[derive_seed(seed, "impute", record) for record in windows.record_ids],
             rows_at_once=sampling.rows_at_once,
-        ).cpu()
-        with np.errstate(over="ignore"):  # what does not fit the data's own dtype is refused below
-            values = self.scaler_.inverse(draws.numpy()).astype(windows.values.dtype)
-        if not np.isfinite(values).all():
-            n = int(np.argwhere(~np.isfinite(values))[0, 1])
-            raise TsimputeError(
-                f"sampling: draws of record {windows.record_ids[n]!r} are not finite as {values.dtype}. "
-                "Train anew, use more steps, or give the records in a wider dtype."
-            )
-        values[:, ~condition.fill_mask.numpy()] = np.nan
-        shown = windows.shown
-        values[:, shown] = windows.values[shown]
-        return Samples(values, shown, windows.features, windows.record_ids)
+            memory_mib=sampling.memory_mib,
+        )
 
-    def impute_with_progress(
-        self, windows: Windows, n_samples: int, seed: int, progress: Callable[[int, int], None]
-    ) -> Samples:
-        """``impute`` of every missing cell, record by record; ``progress`` gets (records done, records in all)."""
-        parts = []
-        for n in range(len(windows)):
-            parts.append(self.impute(windows.select([n]), n_samples, seed).values)
-            progress(n + 1, len(windows))
-        return Samples(np.concatenate(parts, 1), windows.shown, windows.features, windows.record_ids)
+        def impute_record(n: int) -> Samples:
+            record = windows.select([n])
+            condition = condition_of(record, scaler, cells[[n]]).to(sampling.device)
+            draws = draw(condition, seeds=[derive_seed(seed, "impute", record.record_ids[0])])
+            return _completed(record, scaler, draws.cpu().numpy(), cells[[n]])
+
+        return map(impute_record, range(len(windows)))
 
     @property
     def n_steps(self) -> int:
@@ -263,6 +270,23 @@ class GenerativeImputer:
 def _time_steps(windows: Windows) -> np.ndarray:
     """(N,) median distance between two steps of each record; 0 where records have one step."""
     return np.median(np.diff(windows.times, axis=1), axis=1) if windows.n_steps > 1 else np.zeros(len(windows))
+
+
+def _completed(record: Windows, scaler: Standardizer, draws: np.ndarray, filled: np.ndarray) -> Samples:
+    """One record with its standardised draws (S, 1, K, L) at the cells ``filled``, in the data's units."""
+    values = np.empty(draws.shape, record.values.dtype)
+    with np.errstate(over="ignore"):  # what does not fit the data's own dtype is refused below
+        for draw, value in zip(draws, values, strict=True):  # one by one: all draws in float64 would be much
+            value[...] = scaler.inverse(draw)
+    if not np.isfinite(values).all():
+        raise TsimputeError(
+            f"sampling: draws of record {record.record_ids[0]!r} are not finite as {values.dtype}. "
+            "Train anew, use more steps, or give the records in a wider dtype."
+        )
+    values[:, ~filled] = np.nan
+    shown = record.shown
+    values[:, shown] = record.values[shown]
+    return Samples(values, shown, record.features, record.record_ids)
 
 
 PLUGIN = GenerativeImputer

@@ -42,13 +42,22 @@ class Loader:
         policy: chooses targets among the shown cells.
         batch_size: records of a global batch.
         seed: of everything drawn.
+        ask_unobserved: share of records in which unobserved cells are asked for too, from ``ask_from_epoch`` on; of
+            those cells a share drawn from U(0, 1).
 
     Raises:
         DataError: no record has a shown cell, or times lose their order in single precision.
     """
 
     def __init__(
-        self, windows: Windows, scaler: Standardizer, policy: MaskPolicy, batch_size: int, seed: int = 0
+        self,
+        windows: Windows,
+        scaler: Standardizer,
+        policy: MaskPolicy,
+        batch_size: int,
+        seed: int = 0,
+        ask_unobserved: float = 0.0,
+        ask_from_epoch: int = 1,
     ) -> None:
         self.shown = windows.shown
         self.values = _standardised(windows.values, self.shown, scaler)
@@ -56,6 +65,7 @@ class Loader:
         self.record_ids, self.features = windows.record_ids, windows.features
         self.usable = np.flatnonzero(self.shown.any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
+        self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
@@ -88,7 +98,10 @@ class Loader:
 
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
-        masks = [self.policy(self.shown[i], np.random.default_rng(s)) for i, s in zip(index, seeds, strict=True)]
+        rngs = [np.random.default_rng(s) for s in seeds]
+        masks = [self.policy(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)]
+        asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
+        asked = [self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)] if asks else None
         return Batch(
             values=torch.from_numpy(self.values[index]),
             observed=torch.from_numpy(self.shown[index]),
@@ -96,7 +109,12 @@ class Loader:
             times=torch.from_numpy(self.times[index]),
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
+            asked=None if asked is None else torch.from_numpy(np.stack(asked)),
         )
+
+    def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        share = rng.random() if rng.random() < self.ask_unobserved else 0.0
+        return ~shown & (rng.random(shown.shape) < share)
 
 
 def condition_of(windows: Windows, scaler: Standardizer, fill: np.ndarray | None = None) -> Condition:
