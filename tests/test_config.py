@@ -41,6 +41,8 @@ from tsimpute.errors import ConfigError
         (TrainingConfig, "checkpoint_minutes", -1.0),
         (TrainingConfig, "precision", "16-mixed"),
         (SamplingConfig, "n_steps", 0),
+        (SamplingConfig, "grid_power", 0.5),
+        (SamplingConfig, "grid_power", 2.5),
         (SamplingConfig, "rows_at_once", 0),
         (SamplingConfig, "memory_mib", 0),
         (SamplingConfig, "eta", 1.5),

@@ -53,8 +53,9 @@ def test_both_processes_with_every_solver_share_one_table_and_picture(folder: Pa
     rows = Report.read(tmp_path).where(metric="crps", feature="all").rows
     ancestral = {"one_step, eta 0", "one_step, eta 1"}
     plain = set(available("solvers")) - {"one_step"}
+    even = plain | {"one_step, eta 0"}
     assert {r.solver for r in rows if r.process == "diffusion"} == plain | ancestral
-    assert {r.solver for r in rows if r.process == "flow_matching"} == plain | {"one_step, eta 0"}
+    assert {r.solver for r in rows if r.process == "flow_matching"} == even | {f"{s}, grid 1.5" for s in even}
     assert {evaluations(r) for r in rows if r.process == "flow_matching"} == {3, 59, 60}
     # Diffusion has 50 levels: it stops there, and Heun's method at the most evaluations that fit.
     assert {evaluations(r) for r in rows if r.process == "diffusion" and r.solver != "heun"} == {3, 50}
@@ -65,29 +66,33 @@ def test_both_processes_with_every_solver_share_one_table_and_picture(folder: Pa
 
 
 def test_results_are_those_of_the_run_scored_with_that_sampler(folder: Path, tmp_path: Path):
-    (found,) = few_steps(folder / "flow_matching", tmp_path, evaluations=(4,), solvers=("midpoint",), n_samples=5)
+    (found,) = few_steps(
+        folder / "flow_matching", tmp_path, evaluations=(4,), solvers=("midpoint",), grid_powers=(1.25,), n_samples=5
+    )
     config = runs.load_config(folder / "flow_matching" / "config.yaml")
     imputer = runs.GenerativeImputer.load(
-        folder / "flow_matching" / "last.safetensors", SamplingConfig("midpoint", n_steps=4)
+        folder / "flow_matching" / "last.safetensors", SamplingConfig("midpoint", n_steps=4, grid_power=1.25)
     )
     test = runs.scored_records(runs.task_of(config), 2)
     expected = runs.evaluate(imputer, test, n_samples=5, scaler=imputer.scaler_).value("crps")
     assert found.value == pytest.approx(expected, rel=1e-5)
-    assert (found.solver, found.n_steps, found.n_samples, found.seed) == ("midpoint", 4, 5, 0)
+    assert (found.solver, found.n_steps, found.n_samples, found.seed) == ("midpoint, grid 1.25", 4, 5, 0)
 
 
 def test_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     scored = []
     score = runs.score
     monkeypatch.setattr(runs, "score", lambda *args: scored.append(args[2].sampling) or score(*args))
-    job = few_steps(folder / "flow_matching", tmp_path, evaluations=(1, 2), solvers=("one_step", "heun"))
+    asked: dict = {"evaluations": (1, 2), "solvers": ("one_step", "heun"), "grid_powers": (1.0,)}
+    job = few_steps(folder / "flow_matching", tmp_path, **asked)
     first = next(job)
     job.close()
-    rows = list(few_steps(folder / "flow_matching", tmp_path, evaluations=(1, 2), solvers=("one_step", "heun")))
+    rows = list(few_steps(folder / "flow_matching", tmp_path, **asked))
     assert rows[0] == first
     # Heun's one step costs one evaluation, and two evaluations allow no second.
     assert [(s.solver, s.n_steps) for s in scored] == [("one_step", 1), ("heun", 1), ("one_step", 2)]
-    list(few_steps(folder / "flow_matching", tmp_path, evaluations=(2,), solvers=("one_step",), n_samples=4))
+    asked["evaluations"], asked["solvers"] = (2,), ("one_step",)
+    list(few_steps(folder / "flow_matching", tmp_path, **asked, n_samples=4))
     assert len(scored) == 4
 
 
@@ -96,6 +101,7 @@ def test_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monkeypatch:
     [
         ({"evaluations": (0, 2)}, "evaluations: expected numbers from 1"),
         ({"evaluations": ()}, "evaluations: expected numbers from 1"),
+        ({"grid_powers": (3.0,)}, "sampling.grid_power: expected none or a number in"),
         ({"solvers": ("euler",)}, "solvers: expected one of heun"),
         ({"n_samples": 0}, "n_samples: expected at least 1"),
     ],

@@ -33,12 +33,13 @@ def crps(process: str, solver: str, values: dict[int, float | None]) -> list[Row
 EULER = crps("flow_matching", "one_step, eta 0", {1: 0.4, 4: 0.25, 16: 0.205, 100: 0.2})
 HEUN = crps("flow_matching", "heun", {1: 0.4, 2: 0.21, 4: 0.2019, 8: 0.1999})
 ANCESTRAL = crps("diffusion", "one_step, eta 1", {4: 0.9, 50: 0.24})
+WARPED = crps("flow_matching", "heun, grid 1.5", {2: 0.205})
 DDIM = crps("diffusion", "one_step, eta 0", {4: 0.8, 50: 0.25})
 
 
 @pytest.fixture
 def report() -> Report:
-    return Report(tuple(replace(r, metric=m) for m in METRICS for r in (*EULER, *HEUN, *ANCESTRAL, *DDIM)))
+    return Report(tuple(replace(r, metric=m) for m in METRICS for r in (*EULER, *HEUN, *WARPED, *ANCESTRAL, *DDIM)))
 
 
 def drawn(axis: Axes) -> dict[str, list[tuple[float, float]]]:
@@ -52,6 +53,7 @@ def test_evaluations_are_the_solvers_own():
 def test_reference_is_the_first_order_solver_with_most_evaluations():
     assert reference([*HEUN, *EULER]) == EULER[-1]
     assert reference([*ANCESTRAL, *DDIM]) == ANCESTRAL[-1]
+    assert reference([*EULER, *crps("flow_matching", "one_step, eta 0, grid 1.5", {200: 0.1})]) == EULER[-1]
     assert reference(HEUN) is None
 
 
@@ -72,6 +74,7 @@ def test_lines_bands_and_rings_are_the_values(report: Report, tmp_path: Path):
         lines = drawn(axis)
         assert lines["flow matching, Euler"] == [(1, 0.4), (4, 0.25), (16, 0.205), (100, 0.2)]
         assert lines["flow matching, heun"] == [(1, 0.4), (3, 0.21), (7, 0.2019), (15, 0.1999)]
+        assert lines["flow matching, heun, grid 1.5"] == [(3, 0.205)]
         assert lines["diffusion, ancestral"] == [(4, 0.9), (50, 0.24)]
         rings = [line.get_xydata().tolist()[0] for line in axis.lines if line.get_markersize() == 12]
         assert rings == [[7, 0.2019], [50, 0.24]]

@@ -144,8 +144,10 @@ class SamplingConfig:
     """The sampler.
 
     Attributes:
-        solver: by the name of its file.
+        solver: by the name of its file; None = the process's own default.
         n_steps: solver steps; None = the process's own default.
+        grid_power: 1 = times evenly spaced, up to 2 = steps get shorter towards the data; None = the process's own
+            default with its default solver, else 1.
         eta: 0 deterministic ... 1 ancestral, for the first-order solver; None = the process's own default.
         memory_mib: what the network may need while it draws, beside the program, the records and the draws of one
             record; decides how many draws of a record are computed together. An estimate; on a CPU less is used where
@@ -154,8 +156,9 @@ class SamplingConfig:
         device: where the network runs: "cpu", "cuda", "cuda:1", "mps".
     """
 
-    solver: str = "one_step"
+    solver: str | None = None
     n_steps: int | None = None
+    grid_power: float | None = None
     eta: float | None = None
     memory_mib: int = 1024
     rows_at_once: int | None = None
@@ -163,6 +166,8 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         _require(self.n_steps is None or self.n_steps >= 1, "sampling.n_steps", "none or at least 1", self.n_steps)
+        power = self.grid_power
+        _require(power is None or 1 <= power <= 2, "sampling.grid_power", "none or a number in [1, 2]", power)
         rows = self.rows_at_once
         _require(rows is None or rows >= 1, "sampling.rows_at_once", "none or at least 1", rows)
         _require(self.memory_mib >= 1, "sampling.memory_mib", "at least 1", self.memory_mib)

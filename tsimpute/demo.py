@@ -37,7 +37,7 @@ def demo_config(process: str, epochs: int) -> RunConfig:
         process=ProcessConfig(process),
         network=NetworkConfig(options={"width": 32, "n_heads": 4, "n_blocks": 2}),
         training=TrainingConfig(epochs=epochs, micro_batch=16, learning_rate=2e-3, ema=0.99, masks="mix"),
-        sampling=SamplingConfig(n_steps=steps, eta=eta, rows_at_once=20),
+        sampling=SamplingConfig("one_step", n_steps=steps, eta=eta),
         evaluation=EvaluationConfig(n_samples=20, max_records=20, at_epochs=at),
     )
 

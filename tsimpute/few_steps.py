@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 from tsimpute import runs
@@ -26,6 +27,7 @@ def few_steps(
     model: str = "last",
     evaluations: Sequence[int] = EVALUATIONS,
     solvers: Sequence[str] = (),
+    grid_powers: Sequence[float] = (),
     n_samples: int | None = None,
     max_records: int | None = None,
     root: str | None = None,
@@ -42,18 +44,19 @@ def few_steps(
         model: name of the model file.
         evaluations: network evaluations per draw; each solver takes as many steps as they allow.
         solvers: names; none = all.
+        grid_powers: how the steps are spaced; none = evenly, and as the process has it by default.
         n_samples, max_records, root, device: None = as in the run's config.
 
     Yields:
         The CRPS row of each sampler once it has been scored.
 
     Raises:
-        ConfigError: no such solver, or a number of evaluations below 1.
+        ConfigError: no such solver or grid, or a number of evaluations below 1.
         CheckpointError, SourceError, DataError: no model, no data, or results in ``out`` that cannot be read.
     """
     config = _changed(load_config(run / "config.yaml"), n_samples, max_records, root, device)
     task = runs.task_of(config)
-    for sampling in _samplers(config, evaluations, solvers):
+    for sampling in _samplers(config, evaluations, solvers, grid_powers):
         imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
         if not _asked(config, task, imputer, _read(out)).rows:
             _read(out).updated(runs.score(config, task, imputer)).write(out)
@@ -77,22 +80,24 @@ def _changed(
     return dataclasses.replace(config, **parts)
 
 
-def _samplers(config: RunConfig, evaluations: Sequence[int], solvers: Sequence[str]) -> Iterator[SamplingConfig]:
+def _samplers(
+    config: RunConfig, evaluations: Sequence[int], solvers: Sequence[str], grid_powers: Sequence[float]
+) -> Iterator[SamplingConfig]:
     """Settings of every sampler, none twice, fewest evaluations first."""
     if not evaluations or min(evaluations) < 1:
         raise ConfigError(f"evaluations: expected numbers from 1, came {list(evaluations)}.")
     process = make("processes", config.process.name, **config.process.options)
     seen: set[SamplingConfig] = set()
-    for n in sorted(evaluations):
-        for name in solvers or available("solvers"):
-            etas = sorted({0.0, process.default_eta}) if "eta" in options_of("solvers", name) else [None]
-            for eta in etas:
-                sampling = dataclasses.replace(
-                    config.sampling, solver=name, eta=eta, n_steps=_n_steps(process, name, n)
-                )
-                if sampling not in seen:
-                    seen.add(sampling)
-                    yield sampling
+    for n, name in product(sorted(evaluations), solvers or available("solvers")):
+        n_steps = _n_steps(process, name, n)
+        etas = sorted({0.0, process.default_eta}) if "eta" in options_of("solvers", name) else [None]
+        # A single step has no spacing.
+        powers = sorted(grid_powers or {1.0, process.default_power}) if n_steps > 1 else [1.0]
+        for power, eta in product(powers, etas):
+            sampling = dataclasses.replace(config.sampling, solver=name, eta=eta, n_steps=n_steps, grid_power=power)
+            if sampling not in seen:
+                seen.add(sampling)
+                yield sampling
 
 
 def _n_steps(process: Process, solver: str, n_evaluations: int) -> int:

@@ -262,8 +262,8 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
 
 def generative_context(imputer: GenerativeImputer) -> dict[str, Any]:
     """What a generative imputer adds to the context of its rows: process, solver, steps and epoch."""
-    solver = imputer.sampling.solver
-    if solver == "one_step":
-        solver = f"one_step, eta {imputer.eta:g}"
+    solver = f"one_step, eta {imputer.eta:g}" if imputer.solver == "one_step" else imputer.solver
+    if imputer.grid_power != 1:
+        solver += f", grid {imputer.grid_power:g}"
     epoch = int(imputer.fitted_["epoch"])
     return {"process": imputer.process.name, "solver": solver, "n_steps": imputer.n_steps, "epoch": epoch}

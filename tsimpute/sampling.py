@@ -35,6 +35,7 @@ def sample(
     *,
     n_samples: int,
     n_steps: int,
+    grid_power: float = 1.0,
     seeds: Sequence[int],
     rows_at_once: int | None = None,
     memory_mib: int = 1024,
@@ -46,7 +47,7 @@ def sample(
     Args:
         condition: B records, on the backbone's device.
         n_samples: S draws of each.
-        n_steps: solver steps.
+        n_steps, grid_power: solver steps and how they are spaced; see ``Process.grid``.
         seeds: B integers; draw ``s`` of a record depends on its seed and on ``s``, not on S.
         rows_at_once: draws computed together; changes memory and speed, and results in the last bits only. None = as
             many as ``rows_within`` says.
@@ -65,7 +66,7 @@ def sample(
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
     if len(seeds) != len(condition):
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
-    grid = process.grid(n_steps)
+    grid = process.grid(n_steps, grid_power)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
     for b, seed in enumerate(seeds):
         record = condition.select(slice(b, b + 1))

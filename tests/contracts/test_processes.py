@@ -64,6 +64,28 @@ def test_grid_rises_from_0_to_1(process: Process, n_steps: int):
     assert (grid.diff() > 0).all()
 
 
+@pytest.mark.parametrize("n_steps", [1, 2, 7, 50])
+def test_flow_matching_has_shorter_steps_towards_the_data_where_asked(n_steps: int):
+    left = 1 - torch.arange(n_steps + 1, dtype=torch.float64) / n_steps
+    for power in (1.0, 1.5, 2.0):
+        grid = FlowMatching().grid(n_steps, power)
+        assert (grid[0].item(), grid[-1].item()) == (0, 1)
+        torch.testing.assert_close(grid, 1 - left**power, rtol=0, atol=1e-15)
+    torch.testing.assert_close(FlowMatching().grid(n_steps), 1 - left, rtol=0, atol=1e-15)
+
+
+@every_process
+@pytest.mark.parametrize("power", [0.9, 2.1, float("nan")])
+def test_a_power_that_a_process_has_no_grid_for_is_refused(process: Process, power: float):
+    with pytest.raises(ConfigError, match=f"grid_power: .*came {power}"):
+        process.grid(5, power)
+
+
+def test_levels_of_diffusion_are_at_even_times():
+    with pytest.raises(ConfigError, match=r"grid_power: diffusion has its levels at even times.*came 1\.5"):
+        Diffusion().grid(5, 1.5)
+
+
 @every_process
 @pytest.mark.parametrize("n_steps", [0, -1])
 def test_fewer_than_one_step_is_refused(process: Process, n_steps: int):
@@ -86,7 +108,8 @@ def test_training_times_cover_the_way_evenly(process: Process):
 
 @every_process
 def test_default_sampler_is_one_it_can_run(process: Process):
-    assert len(process.grid(process.default_steps)) == process.default_steps + 1
+    assert len(process.grid(process.default_steps, process.default_power)) == process.default_steps + 1
+    assert process.default_solver in registry.available("solvers")
     assert 0 <= process.default_eta <= 1
 
 

@@ -180,11 +180,31 @@ def test_constructor_stores_settings_and_does_nothing_else():
 
 
 def test_default_sampler_is_that_of_the_process():
-    assert (new(sampling=SamplingConfig()).n_steps, new(sampling=SamplingConfig()).eta) == (16, 0.0)
+    plain = new(sampling=SamplingConfig())
+    assert (plain.solver, plain.n_steps, plain.eta, plain.grid_power) == ("multistep", 6, 0.0, 1.5)
     diffusion = new("diffusion", sampling=SamplingConfig())
-    assert (diffusion.n_steps, diffusion.eta) == (50, 1.0)
+    assert (diffusion.solver, diffusion.n_steps, diffusion.eta, diffusion.grid_power) == ("one_step", 50, 1.0, 1.0)
     own = new("diffusion", sampling=SamplingConfig(n_steps=7, eta=0.0))
     assert (own.n_steps, own.eta) == (7, 0.0)
+
+
+def test_a_chosen_solver_has_an_even_grid_unless_another_is_chosen():
+    assert new(sampling=SamplingConfig("one_step")).grid_power == 1
+    assert new(sampling=SamplingConfig("one_step", grid_power=1.2)).grid_power == 1.2
+    assert new(sampling=SamplingConfig(grid_power=1.0)).grid_power == 1
+
+
+def test_another_grid_gives_other_draws_and_is_refused_where_there_is_none(fitted: GenerativeImputer):
+    def draws(power: float | None, solver: str | None = None) -> np.ndarray:
+        other = new(sampling=SamplingConfig(solver, n_steps=3, grid_power=power))
+        vars(other).update({name: value for name, value in vars(fitted).items() if name != "sampling"})
+        return other.impute(waves(2, seed=3), 2).values
+
+    assert bits(draws(None)) == bits(draws(1.5)) != bits(draws(1.0))
+    assert bits(draws(None, "heun")) == bits(draws(1.0, "heun"))
+    diffusion = new("diffusion", sampling=SamplingConfig(grid_power=1.5)).fit(waves(3))
+    with pytest.raises(ConfigError, match="grid_power: diffusion has its levels at even times"):
+        diffusion.impute(waves(1), 1)
 
 
 def test_eta_is_used_and_refused_where_a_solver_has_none(fitted: GenerativeImputer):
@@ -193,8 +213,8 @@ def test_eta_is_used_and_refused_where_a_solver_has_none(fitted: GenerativeImput
         vars(other).update(vars(fitted) | {"sampling": SamplingConfig(n_steps=3, **settings)})
         return other.impute(TEST, 1).values
 
-    assert (draws(eta=1.0) != draws(eta=0.0)).any()
-    assert bits(draws(eta=0.0)) == bits(draws())
+    assert (draws(solver="one_step", eta=1.0) != draws(solver="one_step", eta=0.0)).any()
+    assert bits(draws(solver="one_step", eta=0.0)) == bits(draws(solver="one_step"))
     assert (draws(solver="heun") != draws()).any()
     assert bits(draws(solver="heun", eta=0.0)) == bits(draws(solver="heun"))
     with pytest.raises(ConfigError, match=r"heun is deterministic.*came 0\.5"):

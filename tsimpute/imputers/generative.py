@@ -169,6 +169,7 @@ class GenerativeImputer:
             self._solver(),
             n_samples=n_samples,
             n_steps=self.n_steps,
+            grid_power=self.grid_power,
             rows_at_once=sampling.rows_at_once,
             memory_mib=sampling.memory_mib,
         )
@@ -180,6 +181,17 @@ class GenerativeImputer:
             return _completed(record, scaler, draws.cpu().numpy(), cells[[n]])
 
         return map(impute_record, range(len(windows)))
+
+    @property
+    def solver(self) -> str:
+        """Name of the solver: as set, or the process's own default."""
+        return self.sampling.solver or self._process_default("default_solver")
+
+    @property
+    def grid_power(self) -> float:
+        """How the steps are spaced: as set, or the process's own default with its own solver, else evenly."""
+        default = 1.0 if self.sampling.solver else self._process_default("default_power")
+        return self.sampling.grid_power or default
 
     @property
     def n_steps(self) -> int:
@@ -220,7 +232,7 @@ class GenerativeImputer:
             return make("backbones", self.network.name, n_features=len(self.features_), **options)
 
     def _solver(self) -> Solver:
-        name = self.sampling.solver
+        name = self.solver
         if "eta" in options_of("solvers", name):
             return make("solvers", name, eta=self.eta)
         if self.sampling.eta:

@@ -35,10 +35,10 @@ def steps(
 ) -> Figure:
     """Metrics versus network evaluations per draw, one panel per metric and one line per process and solver.
 
-    A band reaches 1 % to both sides of each process's reference, its first-order solver with the most evaluations
-    (Euler, or the ancestral one); a ring marks the fewest evaluations that are no more than 1 % worse. The fair CRPS
-    is the default: the plain one favours draws that are too close together where they are few, and those of few steps
-    are.
+    Colours are solvers, dashes processes, and hollow markers grids that are not even. A band reaches 1 % to both sides
+    of each process's reference, its first-order solver with the most evaluations (Euler, or the ancestral one); a ring
+    marks the fewest evaluations that are no more than 1 % worse. The fair CRPS is the default: where draws are few, the
+    plain one favours those that are too close together, as those of few steps are.
 
     Args:
         report: rows of generative imputers on the same cells, with one number of draws.
@@ -67,8 +67,8 @@ def evaluations(row: Row) -> int:
 
 
 def reference(rows: Iterable[Row]) -> Row | None:
-    """Of rows of one process and metric, the first-order solver's with the most evaluations; None without one."""
-    first_order = [row for row in rows if row.solver.startswith("one_step")]
+    """Of rows of one process and metric, that of the first-order solver with the most even steps; None without one."""
+    first_order = [row for row in rows if row.solver.startswith("one_step") and "grid" not in row.solver]
     return max(first_order, key=lambda row: (evaluations(row), row.solver), default=None)
 
 
@@ -82,13 +82,15 @@ def fewest(rows: Sequence[Row]) -> Row | None:
 
 def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
     processes, solvers = list(dict.fromkeys(row.process for row in rows)), sorted({row.solver for row in rows})
+    colours = {name: LINES[i % len(LINES)] for i, name in enumerate(dict.fromkeys(_plain(name) for name in solvers))}
     for process, dashes, marker in zip(processes, ("-", "--", ":"), "os^", strict=False):
         of_process = [row for row in rows if row.process == process]
         for solver in [name for name in solvers if any(row.solver == name for row in of_process)]:
             points = sorted((evaluations(r), r.value) for r in of_process if r.solver == solver)
             axis.plot(
                 *zip(*points, strict=True), ls=dashes, marker=marker, markersize=4.5, lw=1.6, zorder=3,
-                color=LINES[solvers.index(solver) % len(LINES)], label=_label(process, solver),
+                color=colours[_plain(solver)], mfc=None if _plain(solver) == solver else "white",
+                label=_label(process, solver),
             )  # fmt: skip
         _draw_reference(axis, of_process)
     _scale(axis, rows)
@@ -129,8 +131,13 @@ def _scale(axis: Axes, rows: Sequence[Row]) -> None:
 
 
 def _label(process: str, solver: str) -> str:
-    name = NAMES.get((process, solver), solver.replace("_", " "))
-    return f"{process.replace('_', ' ')}, {name}"
+    name = NAMES.get((process, _plain(solver)), _plain(solver)) + solver.removeprefix(_plain(solver))
+    return f"{process}, {name}".replace("_", " ")
+
+
+def _plain(solver: str) -> str:
+    """A solver's name without its grid."""
+    return solver.split(", grid")[0]
 
 
 def _check_one_of_each(rows: Sequence[Row], metric: str, feature: str) -> None:

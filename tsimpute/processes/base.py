@@ -22,24 +22,29 @@ class Process(Protocol):
     Attributes:
         tau_frequency: the fastest sinusoid, in radians per noise level, that an embedding of its times needs.
         continuous: whether tau may be any number in [0, 1], or levels only.
-        default_steps, default_eta: the sampler to use where none is named.
+        default_solver, default_steps, default_eta, default_power: the sampler to use where none is named.
     """
 
     name: str
     tau_frequency: float
     continuous: bool
+    default_solver: str
     default_steps: int
     default_eta: float
+    default_power: float
 
     def sample_tau(self, uniform: Tensor) -> Tensor:
         """Training times from (B,) uniform numbers in [0, 1)."""
         ...
 
-    def grid(self, n_steps: int) -> Tensor:
-        """(n_steps + 1,) increasing times from 0 to 1 for a sampler of ``n_steps`` steps.
+    def grid(self, n_steps: int, power: float = 1.0) -> Tensor:
+        """(n_steps + 1,) increasing times ``1 - (1 - k / n_steps) ** power`` from 0 to 1.
+
+        Args:
+            power: 1 = evenly spaced; above, steps get shorter towards the data.
 
         Raises:
-            ConfigError: fewer than one step, or more than the process has levels.
+            ConfigError: fewer than one step, more than the process has levels, or a power that it has no grid for.
         """
         ...
 

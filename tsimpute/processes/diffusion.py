@@ -27,7 +27,9 @@ class Diffusion:
     name = "diffusion"
     tau_frequency = 1e4
     continuous = False
+    default_solver = "one_step"
     default_eta = 1.0
+    default_power = 1.0
 
     def __init__(self, n_levels: int = 50, beta_first: float = 1e-4, beta_last: float = 0.5) -> None:
         if n_levels < 1 or not (0 < beta_first < 1 and 0 < beta_last < 1):
@@ -44,12 +46,14 @@ class Diffusion:
     def sample_tau(self, uniform: Tensor) -> Tensor:
         return 1 - ((uniform * self.n_levels).floor() + 1) / self.n_levels
 
-    def grid(self, n_steps: int) -> Tensor:
+    def grid(self, n_steps: int, power: float = 1.0) -> Tensor:
         if not 1 <= n_steps <= self.n_levels:
             raise ConfigError(
                 f"n_steps: diffusion has {self.n_levels} noise levels, expected 1 to {self.n_levels} steps, "
                 f"came {n_steps}. Flow matching takes any number."
             )
+        if power != 1:
+            raise ConfigError(f"grid_power: diffusion has its levels at even times, expected 1, came {power}.")
         return torch.linspace(0, self.n_levels, n_steps + 1, dtype=torch.float64).round() / self.n_levels
 
     def scales(self, tau: Tensor) -> Scales:

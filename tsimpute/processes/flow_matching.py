@@ -24,8 +24,10 @@ class FlowMatching:
     name = "flow_matching"
     tau_frequency = 10.0
     continuous = True
-    default_steps = 16
+    default_solver = "multistep"
+    default_steps = 6
     default_eta = 0.0
+    default_power = 1.5
 
     @cached_property
     def _matcher(self) -> ConditionalFlowMatcher:
@@ -36,10 +38,12 @@ class FlowMatching:
     def sample_tau(self, uniform: Tensor) -> Tensor:
         return uniform
 
-    def grid(self, n_steps: int) -> Tensor:
+    def grid(self, n_steps: int, power: float = 1.0) -> Tensor:
         if n_steps < 1:
             raise ConfigError(f"n_steps: expected at least 1, came {n_steps}.")
-        return torch.linspace(0, 1, n_steps + 1, dtype=torch.float64)
+        if not 1 <= power <= 2:
+            raise ConfigError(f"grid_power: expected a number from 1 (even) to 2, came {power}.")
+        return 1 - torch.linspace(1, 0, n_steps + 1, dtype=torch.float64) ** power
 
     def scales(self, tau: Tensor) -> Scales:
         return Scales(tau, 1 - tau)
