@@ -74,7 +74,7 @@ def test_results_are_those_of_the_run_scored_with_that_sampler(folder: Path, tmp
         folder / "flow_matching" / "last.safetensors", SamplingConfig("midpoint", n_steps=4, grid_power=1.25)
     )
     test = runs.scored_records(runs.task_of(config), 2)
-    expected = runs.evaluate(imputer, test, n_samples=5, scaler=imputer.scaler_).value("crps")
+    expected = runs.evaluate(imputer, test, n_samples=5, scaler=imputer.scaler_).value("crps_fair")
     assert found.value == pytest.approx(expected, rel=1e-5)
     assert (found.solver, found.n_steps, found.n_samples, found.seed) == ("midpoint, grid 1.25", 4, 5, 0)
 

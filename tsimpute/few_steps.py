@@ -48,7 +48,7 @@ def few_steps(
         n_samples, max_records, root, device: None = as in the run's config.
 
     Yields:
-        The CRPS row of each sampler once it has been scored.
+        The row of each sampler's fair CRPS once it has been scored.
 
     Raises:
         ConfigError: no such solver or grid, or a number of evaluations below 1.
@@ -60,7 +60,7 @@ def few_steps(
         imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
         if not _asked(config, task, imputer, _read(out)).rows:
             _read(out).updated(runs.score(config, task, imputer)).write(out)
-        (row,) = _asked(config, task, imputer, _read(out)).where(metric="crps", feature="all").rows
+        (row,) = _asked(config, task, imputer, _read(out)).where(metric="crps_fair", feature="all").rows
         yield row
     _draw(row, _read(out), out / "steps.png")
 
