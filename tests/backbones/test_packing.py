@@ -25,16 +25,16 @@ def test_rows_stay_whole_and_in_order(lengths: list[int], seed: int):
         assert (np.diff(at) == 1).all()
     base = 0
     for group in packing.groups:
-        size = group.n_bins * group.size
+        size = group.size
         inside = (packing.position >= base) & (packing.position < base + size)
         name = np.full(size, -1)
         name[packing.position[inside] - base] = rows[inside]
-        name = name.reshape(group.n_bins, group.size)
+        name = name.reshape(group.shape)
         # Two positions meet exactly if their tokens are of one row, and no row lies across two bins.
         same = (name[:, :, None] == name[:, None]) & (name >= 0)[:, None]
-        meet = (group.row_of[:, :, None] == group.row_of[:, None]) & (group.row_of >= 0)[:, None]
+        meet = (group[:, :, None] == group[:, None]) & (group >= 0)[:, None]
         assert (same == meet).all()
-        assert ((group.row_of >= 0) == (name >= 0)).all()
+        assert ((group >= 0) == (name >= 0)).all()
         assert sum(len(np.unique(row[row >= 0])) for row in name) == len(np.unique(name[name >= 0]))
         base += size
 
@@ -42,7 +42,7 @@ def test_rows_stay_whole_and_in_order(lengths: list[int], seed: int):
 @pytest.mark.parametrize(("length", "size"), [(1, 32), (32, 32), (33, 33), (48, 48), (5000, 5000)])
 def test_rows_of_one_length_leave_no_gap(length: int, size: int):
     packing = pack(np.repeat(np.arange(64), length))
-    assert [group.size for group in packing.groups] == [size]
+    assert [group.shape[1] for group in packing.groups] == [size]
     assert packing.n_positions == 64 * length
 
 

@@ -11,34 +11,21 @@ _SMALLEST, _MULTIPLE = 32, 16  # attention kernels are fastest, per token, at mu
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """Bins of one length.
-
-    Attributes:
-        n_bins, size: the group's positions are (n_bins, size), row-major.
-        row_of: (n_bins, size) which row stands at a position, -1 where none does.
-    """
-
-    n_bins: int
-    size: int
-    row_of: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class Packing:
     """Where the tokens of rows stand.
 
     Attributes:
         position: (T,) position of each token; tokens of a row stand side by side, in their order.
-        groups: their positions follow one another.
+        groups: of the bins of each length, which row stands at a position, (bins, length), -1 where none does; the
+            positions of all groups follow one another.
     """
 
     position: np.ndarray
-    groups: tuple[Group, ...]
+    groups: tuple[np.ndarray, ...]
 
     @property
     def n_positions(self) -> int:
-        return sum(group.n_bins * group.size for group in self.groups)
+        return sum(row_of.size for row_of in self.groups)
 
 
 def pack(row_of_token: np.ndarray) -> Packing:
@@ -58,10 +45,10 @@ def pack(row_of_token: np.ndarray) -> Packing:
         bin_of, offset = _into_bins(length[chosen], int(bin_size))
         used = int((offset + length[chosen]).max())
         first[chosen] = base + bin_of * used + offset
-        row_at = np.full(((int(bin_of.max()) + 1) * used), -1)
-        row_at[_ranges(first[chosen] - base, length[chosen])] = np.repeat(chosen, length[chosen])
-        groups.append(Group(int(bin_of.max()) + 1, used, row_at.reshape(-1, used)))
-        base += row_at.size
+        row_of = np.full((int(bin_of.max()) + 1, used), -1)
+        row_of.reshape(-1)[_ranges(first[chosen] - base, length[chosen])] = np.repeat(chosen, length[chosen])
+        groups.append(row_of)
+        base += row_of.size
     position = np.empty(len(row), np.int64)
     position[order] = _ranges(first, length)
     return Packing(position, tuple(groups))
@@ -75,11 +62,11 @@ def _ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
 
 def _into_bins(length: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The bin of each row and its offset there: longest rows first, each bin filled up with the longest that fit."""
-    by_length = np.argsort(length, kind="stable")
-    taken = np.cumsum(np.bincount(length, minlength=size + 1)) - np.bincount(length, minlength=size + 1)
+    by_length, counts = np.argsort(length, kind="stable"), np.bincount(length, minlength=size + 1)
+    taken = np.cumsum(counts) - counts
     bin_of, offset = np.empty(len(length), np.int64), np.empty(len(length), np.int64)
     n_bins = 0
-    for pattern, repeats in _patterns(np.bincount(length, minlength=size + 1), size):
+    for pattern, repeats in _patterns(counts, size):
         at = 0
         for n, count in pattern:
             rows = by_length[taken[n] : taken[n] + count * repeats].reshape(repeats, count)

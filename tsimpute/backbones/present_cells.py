@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from tsimpute.backbones.base import Field
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.packing import Group, pack
+from tsimpute.backbones.packing import pack
 from tsimpute.backbones.trunk import AxisTransformer, Layout, Trunk, attention
 from tsimpute.containers import Condition
 
@@ -30,10 +30,10 @@ class PresentCells(Trunk):
     def bind(self, condition: Condition) -> Field:
         layout = _Packed(condition, self.width_time, self.feature.weight)
         sides = self.sides(layout)
-        known = layout.take(condition.values) * layout.shown
+        known, to_fill = layout.take(condition.values), 1 - layout.shown
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
-            noisy = layout.take(state) * (1 - layout.shown)
+            noisy = layout.take(state) * to_fill
             inputs = torch.stack([known.expand_as(noisy), noisy], -1)
             return layout.put(self.through(inputs, tau, sides, layout), state)
 
@@ -55,6 +55,7 @@ class _Packed(Layout):
         mask = (condition.cond_mask | condition.fill_mask).cpu().numpy()
         record, k, step = np.nonzero(mask)
         self.n_records, self.n_features, self.n_steps = mask.shape
+        self.n_cells = mask.size  # of the grid; the one after the last stands for positions without a cell
         time_rows = pack(record * self.n_features + k)
         feature_rows = pack(record * self.n_steps + step)
         self.device = condition.values.device
@@ -66,7 +67,7 @@ class _Packed(Layout):
             found[where] = values
             return torch.from_numpy(found).to(self.device)
 
-        self.cell = laid_out(np.flatnonzero(mask), n, at, mask.size)
+        self.cell = laid_out(np.flatnonzero(mask), n, at, self.n_cells)
         # As a matrix of 0 and 1: the backward of a gather adds row by row, many times slower than a product.
         self.of_record = F.one_hot(laid_out(record, n, at), self.n_records).to(condition.values.dtype)
         self.k = laid_out(k, n, at)
@@ -83,14 +84,13 @@ class _Packed(Layout):
 
     def take(self, grid: Tensor) -> Tensor:
         """(R, K, L) -> (S, P), 0 where a position has no cell."""
-        flat = grid.reshape(-1, self.n_records * self.n_features * self.n_steps)
+        flat = grid.reshape(-1, self.n_cells)
         return F.pad(flat, (0, 1)).index_select(1, self.cell)
 
     def put(self, of_cells: Tensor, like: Tensor) -> Tensor:
         """(S, P) -> the shape of ``like``, 0 where there is no cell."""
-        size = self.n_records * self.n_features * self.n_steps
-        flat = of_cells.new_zeros(len(of_cells), size + 1).index_copy(1, self.cell, of_cells)
-        return flat[:, :size].reshape(like.shape)
+        flat = of_cells.new_zeros(len(of_cells), self.n_cells + 1).index_copy(1, self.cell, of_cells)
+        return flat[:, : self.n_cells].reshape(like.shape)
 
     def along_time(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
         return axis(cells, _attend(self.time_groups)) if self.n_steps > 1 else cells
@@ -116,9 +116,9 @@ class _Packed(Layout):
 class _Bins:
     """Bins of one size and who may look at whom in them."""
 
-    def __init__(self, group: Group, device: torch.device) -> None:
-        self.n_bins, self.size = group.n_bins, group.size
-        row = torch.from_numpy(group.row_of).to(device)
+    def __init__(self, row_of: np.ndarray, device: torch.device) -> None:
+        self.n_bins, self.size = row_of.shape
+        row = torch.from_numpy(row_of).to(device)
         # Where no two rows share a bin, keys without a cell are all that is hidden: a mask that does not grow with T^2.
         shared = bool(((row != row.amax(1, keepdim=True)) & (row >= 0)).any())
         apart = row[:, None, :, None] != row[:, None, None, :] if shared else row[:, None, None, :] < 0
