@@ -56,13 +56,17 @@ def few_steps(
     """
     config = _changed(load_config(run / "config.yaml"), n_samples, max_records, root, device)
     task = runs.task_of(config)
+    asked = _asked(config, task)
     for sampling in _samplers(config, evaluations, solvers, grid_powers):
         imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
-        if not _asked(config, task, imputer, _read(out)).rows:
-            _read(out).updated(runs.score(config, task, imputer)).write(out)
-        (row,) = _asked(config, task, imputer, _read(out)).where(metric="crps_fair", feature="all").rows
+        wanted = asked | runs.generative_context(imputer)
+        if not Report.kept_in(out).where(**wanted).rows:
+            found = runs.score(config, task, imputer)
+            Report.kept_in(out).updated(found).write(out)  # read once more: others may have written meanwhile
+        report = Report.kept_in(out)
+        (row,) = report.where(**wanted, metric="crps_fair", feature="all").rows
         yield row
-    _draw(row, _read(out), out / "steps.png")
+    _draw(row, report, out / "steps.png")
 
 
 def _changed(
@@ -116,27 +120,21 @@ def _has(process: Process, n_steps: int) -> bool:
     return True
 
 
-def _read(out: Path) -> Report:
-    return Report.read(out) if (out / "metrics.csv").exists() else Report(())
-
-
-def _asked(config: RunConfig, task: Task, imputer: GenerativeImputer, report: Report) -> Report:
-    """The rows of ``report`` that scoring ``imputer`` would give anew."""
-    return report.where(
-        **runs.generative_context(imputer),
-        dataset=config.data.name,
-        protocol=task.protocol,
-        fold=task.fold,
-        rate=task.rate,
-        n_samples=config.evaluation.n_samples,
-        n_records=len(runs.scored_records(task, config.evaluation.max_records)),
-        fill=config.evaluation.fill,
-        seed=config.evaluation.seed,
-    )
+def _asked(config: RunConfig, task: Task) -> dict[str, object]:
+    """What all rows of this study have in common, whatever the sampler."""
+    return {
+        "dataset": config.data.name,
+        "protocol": task.protocol,
+        "fold": task.fold,
+        "rate": task.rate,
+        "n_samples": config.evaluation.n_samples,
+        "n_records": len(runs.scored_records(task, config.evaluation.max_records)),
+        "fill": config.evaluation.fill,
+        "seed": config.evaluation.seed,
+    }
 
 
 def _draw(row: Row, report: Report, path: Path) -> None:
     """The picture of what was scored in the same way as ``row``, of its process at its epoch only."""
-    names = ("dataset", "split", "protocol", "fold", "mechanism", "rate", "fill", "units", "seed", "n_samples")
-    alike = report.where(**{name: getattr(row, name) for name in names})
+    alike = report.alike(row).where(n_samples=row.n_samples)
     steps(Report(tuple(r for r in alike.rows if r.process != row.process or r.epoch == row.epoch)), path=path)

@@ -164,6 +164,17 @@ class Report:
                 )
             return cls(tuple(_parse(line, f"{path}, line {lines.line_num}") for line in lines))
 
+    @classmethod
+    def kept_in(cls, folder: Path) -> Report:
+        """What was written into ``folder``; no rows where nothing was."""
+        path = Path(folder) / "metrics.csv"
+        return cls.read(path) if path.exists() else cls(())
+
+    def alike(self, row: Row) -> Report:
+        """The rows scored in the same way as ``row``, on the same cells: those that belong into one picture."""
+        names = ("dataset", "split", "protocol", "fold", "mechanism", "rate", "fill", "units", "seed")
+        return self.where(**{name: getattr(row, name) for name in names})
+
     def csv(self) -> str:
         """One line per row; floats with all digits, None as an empty cell."""
         out = io.StringIO()

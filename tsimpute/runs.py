@@ -171,8 +171,7 @@ def score_run(
 
 
 def _unscored(folder: Path, at_epochs: Iterable[int], up_to: int) -> list[int]:
-    path = folder / "metrics.csv"
-    done = {row.epoch for row in Report.read(path).rows} if path.exists() else set()
+    done = {row.epoch for row in Report.kept_in(folder).rows}
     return [epoch for epoch in at_epochs if epoch <= up_to and epoch not in done]
 
 
@@ -221,13 +220,9 @@ def add_results(report: Report, folder: Path) -> Report:
     """
     from tsimpute.plots import curves
 
-    path = folder / "metrics.csv"
-    old = Report.read(path) if path.exists() else Report(())
-    whole = old.updated(report)
+    whole = Report.kept_in(folder).updated(report)
     whole.write(folder)
-    first = report.rows[0]
-    alone = ("dataset", "split", "protocol", "fold", "mechanism", "rate", "fill", "units", "seed")
-    alike = whole.where(**{name: getattr(first, name) for name in alone})
+    alike = whole.alike(report.rows[0])
     if any(row.epoch is not None for row in alike.rows):
         curves(alike, path=folder / "curves.png")
     return whole
