@@ -126,6 +126,7 @@ def test_shipped_configs_are_the_papers_settings() -> None:
 
     from tsimpute.config import RunConfig, config_path, from_dict
 
+    assert len(shipped_configs()) == 6
     papers = [name for name in shipped_configs() if not name.endswith("_laptop")]
     assert len(papers) == 4
     for name in papers:

@@ -8,7 +8,7 @@ from tsimpute import registry
 from tsimpute.errors import ConfigError
 
 KINDS = {
-    "backbones": {"dual_transformer"},
+    "backbones": {"dual_transformer", "present_cells"},
     "processes": {"diffusion", "flow_matching"},
     "solvers": {"heun", "midpoint", "multistep", "one_step", "runge_kutta_3"},
     "imputers": {"generative", "mean", "median", "locf", "linear"},
@@ -32,7 +32,9 @@ def test_makes_with_options():
 
 
 def test_unknown_name_lists_those_there_are():
-    with pytest.raises(ConfigError, match=r"solvers: expected one of heun, .*one_step.*'euler'"):
+    with pytest.raises(
+        ConfigError, match=r"solvers: expected one of heun, midpoint, multistep, one_step, runge_kutta_3.*'euler'"
+    ):
         registry.make("solvers", "euler")
 
 

@@ -122,9 +122,11 @@ class TrainingConfig:
         for name in ("epochs", "batch_size", "micro_batch", "devices", "nodes"):
             count = getattr(self, name)
             _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
-        policies = get_args(get_type_hints(TrainingConfig)["masks"])
-        _require(self.masks in policies, "training.masks", f"one of {', '.join(policies)}", self.masks)
-        _require(self.schedule in ("steps", "cosine"), "training.schedule", "steps or cosine", self.schedule)
+        for name in ("masks", "schedule", "precision"):
+            known = get_args(get_type_hints(TrainingConfig)[name])
+            _require(
+                getattr(self, name) in known, f"training.{name}", f"one of {', '.join(known)}", getattr(self, name)
+            )
         for name in ("learning_rate", "clip_norm"):
             _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))
         for name in ("weight_decay", "checkpoint_minutes", "warmup_steps"):
@@ -132,8 +134,6 @@ class TrainingConfig:
         _require(0 < self.decay <= 1, "training.decay", "a number in (0, 1]", self.decay)
         for name in ("ask_unobserved", "ask_from"):
             _require(0 <= getattr(self, name) <= 1, f"training.{name}", "a share in [0, 1]", getattr(self, name))
-        known = get_args(get_type_hints(TrainingConfig)["precision"])
-        _require(self.precision in known, "training.precision", f"one of {', '.join(known)}", self.precision)
         _require(self.ema is None or 0 <= self.ema < 1, "training.ema", "none or a number in [0, 1)", self.ema)
         _require(all(0 < m < 1 for m in self.milestones), "training.milestones", "shares in (0, 1)", self.milestones)
         _require(self.patience is None or self.patience >= 1, "training.patience", "none or at least 1", self.patience)
