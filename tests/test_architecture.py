@@ -15,10 +15,10 @@ import tsimpute
 ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
-    {"errors", "seeding", "config", "registry"},
+    {"errors", "seeding", "config", "registry", "places", "native", "threads"},
     {"shapes", "windows", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
-    {"objective", "sampling", "checkpoints", "devices", "progress"},
+    {"objective", "gradients", "sampling", "checkpoints", "devices", "progress"},
     {"training"},
     {"imputers"},
     {"evaluation", "reporting", "plots", "tables", "runs", "demo", "few_steps"},
@@ -32,6 +32,7 @@ PART_OF = {"ensembles": "metrics", "kept_samples": "evaluation"}
 BESIDE = {
     ("config", "errors"),
     ("registry", "errors"),
+    ("native", "places"),
     ("windows", "shapes"),
     ("containers", "shapes"),
     ("containers", "windows"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from threading import Lock
+from time import sleep
 from typing import Any
 
 import pytest
@@ -15,6 +18,16 @@ from tsimpute.backbones.base import Field
 from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError, OutOfMemoryError
 from tsimpute.sampling import rows_within, sample
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Rows come in order with one thread; more are asked for where they matter."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
 
 NETWORK, CONDITION, SEEDS = tiny_network(), random_condition(), (11, 12, 13, 14)
 # A stochastic and a deterministic sampler; FlowMatching shares all code that matters here.
@@ -159,12 +172,11 @@ NO_MEMORY = (
 def test_where_memory_runs_out_half_as_many_rows_give_the_same_numbers(error: Exception):
     network = Counting(3, error)
     found = counted(network, rows_at_once=7)
-    assert network.rows == [7, 3, 3, 3, 3, 1, 1] * 4
-    assert torch.equal(found, counted(Counting(), rows_at_once=3))
+    assert network.rows == [7, 3, 3, 4, 2, 2, 2, 2] * 4
     torch.testing.assert_close(found, counted(Counting(), rows_at_once=7), rtol=1e-4, atol=1e-5)
     network = Counting(2, error)
-    assert torch.equal(counted(network, rows_at_once=100), counted(Counting(), rows_at_once=1))
-    assert network.rows == ([7, 3] + [1] * 14) * 4
+    torch.testing.assert_close(counted(network, rows_at_once=100), found, rtol=1e-4, atol=1e-5)
+    assert network.rows == [7, 3, 1, 1, 2, 2, 4, 2, 2, 2, 2] * 4
 
 
 def test_where_not_even_one_row_fits_the_error_says_what_to_do():
@@ -219,3 +231,44 @@ def test_no_gradient_is_kept_and_no_global_generator_is_used():
     before = torch.get_rng_state()
     assert not draws().requires_grad
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_threads_change_nothing_but_who_computes():
+    alone = draws(rows_at_once=2)
+    torch.set_num_threads(3)
+    assert torch.equal(draws(rows_at_once=2), alone)
+    assert torch.get_num_threads() == 3
+    network = Counting(3, RuntimeError("shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        counted(network, rows_at_once=7)
+    network = Counting()
+    counted(network, rows_at_once=1)
+    assert network.n_bound == 4  # each record once, whichever thread comes first
+
+
+def test_pieces_are_computed_side_by_side_only_as_far_as_they_fit_into_memory_together():
+    class Busy(Counting):
+        def __init__(self) -> None:
+            super().__init__()
+            self.now, self.most, self.lock = 0, 0, Lock()
+
+        def bind(self, condition: Condition) -> Field:
+            bound = super().bind(condition)
+
+            def field(state: Tensor, tau: Tensor) -> Tensor:
+                with self.lock:
+                    self.now += 1
+                    self.most = max(self.most, self.now)
+                sleep(0.01)
+                with self.lock:
+                    self.now -= 1
+                return bound(state, tau)
+
+            return field
+
+    torch.set_num_threads(3)
+    needs = max(Counting().bytes_per_row(CONDITION.select(slice(b, b + 1))) for b in range(4)) // 2**20
+    for room, at_most in ((needs, 1), (2 * needs, 2), (9 * needs, 3)):
+        network = Busy()
+        counted(network, rows_at_once=1, memory_mib=room)
+        assert network.most == at_most

@@ -7,7 +7,8 @@ bit, and no more than that many rows of one record are in the network's memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from threading import Lock
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from tsimpute.errors import ConfigError, OutOfMemoryError
 from tsimpute.processes.base import Process
 from tsimpute.seeding import derive_seed
 from tsimpute.solvers.base import Solver
+from tsimpute.threads import in_threads
 
 _FAST_ON_CPU = 64 * 2**20
 """Bytes of activations beyond which more rows at once are no faster (1 to 64 rows of 120 to 1680 cells measured)."""
@@ -68,13 +70,28 @@ def sample(
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
     grid = process.grid(n_steps, grid_power)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
+    pieces = []
+    needed = 1
     for b, seed in enumerate(seeds):
         record = condition.select(slice(b, b + 1))
         if not bool(record.fill_mask.any()):
             continue
         size = rows_at_once or rows_within(memory_mib, backbone, record)
-        for rows, found in _in_parts(backbone, process, solver, record, grid, seed, n_samples, size):
-            draws[rows.start : rows.stop, b] = found
+        needed = max(needed, size * backbone.bytes_per_row(record))
+        parts = [range(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
+        bound = _Bound(backbone, record, len(parts))
+        pieces += [(b, bound, seed, rows) for rows in parts]
+
+    @torch.inference_mode()  # is set for each thread
+    def work(piece: tuple[int, _Bound, int, range]) -> tuple[int, range, Tensor]:
+        b, bound, seed, rows = piece
+        with bound as field:
+            return b, rows, _draw(field, process, solver, bound.record, grid, seed, rows)
+
+    # Several pieces at once only as far as they fit into memory together, and on a GPU not at all.
+    fit = max(1, memory_mib * 2**20 // needed) if condition.values.device.type == "cpu" else 1
+    for b, rows, found in in_threads(work, pieces, fit):
+        draws[rows.start : rows.stop, b] = found
     return draws
 
 
@@ -96,34 +113,49 @@ def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
     return max(1, (min(allowed, _FAST_ON_CPU) if record.values.device.type == "cpu" else allowed) // per_row)
 
 
-def _in_parts(
-    backbone: Backbone, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, n: int, size: int
-) -> Iterator[tuple[range, Tensor]]:
-    """``n`` draws of one record, ``size`` at once, and fewer from where memory runs out."""
-    first, field = 0, None
-    while first < n:
-        rows = range(first, min(first + size, n))
-        try:
-            field = field or backbone.bind(record)
-            found = _sample_rows(field, process, solver, record, grid, seed, rows)
-        except (MemoryError, RuntimeError) as error:
-            if not isinstance(error, MemoryError) and not any(words in str(error) for words in _OUT_OF_MEMORY):
-                raise
-            if len(rows) == 1:
-                raise OutOfMemoryError(
-                    "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a "
-                    "smaller network, or free memory."
-                ) from error
-            size = len(rows) // 2  # tried when this block is left, and what the failed call held with it
-        else:
-            yield rows, found
-            first = rows.stop
+class _Bound:
+    """One record and the network that has been told of it: by whichever piece of work comes first, until the last."""
+
+    def __init__(self, backbone: Backbone, record: Condition, n_pieces: int) -> None:
+        self.backbone, self.record = backbone, record
+        self._lock, self._n_left = Lock(), n_pieces
+        self._field: Field | None = None
+
+    def __enter__(self) -> Field:
+        with self._lock:
+            if self._field is None:
+                self._field = self.backbone.bind(self.record)
+            return self._field
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_left -= 1
+            if not self._n_left:
+                self._field = None
+
+
+def _draw(
+    field: Field, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
+) -> Tensor:
+    """Draws ``rows`` of one record, (len(rows), K, L); in two parts where memory runs out."""
+    try:
+        return _sample_rows(field, process, solver, record, grid, seed, rows)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in _OUT_OF_MEMORY):
+            raise
+        if len(rows) == 1:
+            raise OutOfMemoryError(
+                "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a "
+                "smaller network, or free memory."
+            ) from error
+    # Only here, where what the failed call held has gone with its error.
+    half = len(rows) // 2
+    return torch.cat([_draw(field, process, solver, record, grid, seed, part) for part in (rows[:half], rows[half:])])
 
 
 def _sample_rows(
     field: Field, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
 ) -> Tensor:
-    """Draws ``rows`` of one record, (len(rows), K, L)."""
     generators = [torch.Generator().manual_seed(derive_seed(seed, row)) for row in rows]
     asked = record.fill_mask
 

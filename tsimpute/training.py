@@ -23,6 +23,7 @@ from tsimpute.config import TrainingConfig
 from tsimpute.containers import Batch
 from tsimpute.devices import Calls, launched
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
+from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
 from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.pipeline.loading import Loader, Share
 from tsimpute.processes.base import Process
@@ -165,16 +166,13 @@ class Trainer:
     def _accumulate(self, share: Share) -> float:
         """Gradients of the batch's mean loss, a few records at a time; gives back that loss over all processes."""
         batch, size = share.batch.to(self.fabric.device), self.settings.micro_batch
-        total = torch.zeros((), device=self.fabric.device)
-        for first in range(0, len(batch), size):
-            part = batch.select(slice(first, first + size))
-            last = first + size >= len(batch)
-            with self.fabric.no_backward_sync(self.model, enabled=not last):  # type: ignore[arg-type]
-                losses = self.model(lambda network, part=part: self._losses(network, part))
-                # Processes' gradients are averaged, so each counts its share of the sum n_ranks times.
-                loss = losses.sum() * (share.weight / share.n_global)
-                self.fabric.backward(loss * self.fabric.world_size)
-            total += loss.detach()
+        parts = [batch.select(slice(first, first + size)) for first in range(0, len(batch), size)]
+        # Processes' gradients are averaged, so each counts its share of the sum n_ranks times.
+        weight = share.weight / share.n_global
+        if side_by_side_here(self.fabric, self.settings.precision):
+            total = gradients_side_by_side(self.network, parts, self._losses, weight)
+        else:
+            total = gradients_one_by_one(self.fabric, self.model, parts, self._losses, weight)
         mean = float(self.fabric.all_reduce(total, reduce_op="sum"))  # type: ignore[arg-type]
         if not math.isfinite(mean):  # seen by every process at once, so none is left waiting for another
             self._fail(f"the training loss is not finite at {self._culprit(self.train, batch)}")

@@ -16,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from tsimpute.datasets import _download, fetching, make, physionet2012, pm25
+from tsimpute import places
+from tsimpute.datasets import _download, make, physionet2012, pm25
 from tsimpute.datasets._download import download, sha256
 from tsimpute.datasets.base import Source
-from tsimpute.datasets.fetching import fetch, find_root, user_cache
+from tsimpute.datasets.fetching import fetch, find_root
 from tsimpute.errors import ConfigError, DataError, SourceError
+from tsimpute.places import user_cache
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "samples"
 
@@ -313,8 +315,8 @@ def test_user_cache(monkeypatch: pytest.MonkeyPatch, platform: str, variables: d
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(fetching.sys, "platform", platform)
-    monkeypatch.setattr(fetching.Path, "home", lambda: Path("home"))
+    monkeypatch.setattr(places.sys, "platform", platform)
+    monkeypatch.setattr(places.Path, "home", lambda: Path("home"))
     assert user_cache() == Path(expected)
 
 

@@ -16,11 +16,14 @@ class Packing:
 
     Attributes:
         position: (T,) position of each token; tokens of a row stand side by side, in their order.
+        start, length: (R,) first position and number of tokens of each row.
         groups: of the bins of each length, which row stands at a position, (bins, length), -1 where none does; the
             positions of all groups follow one another.
     """
 
     position: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
     groups: tuple[np.ndarray, ...]
 
     @property
@@ -51,7 +54,7 @@ def pack(row_of_token: np.ndarray) -> Packing:
         base += row_of.size
     position = np.empty(len(row), np.int64)
     position[order] = _ranges(first, length)
-    return Packing(position, tuple(groups))
+    return Packing(position, first, length, tuple(groups))
 
 
 def _ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ are packed into bins of one length (see ``packing``); where every cell is presen
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from torch.nn import functional as F
 
 from tsimpute.backbones.base import Field
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.packing import pack
+from tsimpute.backbones.packing import Packing, pack
+from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.backbones.trunk import AxisTransformer, Layout, Trunk, attention
 from tsimpute.containers import Condition
 
@@ -75,8 +77,8 @@ class _Packed(Layout):
         self.to_features, self.to_times = laid_out(at, m, other), laid_out(other, n, at)
         self.blank_times = _absent(at, n).to(self.device)
         self.blank_features = _absent(other, m).to(self.device)
-        self.time_groups = [_Bins(group, self.device) for group in time_rows.groups]
-        self.feature_groups = [_Bins(group, self.device) for group in feature_rows.groups]
+        self.attend_in_time = _Attention(time_rows, self.device)
+        self.attend_in_features = _Attention(feature_rows, self.device)
         clock, which = torch.unique(condition.times, return_inverse=True)
         self.when = laid_out(which.cpu().numpy()[record, step], n, at)
         self.clock = clock_embedding(clock, width_time).to(condition.values.dtype)
@@ -93,13 +95,13 @@ class _Packed(Layout):
         return flat[:, : self.n_cells].reshape(like.shape)
 
     def along_time(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
-        return axis(cells, _attend(self.time_groups)) if self.n_steps > 1 else cells
+        return axis(cells, self.attend_in_time) if self.n_steps > 1 else cells
 
     def along_features(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
         if self.n_features == 1:
             return cells
         turned = _Reorder.apply(cells, self.to_features, self.to_times, self.blank_times)
-        turned = axis(turned, _attend(self.feature_groups))
+        turned = axis(turned, self.attend_in_features)
         return _Reorder.apply(turned, self.to_times, self.to_features, self.blank_features)
 
     def to_cells(self, of_record: Tensor) -> Tensor:
@@ -129,20 +131,32 @@ class _Bins:
         """(n_states * n_bins, 1, size or 1, size)."""
         if self.mask is None or n_states == 1:
             return self.mask
-        if n_states not in self.repeated:
-            self.repeated = {n_states: self.mask.repeat(n_states, 1, 1, 1)}
-        return self.repeated[n_states]
+        repeated = self.repeated.get(n_states)
+        if repeated is None:
+            repeated = self.mask.repeat(n_states, 1, 1, 1)
+            self.repeated = {n_states: repeated}  # only the last: they are large
+        return repeated
 
 
-def _attend(groups: list[_Bins]) -> Callable[[Tensor, int], Tensor]:
-    def attend(qkv: Tensor, n_heads: int) -> Tensor:
+class _Attention:
+    """(S, P, 3 D) queries, keys and values of the positions of a packing, and the number of heads -> (S, P, D)."""
+
+    def __init__(self, packing: Packing, device: torch.device) -> None:
+        self.packing, self.device = packing, device
+        self.rows = Rows(packing.start, packing.length)
+
+    @cached_property
+    def groups(self) -> list[_Bins]:
+        return [_Bins(row_of, self.device) for row_of in self.packing.groups]
+
+    def __call__(self, qkv: Tensor, n_heads: int) -> Tensor:
+        if is_compiled(qkv, n_heads):
+            return row_attention(qkv, self.rows, n_heads)
         read = []
-        for bins, part in zip(groups, qkv.split([g.n_bins * g.size for g in groups], 1), strict=True):
+        for bins, part in zip(self.groups, qkv.split([g.n_bins * g.size for g in self.groups], 1), strict=True):
             rows = part.reshape(-1, bins.size, part.shape[-1])
             read.append(attention(rows, n_heads, bins.mask_of(len(qkv))).reshape(len(qkv), -1, part.shape[-1] // 3))
         return torch.cat(read, 1) if len(read) > 1 else read[0]
-
-    return attend
 
 
 def _absent(present: np.ndarray, size: int) -> Tensor:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from tsimpute.backbones.base import Field
 from tsimpute.backbones.embeddings import ProcessTimeEmbedding
+from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError
 
@@ -29,6 +30,8 @@ def attention(qkv: Tensor, n_heads: int, mask: Tensor | None = None) -> Tensor:
     Args:
         mask: (N, 1, T or 1, T), added to the scores: 0 where a cell may look, -inf where not.
     """
+    if mask is None and is_compiled(qkv, n_heads):
+        return row_attention(qkv, Rows.equal(1, qkv.shape[1]), n_heads)
     q, k, v = rearrange(qkv, "n t (three h d) -> three n h t d", three=3, h=n_heads)
     # Not left to the kernel: with a mask of another dtype it computes something else, silently (torch 2.13).
     mask = None if mask is None else mask.to(qkv.dtype)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 from tsimpute.datasets import make
 from tsimpute.errors import ConfigError, DataError, SourceError
+from tsimpute.places import user_cache
 
 VARIABLE = "TSIMPUTE_DATA"
 
@@ -41,18 +41,6 @@ class FileBased(Protocol):
             DataError: a file is another; both checksums are named.
         """
         ...
-
-
-def user_cache() -> Path:
-    """This user's cache folder for tsimpute, where the platform keeps such; it need not exist yet."""
-    home = Path.home()
-    if os.environ.get("XDG_CACHE_HOME"):
-        base = Path(os.environ["XDG_CACHE_HOME"])
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        base = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-    return base / "tsimpute"
 
 
 def find_root(name: str, root: Path | None = None) -> Path | None:

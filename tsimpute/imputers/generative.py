@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,6 +35,10 @@ _SETTINGS = {
     "training": TrainingConfig,
     "sampling": SamplingConfig,
 }
+
+
+_CHUNK_BYTES = 4 * 2**20
+"""Of draws that are computed side by side: enough records to keep several threads busy."""
 
 
 class GenerativeImputer:
@@ -153,7 +158,7 @@ class GenerativeImputer:
     def impute_records(
         self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
     ) -> Iterator[Samples]:
-        """What ``impute`` gives, one record after another: only the draws of one record are in memory.
+        """What ``impute`` gives, one record after another: few draws are in memory, those of one record at least.
 
         Args, Raises: see ``impute``; what can be refused before any work is done, is.
         """
@@ -174,13 +179,16 @@ class GenerativeImputer:
             memory_mib=sampling.memory_mib,
         )
 
-        def impute_record(n: int) -> Samples:
-            record = windows.select([n])
-            condition = condition_of(record, scaler, cells[[n]]).to(sampling.device)
-            draws = draw(condition, seeds=[derive_seed(seed, "impute", record.record_ids[0])])
-            return _completed(record, scaler, draws.cpu().numpy(), cells[[n]])
+        def impute_chunk(chunk: np.ndarray) -> Iterator[Samples]:
+            seeds = [derive_seed(seed, "impute", windows.record_ids[n]) for n in chunk]
+            condition = condition_of(windows.select(chunk), scaler, cells[chunk]).to(sampling.device)
+            draws = draw(condition, seeds=seeds).cpu().numpy()
+            for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
+                yield _completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
 
-        return map(impute_record, range(len(windows)))
+        size = max(1, _CHUNK_BYTES // (4 * n_samples * windows.values[:1].size)) if len(windows) else 1
+        chunks = [np.arange(first, min(first + size, len(windows))) for first in range(0, len(windows), size)]
+        return chain.from_iterable(map(impute_chunk, chunks))
 
     @property
     def solver(self) -> str:

@@ -1,0 +1,57 @@
+"""Pieces of work side by side: in order, on their share of torch's threads, and no further after an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Barrier, current_thread
+from time import sleep
+
+import pytest
+import torch
+
+from tsimpute.threads import in_threads
+
+
+@pytest.fixture(autouse=True)
+def four_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    assert torch.get_num_threads() == 4
+    torch.set_num_threads(before)
+
+
+def test_results_come_in_order():
+    assert list(in_threads(lambda n: (sleep(0.02 * (5 - n)), n)[1], range(5))) == [0, 1, 2, 3, 4]
+
+
+def test_as_many_work_at_once_as_torch_has_threads_each_on_its_share():
+    together = Barrier(2)
+
+    def work(n: int) -> tuple[int, str]:
+        together.wait(10)  # passes only if two are at work
+        return torch.get_num_threads(), current_thread().name
+
+    found = list(in_threads(work, range(4), at_most=2))
+    assert {threads for threads, _ in found} == {2}
+    assert len({name for _, name in found}) == 2
+
+
+@pytest.mark.parametrize(("pieces", "at_most"), [([1], None), ([1, 2], 1), ([], None)])
+def test_nothing_to_share_is_done_here(pieces: list[int], at_most: int | None):
+    found = list(in_threads(lambda n: (torch.get_num_threads(), current_thread().name), pieces, at_most))
+    assert found == [(4, current_thread().name)] * len(pieces)
+
+
+def test_after_an_error_nothing_further_is_begun():
+    begun = []
+
+    def work(n: int) -> None:
+        begun.append(n)
+        sleep(0.01)
+        if n == 1:
+            raise ValueError("one")
+
+    with pytest.raises(ValueError, match="one"):
+        list(in_threads(work, range(500)))
+    assert len(begun) < 100

@@ -1,0 +1,85 @@
+"""Small pieces of C, compiled once for this machine and kept in the user's cache; all of them can be done without.
+
+Without a compiler, where compiling fails, or with ``TSIMPUTE_NATIVE=0`` there is no library, and callers take their
+other way. ``CC`` names another compiler than ``cc``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tsimpute.places import user_cache
+
+_FLAGS = ("-O3", "-shared", "-fPIC", "-std=gnu11", "-fno-math-errno", "-ffp-contract=fast", "-w")
+_FOR_THIS_PROCESSOR = (["-march=native"], ["-mcpu=native"], [])
+"""Compilers differ in what they call it; the first that compiles is taken."""
+
+_log = logging.getLogger(__name__)
+
+
+def compiled(source: Path, **macros: int) -> ctypes.CDLL | None:
+    """The library of one C file, with ``macros`` defined; None where there is none to be had."""
+    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0":
+        return None
+    try:
+        compiler = shlex.split(os.environ.get("CC", "")) or [_found_compiler()]
+        defined = [f"-D{name}={value}" for name, value in sorted(macros.items())]
+        made = _kept_or_new(source, compiler, defined)
+        return ctypes.CDLL(str(made))
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip()
+        _log.info("%s is not compiled, the slower way is taken: %s", source.name, said[-500:])
+        return None
+
+
+def _found_compiler() -> str:
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            return name
+    raise FileNotFoundError("no C compiler (cc, gcc, clang) was found; CC can name one")
+
+
+def _kept_or_new(source: Path, compiler: list[str], defined: list[str]) -> Path:
+    key = "\0".join([source.read_text(encoding="utf-8"), *compiler, *defined, *_FLAGS, _processor()])
+    name = f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
+    try:
+        folder = user_cache() / "native"
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # no home that can be written to: for this process only
+        folder = Path(tempfile.mkdtemp(prefix="tsimpute-"))
+    if not (folder / name).is_file():
+        _compile(source, [*compiler, *defined, *_FLAGS], folder / name)
+    return folder / name
+
+
+def _compile(source: Path, command: list[str], to: Path) -> None:
+    """Several processes may do so at once; each puts a whole file in place."""
+    with tempfile.TemporaryDirectory(dir=to.parent) as work:
+        made = Path(work) / to.name
+        for n, flags in enumerate(_FOR_THIS_PROCESSOR):
+            call = [*command, *flags, "-o", str(made), str(source)]
+            try:
+                subprocess.run(call, check=True, capture_output=True, text=True, timeout=120)
+                break
+            except subprocess.CalledProcessError:
+                if n == len(_FOR_THIS_PROCESSOR) - 1:
+                    raise
+        made.replace(to)
+
+
+def _processor() -> str:
+    """What a library made here needs: a home folder may be shared by machines of different processors."""
+    about = [platform.system(), platform.machine(), platform.processor()]
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        about += [line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))][:1]
+    return " ".join(about)
