@@ -58,7 +58,8 @@ class Variant:
 def variants() -> list[Variant]:
     """The reference, the peer, and every backbone of the package with the package's default sampler."""
     # Fewer draws are measured where they are slow, so that all fits into minutes; training as in the shipped configs.
-    special = {"dual_transformer": {"draws": 32}, "present_cells": {"training": {"micro_batch": 8}}}
+    special = {name: {"training": {"micro_batch": 8}} for name in ("context_cells", "present_cells")}
+    special["dual_transformer"] = {"draws": 32}
     ancestral = {"network": "dual_transformer", "process": "diffusion", "draws": 8}
     return [
         Variant(REFERENCE, "worker_reference.py"),

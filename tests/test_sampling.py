@@ -84,9 +84,11 @@ class Counting:
 
     Args:
         room: with more rows than that it says that memory has run out, as torch does.
+        once: bytes that a record needs before any draw.
     """
 
-    def __init__(self, room: int = 99, error: Exception | None = None) -> None:
+    def __init__(self, room: int = 99, error: Exception | None = None, once: int = 0) -> None:
+        self.once = once
         self.rows: list[int] = []
         self.outside, self.n_bound = 0.0, 0
         self.room, self.error = room, error
@@ -108,6 +110,9 @@ class Counting:
 
     def bytes_per_row(self, condition: Condition) -> int:
         return 2**20 * int(condition.cond_mask.sum() + condition.fill_mask.sum())
+
+    def bytes_once(self, condition: Condition) -> int:
+        return self.once
 
 
 def counted(network: Counting, condition: Condition = CONDITION, **options: Any) -> Tensor:
@@ -145,6 +150,15 @@ def test_on_a_cpu_no_more_rows_are_taken_than_are_fast():
     per_row = Counting().bytes_per_row(record)
     assert rows_within(10**6, Counting(), record) == 64 * 2**20 // per_row
     assert rows_within(10**6, NETWORK, record) == 64 * 2**20 // NETWORK.bytes_per_row(record)
+
+
+def test_what_a_record_needs_once_is_taken_from_the_budget():
+    record = CONDITION.select(slice(0, 1))
+    per_row = Counting().bytes_per_row(record)
+    budget = 3 * per_row // 2**20
+    assert [rows_within(budget, Counting(once=n * per_row), record) for n in (0, 1, 2)] == [3, 2, 1]
+    with pytest.raises(ConfigError, match=f"needs about {4 * per_row // 2**20} MiB, came {budget}"):
+        rows_within(budget, Counting(once=3 * per_row), record)
 
 
 def test_a_draw_that_needs_more_than_the_budget_is_refused_unless_rows_are_asked_for():

@@ -24,7 +24,8 @@ def gradients_side_by_side(network: nn.Module, parts: Sequence[Batch], losses: L
     """Adds the gradient of the sum of ``weight * losses`` to the network's, each part in a thread of its own.
 
     Returns:
-        () that sum. It and the gradients are those of ``gradients_one_by_one`` to the bit where no thread works on less than one part.
+        () that sum. It and the gradients are those of ``gradients_one_by_one`` to the bit where each part has one
+        thread.
     """
     weights = [w for w in network.parameters() if w.requires_grad]
 

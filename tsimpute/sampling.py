@@ -77,7 +77,7 @@ def sample(
         if not bool(record.fill_mask.any()):
             continue
         size = rows_at_once or rows_within(memory_mib, backbone, record)
-        needed = max(needed, size * backbone.bytes_per_row(record))
+        needed = max(needed, size * backbone.bytes_per_row(record) + backbone.bytes_once(record))
         parts = [range(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
         bound = _Bound(backbone, record, len(parts))
         pieces += [(b, bound, seed, rows) for rows in parts]
@@ -101,14 +101,14 @@ def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
     Raises:
         ConfigError: not even one fits.
     """
-    per_row = backbone.bytes_per_row(record)
-    allowed = memory_mib * 2**20
+    per_row, once = backbone.bytes_per_row(record), backbone.bytes_once(record)
+    allowed = memory_mib * 2**20 - once
     if per_row > allowed:
         _, k, length = record.values.shape
         raise ConfigError(
             f"memory_mib: one draw of a record of {k} features and {length} steps needs about "
-            f"{-(-per_row // 2**20)} MiB, came {memory_mib}. Raise it, cut the records into shorter ones, or set "
-            "rows_at_once to 1 to try nevertheless."
+            f"{-(-(per_row + once) // 2**20)} MiB, came {memory_mib}. Raise it, cut the records into shorter ones, or "
+            "set rows_at_once to 1 to try nevertheless."
         )
     return max(1, (min(allowed, _FAST_ON_CPU) if record.values.device.type == "cpu" else allowed) // per_row)
 

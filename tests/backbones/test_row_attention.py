@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tsimpute.backbones import row_attention as module
+from tsimpute.backbones.context_cells import ContextCells
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.backbones.present_cells import PresentCells
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
@@ -75,6 +76,36 @@ def test_equals_torchs_attention(
         assert torch.equal(row_attention(qkv.detach(), rows, n_heads), out)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(0, 40)), min_size=1, max_size=5),
+    n_states=st.integers(1, 3),
+    head=st.sampled_from([2, 4, 8]),
+    seed=st.integers(0, 99),
+)
+def test_shared_tokens_are_seen_as_if_they_stood_in_every_row(
+    lengths: list[tuple[int, int]], n_states: int, head: int, seed: int
+):
+    own, shared = np.array(lengths).T
+    rows = Rows(np.cumsum(own) - own, own, np.cumsum(shared) - shared, shared)
+    g = torch.Generator().manual_seed(seed)
+    qkv = torch.randn(n_states, own.sum(), 6 * head, generator=g).requires_grad_()
+    told = torch.randn(shared.sum(), 6 * head, generator=g).requires_grad_()
+    out = row_attention(qkv, rows, 2, told)
+    expected = []
+    for start, length, first, n in zip(rows.start, own, rows.start_shared, shared, strict=True):  # type: ignore[arg-type]
+        seen = told[first : first + n].expand(n_states, n, -1)
+        row = torch.cat([seen, qkv[:, start : start + length]], 1)
+        expected.append(plain(row, Rows.equal(1, n + length), 2)[:, n:])
+    close(out, torch.cat(expected, 1), 4e-7 * head * 4)
+    to_out = torch.randn(out.shape, generator=g)
+    found = torch.autograd.grad(out, (qkv, told), to_out)
+    wanted = torch.autograd.grad(torch.cat(expected, 1), (qkv, told), to_out.double())
+    for a, b in zip(found, wanted, strict=True):
+        if b.numel():
+            close(a, b, 4e-6 * head * 4)
+
+
 def test_rows_and_states_do_not_touch_each_other():
     rows = Rows.equal(3, 5)
     qkv = torch.randn(2, 15, 24, generator=torch.Generator().manual_seed(0))
@@ -107,7 +138,7 @@ def test_what_is_not_finite_is_not_hidden(bad: float, channel: int):
         assert not out[0, :6].isfinite().all()
 
 
-@pytest.mark.parametrize("network", [DualTransformer, PresentCells])
+@pytest.mark.parametrize("network", [ContextCells, DualTransformer, PresentCells])
 def test_networks_give_the_same_with_and_without_it(network: type, monkeypatch: pytest.MonkeyPatch):
     net, condition = shaken(network(3, **SIZES)), random_condition(4, 3, 40)
     state = torch.randn(4, 3, 40, generator=torch.Generator().manual_seed(1))

@@ -34,3 +34,7 @@ class Backbone(Protocol):
     def bytes_per_row(self, condition: Condition) -> int:
         """About what each draw of one record adds to the memory of an evaluation without gradients, rather too much."""
         ...
+
+    def bytes_once(self, condition: Condition) -> int:
+        """About what one record needs at its peak, and before any draw of it: for being bound."""
+        ...

@@ -16,14 +16,11 @@ class Packing:
 
     Attributes:
         position: (T,) position of each token; tokens of a row stand side by side, in their order.
-        start, length: (R,) first position and number of tokens of each row.
         groups: of the bins of each length, which row stands at a position, (bins, length), -1 where none does; the
             positions of all groups follow one another.
     """
 
     position: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
     groups: tuple[np.ndarray, ...]
 
     @property
@@ -38,8 +35,7 @@ def pack(row_of_token: np.ndarray) -> Packing:
     """
     order = np.argsort(row_of_token, kind="stable")
     row = row_of_token[order]
-    start = np.flatnonzero(np.r_[True, row[1:] != row[:-1]])
-    length = np.diff(np.r_[start, len(row)])
+    _, length = np.unique(row, return_counts=True)
     size = np.maximum(-(-length // _MULTIPLE) * _MULTIPLE, _SMALLEST)
     first, groups = np.empty(len(length), np.int64), []
     base = 0
@@ -54,7 +50,7 @@ def pack(row_of_token: np.ndarray) -> Packing:
         base += row_of.size
     position = np.empty(len(row), np.int64)
     position[order] = _ranges(first, length)
-    return Packing(position, first, length, tuple(groups))
+    return Packing(position, tuple(groups))
 
 
 def _ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:

@@ -30,14 +30,30 @@ class Rows:
 
     Attributes:
         start, length: (R,) int64, of each row among the tokens; rows do not overlap.
+        start_shared, length_shared: the same of what each row sees beside its own, among the shared tokens, if any.
     """
 
     start: np.ndarray
     length: np.ndarray
+    start_shared: np.ndarray | None = None
+    length_shared: np.ndarray | None = None
 
     @cached_property
     def longest(self) -> int:
-        return int(self.length.max(initial=0))
+        """Most tokens that one sees."""
+        own, shared = self._all[1::2]
+        return int((own + shared).max(initial=0))
+
+    @cached_property
+    def _all(self) -> tuple[np.ndarray, ...]:
+        none = np.zeros_like(self.start)
+        shared = (none, none) if self.start_shared is None else (self.start_shared, self.length_shared)
+        return tuple(np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared))
+
+    @property
+    def pointers(self) -> list[int]:
+        """Where the four arrays are; they live as long as this object does."""
+        return [x.ctypes.data for x in self._all]
 
     @staticmethod
     def equal(n_rows: int, length: int) -> Rows:
@@ -52,15 +68,20 @@ def is_compiled(qkv: Tensor, n_heads: int) -> bool:
     return usable and _library(head) is not None
 
 
-def row_attention(qkv: Tensor, rows: Rows, n_heads: int) -> Tensor:
-    """(S, T, 3 D) queries, keys and values of T tokens in S states -> (S, T, D), 0 at tokens of no row."""
-    return _RowAttention.apply(qkv, rows, n_heads)  # type: ignore[return-value]
+def row_attention(qkv: Tensor, rows: Rows, n_heads: int, shared: Tensor | None = None) -> Tensor:
+    """What tokens read from those of their row, (S, T, 3 D) queries, keys and values -> (S, T, D).
+
+    Args:
+        shared: (T', 3 D), of which keys and values are seen by the rows of every state.
+    """
+    shared = qkv.new_empty(0, qkv.shape[-1]) if shared is None else shared
+    return _RowAttention.apply(qkv, shared, rows, n_heads)  # type: ignore[return-value]
 
 
 class _CRows(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("n_states", "n_positions", "n_rows", "n_heads")),
-        *((name, ctypes.c_void_p) for name in ("start", "length")),
+        *((name, ctypes.c_void_p) for name in ("start", "length", "start_shared", "length_shared")),
         ("scale", ctypes.c_float),
     )
 
@@ -69,8 +90,8 @@ class _CRows(ctypes.Structure):
 def _library(head: int) -> ctypes.CDLL | None:
     library = compiled(_SOURCE, HEAD=head)
     if library is not None:
-        library.forward.argtypes = [ctypes.POINTER(_CRows), *[ctypes.c_void_p] * 5]
-        library.backward.argtypes = [ctypes.POINTER(_CRows), *[ctypes.c_void_p] * 7]
+        library.forward.argtypes = [ctypes.POINTER(_CRows), *[ctypes.c_void_p] * 6]
+        library.backward.argtypes = [ctypes.POINTER(_CRows), *[ctypes.c_void_p] * 9]
         library.forward.restype = library.backward.restype = None
         library.lanes.restype = ctypes.c_int64
     return library
@@ -78,30 +99,29 @@ def _library(head: int) -> ctypes.CDLL | None:
 
 class _RowAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, qkv: Tensor, rows: Rows, n_heads: int) -> Tensor:
-        qkv = qkv.contiguous()
+    def forward(ctx: Any, qkv: Tensor, shared: Tensor, rows: Rows, n_heads: int) -> Tensor:
+        qkv, shared = qkv.contiguous(), shared.contiguous()
         n_states, n_tokens, width = qkv.shape
         library, described = _described(qkv, rows, n_heads)
         out = qkv.new_zeros(n_states, n_tokens, width // 3)
         scores = qkv.new_empty(max(1, rows.longest), library.lanes())
         largest = inverse = None
-        if ctx.needs_input_grad[0]:
+        if any(ctx.needs_input_grad):
             largest, inverse = qkv.new_empty(2, n_states, n_tokens, n_heads)
-            ctx.save_for_backward(qkv, out, largest, inverse)
+            ctx.save_for_backward(qkv, shared, out, largest, inverse)
             ctx.rows, ctx.n_heads = rows, n_heads
-        library.forward(described, *map(_pointer, (qkv, out, largest, inverse, scores)))
+        library.forward(described, *map(_pointer, (qkv, shared, out, largest, inverse, scores)))
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, of_out: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        qkv, out, largest, inverse = ctx.saved_tensors
+    def backward(ctx: Any, of_out: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
+        qkv, shared, *kept = ctx.saved_tensors
         library, described = _described(qkv, ctx.rows, ctx.n_heads)
-        of_qkv = torch.zeros_like(qkv)
-        weighted = qkv.new_empty(max(1, ctx.rows.longest))
-        tensors = (qkv, out, largest, inverse, of_out.contiguous(), of_qkv, weighted)
-        library.backward(described, *map(_pointer, tensors))
-        return of_qkv, None, None
+        of_out, of_qkv, of_shared = of_out.contiguous(), torch.zeros_like(qkv), torch.zeros_like(shared)
+        mean = qkv.new_empty(max(1, ctx.rows.longest))
+        library.backward(described, *map(_pointer, (qkv, shared, *kept, of_out, of_qkv, of_shared, mean)))
+        return of_qkv, of_shared, None, None
 
 
 def _described(qkv: Tensor, rows: Rows, n_heads: int) -> tuple[ctypes.CDLL, _CRows]:
@@ -109,8 +129,7 @@ def _described(qkv: Tensor, rows: Rows, n_heads: int) -> tuple[ctypes.CDLL, _CRo
     head = width // (3 * n_heads)
     library = _library(head)
     assert library is not None
-    start, length = rows.start.ctypes.data, rows.length.ctypes.data
-    return library, _CRows(n_states, n_tokens, len(rows.start), n_heads, start, length, 1 / math.sqrt(head))
+    return library, _CRows(n_states, n_tokens, len(rows.start), n_heads, *rows.pointers, 1 / math.sqrt(head))
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

@@ -113,8 +113,15 @@ class ResidualBlock(nn.Module):
 
     def forward(self, cells: Tensor, tau: Tensor, side: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """(..., D), (R, T), (..., 2 D) -> the next block's cells and this block's share of the output."""
+        return self.gated(cells, self.along_axes(cells, tau, layout), side)
+
+    def along_axes(self, cells: Tensor, tau: Tensor, layout: Layout) -> Tensor:
+        """The first half: (..., D) of what cells have told each other."""
         hidden = cells + layout.to_cells(self.of_tau(tau))
-        hidden = layout.along_features(self.feature_axis, layout.along_time(self.time_axis, hidden))
+        return layout.along_features(self.feature_axis, layout.along_time(self.time_axis, hidden))
+
+    def gated(self, cells: Tensor, hidden: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
+        """The second half, each cell by itself."""
         gate, signal = (self.mid(hidden) + side).chunk(2, -1)
         residual, skip = self.out(gate.sigmoid() * signal.tanh()).chunk(2, -1)
         return (cells + residual) * math.sqrt(0.5), skip
@@ -184,6 +191,9 @@ class Trunk(nn.Module):
         have put out, and the work of one block. Measured on a CPU, whole grids need 0.8 to 1.3 times that."""
         width, n_blocks = self.leave.in_features, len(self.blocks)
         return 4 * (width * (4 * n_blocks + 14) + 3 * _WIDTH_FEEDFORWARD)
+
+    def bytes_once(self, condition: Condition) -> int:
+        return 0
 
     def sides(self, layout: Layout) -> list[Tensor]:
         """What each block is told of the cells; the same for all states of a record."""

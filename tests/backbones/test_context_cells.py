@@ -1,0 +1,136 @@
+"""The network with shown cells as context, against the same weights on the grid with who sees whom spelt out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny_models import SIZES, random_condition, shaken
+from torch import Tensor
+from torch.nn import functional as F
+
+from tsimpute.backbones.context_cells import ContextCells
+from tsimpute.backbones.embeddings import clock_embedding
+from tsimpute.containers import Condition
+
+TAU = torch.tensor([0.2, 0.4, 0.6, 0.8], dtype=torch.float64)
+
+
+def network(n_features: int = 3, n_blocks: int = 3) -> ContextCells:
+    return shaken(ContextCells(n_features, **(SIZES | {"n_blocks": n_blocks})))
+
+
+def states(condition: Condition, n: int | None = None, seed: int = 1) -> Tensor:
+    shape = (n or len(condition), *condition.values.shape[1:])
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Tensor) -> Tensor:
+    """Every cell of (R, K, L, D) at its own process time; a cell sees those of its row that it may."""
+    shown, asked = condition.cond_mask, condition.fill_mask
+    may_see = {
+        -2: shown[:, :, None, :] | (asked[:, :, :, None] & asked[:, :, None, :]),  # along time: (R, K, L, L)
+        -3: (shown[:, None] | (asked[:, :, None] & asked[:, None])).permute(0, 3, 1, 2),  # along features: (R, L, K, K)
+    }
+
+    def attend(axis: int) -> Callable[[Tensor, int], Tensor]:
+        def read(qkv: Tensor, n_heads: int) -> Tensor:
+            rows = qkv if axis == -2 else qkv.transpose(1, 2)
+            q, k, v = rows.unflatten(-1, (3, n_heads, -1)).permute(3, 0, 1, 4, 2, 5)
+            scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            weights = scores.masked_fill(~may_see[axis][:, :, None], -torch.inf).softmax(-1).nan_to_num()
+            found = (weights @ v).transpose(2, 3).flatten(-2)
+            return found if axis == -2 else found.transpose(1, 2)
+
+        return read
+
+    def of_tau(linear: torch.nn.Module) -> Tensor:
+        own = linear(net.of_tau(tau))[:, None, None]
+        ones = linear(net.of_tau(torch.ones_like(tau)))[:, None, None]
+        return torch.where(asked[..., None], own, ones)
+
+    values = torch.stack([condition.values * shown, state * asked], -1)
+    cells = F.relu(net.enter(values))
+    clock = clock_embedding(condition.times, net.width_time).to(values.dtype)
+    total = torch.zeros(())
+    for block in net.blocks:
+        hidden = cells + of_tau(block.of_tau)
+        hidden = block.time_axis(hidden, attend(-2))
+        hidden = block.feature_axis(hidden, attend(-3))
+        side = block.side.of_time(clock)[:, None] + block.side.of_feature(net.feature.weight)[:, None]
+        side = side + asked[..., None] * block.side.of_mask
+        cells, skip = block.gated(cells, hidden, side)
+        total = total + skip
+    out = net.leave(F.relu(net.gather(total / math.sqrt(len(net.blocks)))))[..., 0]
+    return out * asked
+
+
+@pytest.mark.parametrize(("k", "length"), [(3, 8), (5, 40), (35, 48)])
+def test_equals_the_grid_with_who_sees_whom_spelt_out(k: int, length: int):
+    net, condition = network(k), random_condition(4, k, length)
+    assert (~condition.cond_mask & ~condition.fill_mask).any(), "no blank cell: the test would not see them"
+    state = states(condition)
+    found, expected = net(state, TAU, condition), on_the_grid(net, condition, state, TAU)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    gradients = []
+    for out in (found, expected):
+        net.zero_grad()
+        out.square().sum().backward()
+        gradients.append([(name, w.grad) for name, w in net.named_parameters()])
+    for (name, a), (_, b) in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * float(b.abs().max() + 1), msg=name)
+
+
+def test_what_is_read_off_the_record_is_computed_once_for_all_states():
+    """Bound to one record the network takes any number of draws, each as by itself."""
+    net, condition = network(), random_condition(4).select(slice(1, 2))
+    field, state = net.bind(condition), states(condition, 5)
+    tau = torch.linspace(0.1, 0.9, 5, dtype=torch.float64)
+    together = field(state, tau)
+    for s in range(5):
+        torch.testing.assert_close(field(state[s : s + 1], tau[s : s + 1])[0], together[s], rtol=1e-5, atol=1e-5)
+    assert torch.equal(field(state, tau), together)
+
+
+def test_shown_cells_do_not_see_what_is_asked_for():
+    """A cell to fill that shares no row with another one, directly or through a third, is not touched by it."""
+    condition = random_condition(1, 4, 6)
+    shown = torch.ones(1, 4, 6, dtype=torch.bool)
+    shown[0, 0, 0] = shown[0, 2, 3] = False
+    both = replace(condition, cond_mask=shown, fill_mask=~shown)
+    one = replace(both, fill_mask=both.fill_mask & (torch.arange(4) == 0)[:, None])
+    net, state = network(4), states(both)
+    first, alone = net(state, TAU[:1], both), net(state, TAU[:1], one)
+    torch.testing.assert_close(first[0, 0, 0], alone[0, 0, 0], rtol=1e-5, atol=1e-5)
+    other = replace(both, values=both.values + shown)
+    assert not torch.allclose(net(state, TAU[:1], other)[0, 0, 0], first[0, 0, 0])
+
+
+def test_cells_to_fill_see_each_other():
+    net, condition = network(), random_condition()
+    state = states(condition)
+    moved = state.clone()
+    moved[0, condition.fill_mask[0].nonzero()[0][0], condition.fill_mask[0].nonzero()[0][1]] += 1
+    changed = (net(state, TAU, condition) != net(moved, TAU, condition))[0]
+    assert changed.sum() > 1
+
+
+@pytest.mark.parametrize("nothing", ["cond_mask", "fill_mask"])
+def test_a_record_with_nothing_shown_and_one_with_nothing_to_fill(nothing: str):
+    net, condition = network(), random_condition()
+    values = condition.values * (nothing != "cond_mask")
+    empty = replace(condition, values=values, **{nothing: torch.zeros_like(condition.cond_mask)})
+    found = net(states(condition), TAU, empty)
+    torch.testing.assert_close(found, on_the_grid(net, empty, states(condition), TAU), rtol=1e-4, atol=1e-4)
+    found.square().sum().backward()
+
+
+def test_gradients_are_those_of_finite_differences():
+    net, condition = network().double(), random_condition(3)
+    condition = Condition(condition.values.double(), condition.cond_mask, condition.fill_mask, condition.times.double())
+    state = states(condition).double().requires_grad_()
+    weights = (net.enter.weight, net.blocks[0].feature_axis.qkv.weight, net.blocks[0].side.of_feature.weight)
+    assert torch.autograd.gradcheck(lambda x, *_: net(x, TAU[:3], condition), (state, *weights), fast_mode=True)

@@ -1,0 +1,75 @@
+"""A dual transformer whose context is the shown cells: they look at each other, cells to fill look at all of their row.
+
+The weights and blocks are those of ``DualTransformer``; what differs is who looks at whom. Shown cells see neither the
+cells to fill nor the process time (they stand at 1, where data are), so what they say is computed once per record and
+kept for all draws and all steps: an evaluation costs as much as there are cells to fill. And what is read off a record
+does not change with how many cells are asked for. Blank cells carry no tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tsimpute.backbones.base import Field
+from tsimpute.backbones.tokens import Meeting, Tokens
+from tsimpute.backbones.trunk import Trunk
+from tsimpute.containers import Condition
+
+
+class ContextCells(Trunk):
+    """The weights of ``DualTransformer``; cells to fill look at shown ones, and not the other way round.
+
+    Args, Raises: see ``Trunk``.
+    """
+
+    def bind(self, condition: Condition) -> Field:
+        shown, asked = (
+            Tokens(condition, mask, condition.fill_mask, self.width_time, self.feature.weight)
+            for mask in (condition.cond_mask, condition.fill_mask)
+        )
+        context = self._context(condition, shown)
+        meetings = [Meeting(*rows) for rows in zip(asked.row_of, shown.row_of, strict=True)]
+        sides = self.sides(asked)
+
+        def field(state: Tensor, tau: Tensor) -> Tensor:
+            said = iter(context)
+            tokens = asked.attending(
+                [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(said)) for meet in meetings]
+            )
+            noisy = tokens.take(state)
+            inputs = torch.stack([torch.zeros_like(noisy), noisy], -1)
+            return tokens.put(self.through(inputs, tau, sides, tokens), state)
+
+        return field
+
+    def _context(self, condition: Condition, shown: Tokens) -> list[Tensor]:
+        """(T, 3 D) queries, keys and values of shown cells, in the order in which the blocks' axes ask for them."""
+        said: list[Tensor] = []
+
+        def keeping(meet: Meeting) -> Meeting:
+            def attend(qkv: Tensor, n_heads: int) -> Tensor:
+                said.append(qkv[0])
+                return meet(qkv, n_heads)
+
+            return attend  # type: ignore[return-value]
+
+        tokens = shown.attending([keeping(Meeting(rows)) for rows in shown.row_of])
+        values = tokens.take(condition.values)
+        cells = F.relu(self.enter(torch.stack([values, torch.zeros_like(values)], -1)))
+        tau = self.of_tau(torch.ones(len(condition), dtype=torch.float64))
+        for n, (block, side) in enumerate(zip(self.blocks, self.sides(tokens), strict=True)):
+            hidden = block.along_axes(cells, tau, tokens)  # type: ignore[operator]
+            if n < len(self.blocks) - 1:  # what the last block makes of it is asked by none
+                cells, _ = block.gated(cells, hidden, side)  # type: ignore[operator]
+        return said
+
+    def bytes_per_row(self, condition: Condition) -> int:
+        return int(condition.fill_mask[0].sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
+
+    def bytes_once(self, condition: Condition) -> int:
+        return int(condition.cond_mask[0].sum()) * self.bytes_per_cell * 5 // 4
+
+
+PLUGIN = ContextCells

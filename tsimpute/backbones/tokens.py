@@ -1,0 +1,199 @@
+"""Some cells of records as tokens, and attention among those that share a feature or a time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tsimpute.backbones.embeddings import clock_embedding
+from tsimpute.backbones.packing import pack
+from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
+from tsimpute.backbones.trunk import AxisTransformer, Layout, attention
+from tsimpute.containers import Condition
+
+Attend = Callable[[Tensor, int], Tensor]
+"""(queries, keys and values (S, T, 3 D), number of heads) -> (S, T, D)."""
+
+
+class Tokens(Layout):
+    """The T cells of a mask as (S, T, D): S states of the same records, in the order of record, feature and time.
+
+    With one record the rows of a state are S draws of it; with B records S = 1.
+
+    Args:
+        condition: B records.
+        mask: (B, K, L) bool, of which cells.
+        marked: (B, K, L) bool, the cells that side information marks.
+        width_time: channels of the clock's embedding.
+        feature: (K, F) embedding.
+
+    Attributes:
+        row_of: for tokens in the order of either axis, time and feature, a number for the row that each is in.
+        attend: for either axis, what its attention is; among these tokens alone, if ``attending`` says no other.
+    """
+
+    def __init__(self, condition: Condition, mask: Tensor, marked: Tensor, width_time: int, feature: Tensor) -> None:
+        self.n_records, self.n_features, self.n_steps = mask.shape
+        device, dtype = condition.values.device, condition.values.dtype
+        cells = mask.cpu().numpy()
+        record, k, step = np.nonzero(cells)
+        by_time = record * self.n_steps + step
+        order = np.argsort(by_time, kind="stable")
+        self.row_of = (record * self.n_features + k, by_time[order])
+        self.attend: Sequence[Attend] = [Meeting(rows) for rows in self.row_of]
+
+        def there(index: np.ndarray) -> Tensor:
+            return torch.from_numpy(index).to(device)
+
+        self.cell, self.k = there(np.flatnonzero(cells)), there(k)
+        self.to_features, self.to_times = there(order), there(np.argsort(order, kind="stable"))
+        self.no_blank = there(np.empty(0, np.int64))
+        # As a matrix of 0 and 1: the backward of a gather adds row by row, many times slower than a product.
+        self.of_record = F.one_hot(there(record), self.n_records).to(dtype)
+        self.marked = self.take(marked.to(dtype))
+        clock, which = torch.unique(condition.times, return_inverse=True)
+        self.when = there(which.cpu().numpy()[record, step])
+        self.clock = clock_embedding(clock, width_time).to(dtype)
+        self.feature = feature
+
+    def attending(self, attend: Sequence[Attend]) -> Self:
+        """The same tokens with another attention along time and along features."""
+        view = copy.copy(self)
+        view.attend = attend
+        return view
+
+    def take(self, grid: Tensor) -> Tensor:
+        """(R, K, L) -> (S, T)."""
+        return grid.reshape(-1, self.n_records * self.n_features * self.n_steps).index_select(1, self.cell)
+
+    def put(self, of_cells: Tensor, like: Tensor) -> Tensor:
+        """(S, T) -> the shape of ``like``, 0 at all other cells."""
+        grid = of_cells.new_zeros(len(of_cells), self.n_records * self.n_features * self.n_steps)
+        return grid.index_copy(1, self.cell, of_cells).reshape(like.shape)
+
+    def along_time(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+        return axis(cells, self.attend[0]) if self.n_steps > 1 else cells
+
+    def along_features(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+        if self.n_features == 1:
+            return cells
+        turned = Reorder.apply(cells, self.to_features, self.to_times, self.no_blank)
+        turned = axis(turned, self.attend[1])
+        return Reorder.apply(turned, self.to_times, self.to_features, self.no_blank)  # type: ignore[return-value]
+
+    def to_cells(self, of_record: Tensor) -> Tensor:
+        rows = of_record.reshape(-1, self.n_records, of_record.shape[-1])
+        return rows if self.n_records == 1 else self.of_record @ rows
+
+    def side(
+        self, of_time: Callable[[Tensor], Tensor], of_feature: Callable[[Tensor], Tensor], of_mask: Tensor
+    ) -> Tensor:
+        known = F.embedding(self.when, of_time(self.clock)) + F.embedding(self.k, of_feature(self.feature))
+        return torch.addcmul(known, self.marked[..., None], of_mask)
+
+
+class Meeting:
+    """Attention of tokens among those of their row, and among other tokens of the same row that all states share.
+
+    Compiled where it can be; elsewhere rows are packed into bins of one length (see ``packing``) for torch's kernel.
+
+    Args:
+        row_of: (T,) the row of each token; rows stand side by side in rising order.
+        row_of_shared: (T',) the same of the tokens that are shared.
+    """
+
+    def __init__(self, row_of: np.ndarray, row_of_shared: np.ndarray | None = None) -> None:
+        self.row_of = row_of
+        self.row_of_shared = row_of[:0] if row_of_shared is None else row_of_shared
+
+    def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
+        """(S, T, 3 D), and (T', 3 D) of the shared tokens -> (S, T, D)."""
+        if is_compiled(qkv, n_heads):
+            return row_attention(qkv, self.rows, n_heads, shared)
+        if shared is not None:
+            qkv = torch.cat([shared.expand(len(qkv), *shared.shape), qkv], 1)
+        return self._in_bins.attend(qkv, n_heads)[:, len(self.row_of_shared) :]
+
+    @cached_property
+    def rows(self) -> Rows:
+        names, start, length = np.unique(self.row_of, return_index=True, return_counts=True)
+        bounds = [np.searchsorted(self.row_of_shared, names, side) for side in ("left", "right")]
+        return Rows(start, length, bounds[0], bounds[1] - bounds[0])
+
+    @cached_property
+    def _in_bins(self) -> _InBins:
+        return _InBins(np.r_[self.row_of_shared, self.row_of])
+
+
+class _InBins:
+    """Attention within rows of tokens in any order, with torch's kernel."""
+
+    def __init__(self, row_of: np.ndarray) -> None:
+        packing = pack(row_of)
+        self.groups = [_Bins(group) for group in packing.groups]
+        token = np.full(packing.n_positions, -1)
+        token[packing.position] = np.arange(len(row_of))
+        self.position = torch.from_numpy(packing.position)
+        self.blank = torch.from_numpy(np.flatnonzero(token < 0))
+        self.token = torch.from_numpy(np.maximum(token, 0))
+
+    def attend(self, qkv: Tensor, n_heads: int) -> Tensor:
+        token, position, blank = (x.to(qkv.device) for x in (self.token, self.position, self.blank))
+        # What blank positions hold is seen by none, and no gradient comes from there.
+        spread: Tensor = Reorder.apply(qkv, token, position, blank[:0])  # type: ignore[assignment]
+        read = []
+        for bins, part in zip(self.groups, spread.split([g.n_bins * g.size for g in self.groups], 1), strict=True):
+            rows = part.reshape(-1, bins.size, part.shape[-1])
+            of_rows = attention(rows, n_heads, bins.mask_of(len(qkv), qkv.device))
+            read.append(of_rows.reshape(len(qkv), -1, part.shape[-1] // 3))
+        return Reorder.apply(torch.cat(read, 1), position, token, blank)  # type: ignore[return-value]
+
+
+class _Bins:
+    """Bins of one size and who may look at whom in them."""
+
+    def __init__(self, row_of: np.ndarray) -> None:
+        self.n_bins, self.size = row_of.shape
+        row = torch.from_numpy(row_of)
+        # Where no two rows share a bin, keys without a cell are all that is hidden: a mask that does not grow with T^2.
+        shared = bool(((row != row.amax(1, keepdim=True)) & (row >= 0)).any())
+        apart = row[:, None, :, None] != row[:, None, None, :] if shared else row[:, None, None, :] < 0
+        self.mask = torch.zeros(apart.shape).masked_fill_(apart, -torch.inf) if apart.any() else None
+        self.repeated: dict[tuple[int, torch.device], Tensor] = {}
+
+    def mask_of(self, n_states: int, device: torch.device) -> Tensor | None:
+        """(n_states * n_bins, 1, size or 1, size)."""
+        if self.mask is None:
+            return None
+        repeated = self.repeated.get((n_states, device))
+        if repeated is None:
+            repeated = self.mask.to(device).repeat(n_states, 1, 1, 1)
+            self.repeated = {(n_states, device): repeated}  # only the last: they are large
+        return repeated
+
+
+class Reorder(torch.autograd.Function):
+    """``cells[:, index]``, whose backward is a gather too: ``inverse`` says where each cell has gone.
+
+    A gather's own backward, adding up rows one by one, took 45 % of a training step.
+
+    Args of ``apply``:
+        blank: cells that have gone nowhere.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, cells: Tensor, index: Tensor, inverse: Tensor, blank: Tensor) -> Tensor:
+        ctx.save_for_backward(inverse, blank)
+        return cells.index_select(1, index)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+        inverse, blank = ctx.saved_tensors
+        return grad.index_select(1, inverse).index_fill_(1, blank, 0.0), None, None, None
