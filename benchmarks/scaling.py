@@ -34,6 +34,8 @@ EVALUATIONS = 2
 SHOWN, ASKED = 0.2, 0.1
 LINES = (
     ("dual_transformer", "scored", "dense"),
+    ("context_cells", "scored", "context cells, 10 % to fill"),
+    ("context_cells", "missing", "context cells, all to fill"),
     ("present_cells", "scored", "present cells, 10 % to fill"),
     ("present_cells", "missing", "present cells, all to fill"),
 )
@@ -124,9 +126,9 @@ def slope(rows: list[dict[str, Any]], axis: str, quantity: str) -> float:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Seconds above, memory below, one column per axis; the numbers in a panel are the slopes of its lines."""
-    from tsimpute.plots._style import BLUE, GREEN, VERMILION, finish, new_figure
+    from tsimpute.plots._style import BLUE, GREEN, ORANGE, PURPLE, VERMILION, finish, new_figure
 
-    colours = dict(zip(LINES, (BLUE, VERMILION, GREEN), strict=True))
+    colours = dict(zip(LINES, (BLUE, VERMILION, ORANGE, GREEN, PURPLE), strict=True))
     figure = new_figure(13.5, 6.6)
     panels = figure.subplots(2, len(AXES), sharey="row", sharex="col")
     for column, axis in enumerate(AXES):

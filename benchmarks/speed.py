@@ -44,7 +44,8 @@ class Variant:
         script: of its worker.
         python: its interpreter.
         options: for the package's worker: network, process, training and sampling (fields of ``TrainingConfig`` and
-            ``SamplingConfig`` that differ from those shipped), draws (measured; the others count as much).
+            ``SamplingConfig`` that differ from those shipped), draws (measured; the others count as much), all_records
+            (to impute, instead of one of typical size that stands for them).
         works: beginnings of the names of the works that it takes part in.
     """
 
@@ -59,6 +60,7 @@ def variants() -> list[Variant]:
     """The reference, the peer, and every backbone of the package with the package's default sampler."""
     # Fewer draws are measured where they are slow, so that all fits into minutes; training as in the shipped configs.
     special = {name: {"training": {"micro_batch": 8}} for name in ("context_cells", "present_cells")}
+    special["context_cells"]["all_records"] = True
     special["dual_transformer"] = {"draws": 32}
     ancestral = {"network": "dual_transformer", "process": "diffusion", "draws": 8}
     return [

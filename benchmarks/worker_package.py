@@ -66,12 +66,13 @@ def load() -> tuple[Any, dict[str, str]]:
         return run
 
     def imputation(prepared: Any, request: dict[str, Any], network: str, process: str) -> tuple[Run, float]:
-        record = prepared.test.select([prepared.typical])
-        imputer = untrained(record, prepared.scaler, network, process, request["options"].get("sampling", {}))
-        imputer.time_step_ = float(record.times[0, 1] - record.times[0, 0])
+        typical = not request["options"].get("all_records")
+        records = prepared.test.select([prepared.typical]) if typical else prepared.test
+        imputer = untrained(records, prepared.scaler, network, process, request["options"].get("sampling", {}))
+        imputer.time_step_ = float(records.times[0, 1] - records.times[0, 0])
         draws = min(request["options"].get("draws", request["samples"]), request["samples"])
-        hidden, fill = record.without_held_out(), record.scored
-        fraction = draws / (request["samples"] * len(prepared.test))
+        hidden, fill = records.without_held_out(), records.scored
+        fraction = draws * len(records) / (request["samples"] * len(prepared.test))
         return lambda: imputer.impute(hidden, draws, seed=0, fill=fill), fraction
 
     versions = {"python": platform.python_version(), "torch": torch.__version__, "tsimpute": version("tsimpute-cfmi")}

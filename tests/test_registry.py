@@ -8,7 +8,7 @@ from tsimpute import registry
 from tsimpute.errors import ConfigError
 
 KINDS = {
-    "backbones": {"dual_transformer", "present_cells"},
+    "backbones": {"context_cells", "dual_transformer", "present_cells"},
     "processes": {"diffusion", "flow_matching"},
     "solvers": {"heun", "midpoint", "multistep", "one_step", "runge_kutta_3"},
     "imputers": {"generative", "mean", "median", "locf", "linear"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator
 from threading import Barrier, current_thread
 from time import sleep
@@ -54,4 +56,33 @@ def test_after_an_error_nothing_further_is_begun():
 
     with pytest.raises(ValueError, match="one"):
         list(in_threads(work, range(500)))
+    assert len(begun) < 100
+
+
+def test_threads_are_kept_and_made_anew_after_a_fork():
+    def name(n: int) -> str:
+        sleep(0.01)
+        return current_thread().name
+
+    assert set(in_threads(name, range(8))) == set(in_threads(name, range(8)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn of forks beside threads
+        child = os.fork()
+    if not child:
+        os._exit(list(in_threads(lambda n: n, range(5))) != [0, 1, 2, 3, 4])
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_is_not_asked_for_is_not_begun_and_nothing_is_at_work_afterwards():
+    at_work, begun = [], []
+
+    def work(n: int) -> int:
+        begun.append(n)
+        at_work.append(n)
+        sleep(0.01)
+        at_work.remove(n)
+        return n
+
+    assert next(in_threads(work, range(500))) == 0
+    assert at_work == []
     assert len(begun) < 100

@@ -82,8 +82,8 @@ class TrainingConfig:
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
         masks: how targets are chosen among observed cells: "random", "historical" or "mix".
-        ask_unobserved: share of records in which unobserved cells are asked for beside the targets, as in use, where
-            every missing cell is; without a loss on them. Flow matching only.
+        ask_unobserved: share of records in which all unobserved cells are asked for beside the targets, as in use,
+            where every missing cell is; without a loss on them. Flow matching only.
         ask_from: share of the epochs after which that begins.
         patience: stop after so many epochs without a better validation loss, and keep the best; None = never stop
             early, and keep the last.

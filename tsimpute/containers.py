@@ -49,12 +49,6 @@ class Condition:
     def select(self, index: slice) -> Condition:
         return Condition(self.values[index], self.cond_mask[index], self.fill_mask[index], self.times[index])
 
-    def repeat(self, n: int) -> Condition:
-        """Each record ``n`` times in a row, as views where B = 1."""
-        if len(self) == 1:
-            return Condition(*(x.expand(n, *x.shape[1:]) for x in self._tensors()))
-        return Condition(*(x.repeat_interleave(n, 0) for x in self._tensors()))
-
     def to(self, device: torch.device | str) -> Condition:
         return Condition(*(x.to(device) for x in self._tensors()))
 

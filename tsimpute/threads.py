@@ -7,8 +7,10 @@ release Python's lock while they compute.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import Any
 
 import torch
@@ -25,13 +27,23 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
     if n_workers <= 1:
         yield from map(work, pieces)
         return
-    share = n_threads // n_workers
-    pool = ThreadPoolExecutor(n_workers, "tsimpute", initializer=torch.set_num_threads, initargs=(share,))
+    pool = _pool(n_workers, n_threads // n_workers)
+    futures = [pool.submit(work, piece) for piece in pieces]
     try:
-        futures = [pool.submit(work, piece) for piece in pieces]
         for n in range(len(futures)):
             yield futures[n].result()
             futures[n] = None  # type: ignore[call-overload]  # its result may be large
     finally:
-        pool.shutdown(cancel_futures=True)
+        left = [future for future in futures if future is not None and not future.cancel()]
+        wait(left)
         torch.set_num_threads(n_threads)  # it is also what threads made later begin with
+
+
+@cache
+def _pool(n_workers: int, share: int) -> ThreadPoolExecutor:
+    """Threads that stay: each new one would get memory of its own from the allocator, and leave it behind."""
+    return ThreadPoolExecutor(n_workers, "tsimpute", initializer=torch.set_num_threads, initargs=(share,))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

@@ -31,6 +31,8 @@ def states(condition: Condition, n: int | None = None, seed: int = 1) -> Tensor:
 def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Tensor) -> Tensor:
     """Every cell of (R, K, L, D) at its own process time; a cell sees those of its row that it may."""
     shown, asked = condition.cond_mask, condition.fill_mask
+    # How many of a row are shown and how many asked, along time (R, K, 1, 1) and along features (R, L, 1, 1).
+    counts = {axis: [mask.sum(at)[..., None, None] for mask in (shown, asked)] for axis, at in ((-2, 2), (-3, 1))}
     may_see = {
         -2: shown[:, :, None, :] | (asked[:, :, :, None] & asked[:, :, None, :]),  # along time: (R, K, L, L)
         -3: (shown[:, None] | (asked[:, :, None] & asked[:, None])).permute(0, 3, 1, 2),  # along features: (R, L, K, K)
@@ -41,6 +43,11 @@ def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Ten
             rows = qkv if axis == -2 else qkv.transpose(1, 2)
             q, k, v = rows.unflatten(-1, (3, n_heads, -1)).permute(3, 0, 1, 4, 2, 5)
             scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            n_shown, n_asked = counts[axis]
+            lowered = (2 * n_asked / (n_shown + 1)).clamp(min=1).log()
+            of_keys = (asked if axis == -2 else asked.transpose(1, 2))[:, :, None, :]
+            of_queries = of_keys.transpose(-1, -2)
+            scores = scores - (lowered * of_keys * of_queries)[:, :, None]
             weights = scores.masked_fill(~may_see[axis][:, :, None], -torch.inf).softmax(-1).nan_to_num()
             found = (weights @ v).transpose(2, 3).flatten(-2)
             return found if axis == -2 else found.transpose(1, 2)

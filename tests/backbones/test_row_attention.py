@@ -22,14 +22,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def plain(qkv: Tensor, rows: Rows, n_heads: int) -> Tensor:
-    """Row by row with torch's own kernel, in double precision."""
+def plain(qkv: Tensor, rows: Rows, n_heads: int, bias: Tensor | None = None) -> Tensor:
+    """Row by row with torch's own kernel, in double precision; ``bias`` is added to the scores of each key."""
     n_states, n_tokens, width = qkv.shape
     split = qkv.double().reshape(n_states, n_tokens, 3, n_heads, width // (3 * n_heads))
     out = torch.zeros(n_states, n_tokens, width // 3, dtype=torch.float64)
     for start, length in zip(rows.start, rows.length, strict=True):
         q, k, v = split[:, start : start + length].permute(2, 0, 3, 1, 4)
-        read = F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+        read = F.scaled_dot_product_attention(q, k, v, bias).transpose(1, 2)
         out = torch.cat([out[:, :start], read.reshape(n_states, length, -1), out[:, start + length :]], 1)
     return out
 
@@ -87,16 +87,19 @@ def test_shared_tokens_are_seen_as_if_they_stood_in_every_row(
     lengths: list[tuple[int, int]], n_states: int, head: int, seed: int
 ):
     own, shared = np.array(lengths).T
-    rows = Rows(np.cumsum(own) - own, own, np.cumsum(shared) - shared, shared)
+    bias = -np.arange(len(own)) / 2
+    rows = Rows(np.cumsum(own) - own, own, np.cumsum(shared) - shared, shared, bias)
     g = torch.Generator().manual_seed(seed)
     qkv = torch.randn(n_states, own.sum(), 6 * head, generator=g).requires_grad_()
     told = torch.randn(shared.sum(), 6 * head, generator=g).requires_grad_()
     out = row_attention(qkv, rows, 2, told)
     expected = []
-    for start, length, first, n in zip(rows.start, own, rows.start_shared, shared, strict=True):  # type: ignore[arg-type]
+    for r, (start, length, n) in enumerate(zip(rows.start, own, shared, strict=True)):
+        first = rows.start_shared[r]  # type: ignore[index]
         seen = told[first : first + n].expand(n_states, n, -1)
         row = torch.cat([seen, qkv[:, start : start + length]], 1)
-        expected.append(plain(row, Rows.equal(1, n + length), 2)[:, n:])
+        added = torch.cat([torch.zeros(n), torch.full((length,), bias[r])]).double()[None]
+        expected.append(plain(row, Rows.equal(1, n + length), 2, added)[:, n:])
     close(out, torch.cat(expected, 1), 4e-7 * head * 4)
     to_out = torch.randn(out.shape, generator=g)
     found = torch.autograd.grad(out, (qkv, told), to_out)

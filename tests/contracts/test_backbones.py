@@ -13,7 +13,7 @@ from tsimpute import registry
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.errors import ConfigError
 
-OPTIONS = {"dual_transformer": SIZES, "present_cells": SIZES}
+OPTIONS = {"context_cells": SIZES, "dual_transformer": SIZES, "present_cells": SIZES}
 every_backbone = pytest.mark.parametrize("name", registry.available("backbones"))
 
 

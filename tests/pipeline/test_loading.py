@@ -159,10 +159,8 @@ def test_unobserved_cells_are_asked_for_in_a_share_of_the_records_from_an_epoch_
     assert torch.equal(batch.cond_mask, next(plain.epoch(3)).batch.cond_mask)
     assert not (batch.asked & batch.observed).any()
     shares = batch.asked.sum((1, 2)) / (~batch.observed).sum((1, 2))
-    asked = shares > 0
-    assert 0.2 < asked.float().mean() < 0.4
-    assert 0.4 < shares[asked].mean() < 0.6
-    assert shares[asked].std() > 0.2
+    assert set(shares.tolist()) == {0, 1}
+    assert 0.2 < shares.mean() < 0.4
     other = Loader(windows.select(slice(3, 9)), Standardizer.fit(windows), RandomTargets(), 2, 0, 0.3, 3)
     for share in other.epoch(3):
         for b, record in enumerate(share.batch.record_ids):

@@ -31,28 +31,31 @@ class Rows:
     Attributes:
         start, length: (R,) int64, of each row among the tokens; rows do not overlap.
         start_shared, length_shared: the same of what each row sees beside its own, among the shared tokens, if any.
+        bias: (R,) float32, added to the scores of a row's own tokens, not to those of the shared ones; None = 0.
     """
 
     start: np.ndarray
     length: np.ndarray
     start_shared: np.ndarray | None = None
     length_shared: np.ndarray | None = None
+    bias: np.ndarray | None = None
 
     @cached_property
     def longest(self) -> int:
         """Most tokens that one sees."""
-        own, shared = self._all[1::2]
+        _, own, _, shared, _ = self._all
         return int((own + shared).max(initial=0))
 
     @cached_property
     def _all(self) -> tuple[np.ndarray, ...]:
         none = np.zeros_like(self.start)
         shared = (none, none) if self.start_shared is None else (self.start_shared, self.length_shared)
-        return tuple(np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared))
+        bias = np.ascontiguousarray(none if self.bias is None else self.bias, np.float32)
+        return (*(np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared)), bias)
 
     @property
     def pointers(self) -> list[int]:
-        """Where the four arrays are; they live as long as this object does."""
+        """Where the arrays are; they live as long as this object does."""
         return [x.ctypes.data for x in self._all]
 
     @staticmethod
@@ -81,7 +84,7 @@ def row_attention(qkv: Tensor, rows: Rows, n_heads: int, shared: Tensor | None =
 class _CRows(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("n_states", "n_positions", "n_rows", "n_heads")),
-        *((name, ctypes.c_void_p) for name in ("start", "length", "start_shared", "length_shared")),
+        *((name, ctypes.c_void_p) for name in ("start", "length", "start_shared", "length_shared", "bias")),
         ("scale", ctypes.c_float),
     )
 

@@ -104,13 +104,18 @@ class Meeting:
 
     Compiled where it can be; elsewhere rows are packed into bins of one length (see ``packing``) for torch's kernel.
 
+    Where n tokens meet m shared ones, n > (m + 1) / 2, the scores of the n are lowered by log(2 n / (m + 1)): however
+    many they are, they weigh no more together than half of what is shared. In use many more cells are filled than a
+    network has seen in training, noise at first, and they would drown what is known.
+
     Args:
         row_of: (T,) the row of each token; rows stand side by side in rising order.
-        row_of_shared: (T',) the same of the tokens that are shared.
+        row_of_shared: (T',) the same of the tokens that are shared; None = there are none, and no score is lowered.
     """
 
     def __init__(self, row_of: np.ndarray, row_of_shared: np.ndarray | None = None) -> None:
         self.row_of = row_of
+        self.has_shared = row_of_shared is not None
         self.row_of_shared = row_of[:0] if row_of_shared is None else row_of_shared
 
     def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
@@ -125,21 +130,26 @@ class Meeting:
     def rows(self) -> Rows:
         names, start, length = np.unique(self.row_of, return_index=True, return_counts=True)
         bounds = [np.searchsorted(self.row_of_shared, names, side) for side in ("left", "right")]
-        return Rows(start, length, bounds[0], bounds[1] - bounds[0])
+        n_shared = bounds[1] - bounds[0]
+        bias = -np.log(np.maximum(1, 2 * length / (n_shared + 1))) if self.has_shared else None
+        return Rows(start, length, bounds[0], n_shared, bias)
 
     @cached_property
     def _in_bins(self) -> _InBins:
-        return _InBins(np.r_[self.row_of_shared, self.row_of])
+        bias = np.zeros(len(self.row_of)) if self.rows.bias is None else np.repeat(self.rows.bias, self.rows.length)
+        return _InBins(np.r_[self.row_of_shared, self.row_of], np.r_[np.zeros(len(self.row_of_shared)), bias])
 
 
 class _InBins:
-    """Attention within rows of tokens in any order, with torch's kernel."""
+    """Attention within rows of tokens in any order, with torch's kernel; ``bias`` (T,) is added to scores of each."""
 
-    def __init__(self, row_of: np.ndarray) -> None:
+    def __init__(self, row_of: np.ndarray, bias: np.ndarray) -> None:
         packing = pack(row_of)
-        self.groups = [_Bins(group) for group in packing.groups]
         token = np.full(packing.n_positions, -1)
         token[packing.position] = np.arange(len(row_of))
+        ends = np.cumsum([group.size for group in packing.groups])
+        of_groups = np.split(np.where(token < 0, 0, bias[token]), ends[:-1])
+        self.groups = [_Bins(*group) for group in zip(packing.groups, of_groups, strict=True)]
         self.position = torch.from_numpy(packing.position)
         self.blank = torch.from_numpy(np.flatnonzero(token < 0))
         self.token = torch.from_numpy(np.maximum(token, 0))
@@ -157,15 +167,17 @@ class _InBins:
 
 
 class _Bins:
-    """Bins of one size and who may look at whom in them."""
+    """Bins of one size, who may look at whom in them, and what is added to the scores of each."""
 
-    def __init__(self, row_of: np.ndarray) -> None:
+    def __init__(self, row_of: np.ndarray, bias: np.ndarray) -> None:
         self.n_bins, self.size = row_of.shape
         row = torch.from_numpy(row_of)
+        added = torch.from_numpy(bias.astype(np.float32)).reshape(self.n_bins, 1, 1, self.size)
         # Where no two rows share a bin, keys without a cell are all that is hidden: a mask that does not grow with T^2.
         shared = bool(((row != row.amax(1, keepdim=True)) & (row >= 0)).any())
         apart = row[:, None, :, None] != row[:, None, None, :] if shared else row[:, None, None, :] < 0
-        self.mask = torch.zeros(apart.shape).masked_fill_(apart, -torch.inf) if apart.any() else None
+        needed = bool(apart.any()) or bool(added.any())
+        self.mask = added.expand(apart.shape).masked_fill(apart, -torch.inf) if needed else None
         self.repeated: dict[tuple[int, torch.device], Tensor] = {}
 
     def mask_of(self, n_states: int, device: torch.device) -> Tensor | None:

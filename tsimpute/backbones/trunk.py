@@ -156,14 +156,14 @@ class Trunk(nn.Module):
         super().__init__()
         if min(n_features, width, n_heads, n_blocks, width_feature) < 1:
             raise ConfigError(
-                "dual_transformer: expected n_features, width, n_heads, n_blocks and width_feature of at least 1; "
+                "network: expected n_features, width, n_heads, n_blocks and width_feature of at least 1; "
                 f"came {n_features}, {width}, {n_heads}, {n_blocks}, {width_feature}."
             )
         if width % n_heads:
             raise ConfigError(f"n_heads: expected a divisor of width {width}, came {n_heads}.")
         if width_time % 2 or width_time < 2 or width_tau % 2 or width_tau < 4:
             raise ConfigError(
-                "dual_transformer: expected an even width_time of at least 2 and an even width_tau of at least 4; "
+                "network: expected an even width_time of at least 2 and an even width_tau of at least 4; "
                 f"came {width_time} and {width_tau}."
             )
         self.n_features = n_features

@@ -42,8 +42,7 @@ class Loader:
         policy: chooses targets among the shown cells.
         batch_size: records of a global batch.
         seed: of everything drawn.
-        ask_unobserved: share of records in which unobserved cells are asked for too, from ``ask_from_epoch`` on; of
-            those cells a share drawn from U(0, 1).
+        ask_unobserved: share of records in which all unobserved cells are asked for too, from ``ask_from_epoch`` on.
 
     Raises:
         DataError: no record has a shown cell, or times lose their order in single precision.
@@ -113,8 +112,7 @@ class Loader:
         )
 
     def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        share = rng.random() if rng.random() < self.ask_unobserved else 0.0
-        return ~shown & (rng.random(shown.shape) < share)
+        return ~shown & (rng.random() < self.ask_unobserved)
 
 
 def condition_of(windows: Windows, scaler: Standardizer, fill: np.ndarray | None = None) -> Condition:
