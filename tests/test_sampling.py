@@ -193,6 +193,15 @@ def test_where_memory_runs_out_half_as_many_rows_give_the_same_numbers(error: Ex
     assert network.rows == [7, 3, 1, 1, 2, 2, 4, 2, 2, 2, 2] * 4
 
 
+def test_where_a_record_cannot_even_be_bound_the_error_says_so_too():
+    class Large(Counting):
+        def bind(self, condition: Condition) -> Field:
+            raise NO_MEMORY[1]
+
+    with pytest.raises(OutOfMemoryError, match="memory ran out at one draw of one record"):
+        counted(Large())
+
+
 def test_where_not_even_one_row_fits_the_error_says_what_to_do():
     with pytest.raises(OutOfMemoryError, match="memory ran out at one draw of one record; cut the records") as found:
         counted(Counting(0, NO_MEMORY[1]))

@@ -74,7 +74,8 @@ class TrainingConfig:
     Attributes:
         epochs: passes over the training records; the schedule spans them.
         batch_size: records per optimiser step, over all processes.
-        micro_batch: records computed at once; changes memory and speed, and weights in the last bits only.
+        micro_batch: records computed together; changes memory and speed, and weights in the last bits only. On a CPU as
+            many such parts of a batch are computed side by side as torch may use threads.
         learning_rate, weight_decay: of AdamW.
         warmup_steps: steps over which the learning rate rises evenly from 0.
         schedule: "steps" (falls at ``milestones``) or "cosine" (falls along half a cosine to 0 at the last step).

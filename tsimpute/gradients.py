@@ -38,7 +38,7 @@ def gradients_side_by_side(network: nn.Module, parts: Sequence[Batch], losses: L
         total += loss
         for of, gradient in zip(weights, found, strict=True):
             if gradient is not None:
-                of.grad = gradient if of.grad is None else of.grad.add_(gradient)
+                of.grad = gradient.clone() if of.grad is None else of.grad.add_(gradient)
     return total
 
 

@@ -6,6 +6,7 @@ other way. ``CC`` names another compiler than ``cc``.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import logging
@@ -14,6 +15,7 @@ import platform
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -28,14 +30,14 @@ _log = logging.getLogger(__name__)
 
 def compiled(source: Path, **macros: int) -> ctypes.CDLL | None:
     """The library of one C file, with ``macros`` defined; None where there is none to be had."""
-    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0":
+    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0" or sys.platform == "win32":  # GCC misaligns vectors there
         return None
     try:
         compiler = shlex.split(os.environ.get("CC", "")) or [_found_compiler()]
         defined = [f"-D{name}={value}" for name, value in sorted(macros.items())]
         made = _kept_or_new(source, compiler, defined)
         return ctypes.CDLL(str(made))
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or str(error)).strip()
         _log.info("%s is not compiled, the slower way is taken: %s", source.name, said[-500:])
         return None
@@ -51,14 +53,25 @@ def _found_compiler() -> str:
 def _kept_or_new(source: Path, compiler: list[str], defined: list[str]) -> Path:
     key = "\0".join([source.read_text(encoding="utf-8"), *compiler, *defined, *_FLAGS, _processor()])
     name = f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
-    try:
-        folder = user_cache() / "native"
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # no home that can be written to: for this process only
-        folder = Path(tempfile.mkdtemp(prefix="tsimpute-"))
+    folder = _own_folder()
     if not (folder / name).is_file():
         _compile(source, [*compiler, *defined, *_FLAGS], folder / name)
     return folder / name
+
+
+def _own_folder() -> Path:
+    """A folder that no one else can write to: in the user's cache, or, where that cannot be, a temporary one."""
+    try:
+        folder = user_cache() / "native"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = folder.stat()
+        if about.st_uid == os.getuid() and not about.st_mode & 0o022 and os.access(folder, os.W_OK):
+            return folder
+    except (OSError, RuntimeError):  # no home
+        pass
+    folder = Path(tempfile.mkdtemp(prefix="tsimpute-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _compile(source: Path, command: list[str], to: Path) -> None:
@@ -68,7 +81,7 @@ def _compile(source: Path, command: list[str], to: Path) -> None:
         for n, flags in enumerate(_FOR_THIS_PROCESSOR):
             call = [*command, *flags, "-o", str(made), str(source)]
             try:
-                subprocess.run(call, check=True, capture_output=True, text=True, timeout=120)
+                subprocess.run(call, check=True, capture_output=True, text=True, errors="replace", timeout=120)
                 break
             except subprocess.CalledProcessError:
                 if n == len(_FOR_THIS_PROCESSOR) - 1:

@@ -27,6 +27,11 @@ _FAST_ON_CPU = 64 * 2**20
 _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "could not create a primitive")
 """What RuntimeErrors say that mean it, the last being oneDNN's; torch has a class of its own for GPUs only."""
 
+_TOO_LARGE = (
+    "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a smaller network, or "
+    "free memory."
+)
+
 
 @torch.inference_mode()
 def sample(
@@ -124,7 +129,12 @@ class _Bound:
     def __enter__(self) -> Field:
         with self._lock:
             if self._field is None:
-                self._field = self.backbone.bind(self.record)
+                try:
+                    self._field = self.backbone.bind(self.record)
+                except (MemoryError, RuntimeError) as error:
+                    if not _is_out_of_memory(error):
+                        raise
+                    raise OutOfMemoryError(_TOO_LARGE) from error
             return self._field
 
     def __exit__(self, *error: object) -> None:
@@ -134,6 +144,10 @@ class _Bound:
                 self._field = None
 
 
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
+
+
 def _draw(
     field: Field, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
 ) -> Tensor:
@@ -141,13 +155,10 @@ def _draw(
     try:
         return _sample_rows(field, process, solver, record, grid, seed, rows)
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(words in str(error) for words in _OUT_OF_MEMORY):
+        if not _is_out_of_memory(error):
             raise
         if len(rows) == 1:
-            raise OutOfMemoryError(
-                "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a "
-                "smaller network, or free memory."
-            ) from error
+            raise OutOfMemoryError(_TOO_LARGE) from error
     # Only here, where what the failed call held has gone with its error.
     half = len(rows) // 2
     return torch.cat([_draw(field, process, solver, record, grid, seed, part) for part in (rows[:half], rows[half:])])

@@ -8,41 +8,63 @@ release Python's lock while they compute.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import torch
+
+_here = threading.local()
 
 
 def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int | None = None) -> Iterator[Any]:
     """``work`` of each piece, in order, computed by as many threads as torch may use, and ``at_most`` so many.
 
     What torch keeps for each thread (grad and inference mode, autocast) is for ``work`` to set. After an error, or
-    where the rest is not asked for, no further piece is begun.
+    where the rest is not asked for, no further piece is begun. Within a piece, pieces come one after the other.
     """
     n_threads = torch.get_num_threads()
     n_workers = min(n_threads, len(pieces), at_most or n_threads)
-    if n_workers <= 1:
+    if n_workers <= 1 or getattr(_here, "is_worker", False):
         yield from map(work, pieces)
         return
-    pool = _pool(n_workers, n_threads // n_workers)
-    futures = [pool.submit(work, piece) for piece in pieces]
+    share = n_threads // n_workers
+
+    def on_its_share(piece: Any) -> Any:
+        _here.is_worker = True
+        if torch.get_num_threads() != share:
+            torch.set_num_threads(share)
+        return work(piece)
+
+    waiting = enumerate(pieces)
+    at_work: dict[Future[Any], int] = {}
+    done: dict[int, Any] = {}
+
+    def begin(n_pieces: int) -> None:
+        for n, piece in islice(waiting, n_pieces):
+            at_work[_pool().submit(on_its_share, piece)] = n
+
     try:
-        for n in range(len(futures)):
-            yield futures[n].result()
-            futures[n] = None  # type: ignore[call-overload]  # its result may be large
+        begin(n_workers)
+        for n in range(len(pieces)):
+            while n not in done:
+                finished, _ = wait(at_work, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    done[at_work.pop(future)] = future.result()
+                begin(len(finished))
+            yield done.pop(n)
     finally:
-        left = [future for future in futures if future is not None and not future.cancel()]
-        wait(left)
-        torch.set_num_threads(n_threads)  # it is also what threads made later begin with
+        wait(at_work)
+        torch.set_num_threads(n_threads)  # a worker's number is also what threads made later begin with
 
 
 @cache
-def _pool(n_workers: int, share: int) -> ThreadPoolExecutor:
+def _pool() -> ThreadPoolExecutor:
     """Threads that stay: each new one would get memory of its own from the allocator, and leave it behind."""
-    return ThreadPoolExecutor(n_workers, "tsimpute", initializer=torch.set_num_threads, initargs=(share,))
+    return ThreadPoolExecutor(max(4, os.cpu_count() or 1), "tsimpute")
 
 
 if hasattr(os, "register_at_fork"):

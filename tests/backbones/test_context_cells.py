@@ -12,6 +12,7 @@ from tiny_models import SIZES, random_condition, shaken
 from torch import Tensor
 from torch.nn import functional as F
 
+from tsimpute.backbones import row_attention
 from tsimpute.backbones.context_cells import ContextCells
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.containers import Condition
@@ -91,8 +92,11 @@ def test_equals_the_grid_with_who_sees_whom_spelt_out(k: int, length: int):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * float(b.abs().max() + 1), msg=name)
 
 
-def test_what_is_read_off_the_record_is_computed_once_for_all_states():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_read_off_the_record_is_computed_once_for_all_states(compiled: bool, monkeypatch: pytest.MonkeyPatch):
     """Bound to one record the network takes any number of draws, each as by itself."""
+    if not compiled:
+        monkeypatch.setattr(row_attention, "_library", lambda head: None)
     net, condition = network(), random_condition(4).select(slice(1, 2))
     field, state = net.bind(condition), states(condition, 5)
     tau = torch.linspace(0.1, 0.9, 5, dtype=torch.float64)
@@ -125,8 +129,13 @@ def test_cells_to_fill_see_each_other():
     assert changed.sum() > 1
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("nothing", ["cond_mask", "fill_mask"])
-def test_a_record_with_nothing_shown_and_one_with_nothing_to_fill(nothing: str):
+def test_a_record_with_nothing_shown_and_one_with_nothing_to_fill(
+    nothing: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
+):
+    if not compiled:
+        monkeypatch.setattr(row_attention, "_library", lambda head: None)
     net, condition = network(), random_condition()
     values = condition.values * (nothing != "cond_mask")
     empty = replace(condition, values=values, **{nothing: torch.zeros_like(condition.cond_mask)})

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tsimpute.backbones.base import Field
+from tsimpute.backbones.row_attention import is_compiled
 from tsimpute.backbones.tokens import Meeting, Tokens
 from tsimpute.backbones.trunk import Trunk
 from tsimpute.containers import Condition
@@ -66,7 +67,10 @@ class ContextCells(Trunk):
         return said
 
     def bytes_per_row(self, condition: Condition) -> int:
-        return int(condition.fill_mask[0].sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
+        attention = self.blocks[0].time_axis
+        once = is_compiled(attention.qkv.weight.T, attention.n_heads)  # else each row gets its copy of shown cells
+        cells = condition.fill_mask[0] if once else condition.fill_mask[0] | condition.cond_mask[0]
+        return int(cells.sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
 
     def bytes_once(self, condition: Condition) -> int:
         return int(condition.cond_mask[0].sum()) * self.bytes_per_cell * 5 // 4

@@ -32,9 +32,11 @@ static inline vec larger(vec a, vec b) {
     return (vec)((chosen & (ints)a) | (~chosen & (ints)b));
 }
 
-/* exp for x <= 0, relative error below 2e-7; 2^n times a polynomial (coefficients of Cephes' expf). */
+/* exp, relative error below 2e-7 from -87 on, no less than exp(-87), infinite from 88.4 on: 2^n times a polynomial
+(coefficients of Cephes' expf). */
 static inline vec exponential(vec x) {
     x = larger((vec){0} - 87.0f, x); /* in this order NaN stays NaN */
+    x = -larger((vec){0} - 89.0f, -x);
     vec shifted = x * 1.44269504f + 12582912.0f; /* the sum rounds to an integer, which stands in the lowest bits */
     vec n = shifted - 12582912.0f;
     vec r = x - n * 0.693359375f + n * 2.12194440e-4f;
@@ -45,7 +47,7 @@ static inline vec exponential(vec x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    return (vec)((ints)p + (((ints)shifted - 0x4B400000) << 23));
+    return p * (vec)(((ints)shifted - 0x4B400000 + 127) << 23);
 }
 
 static inline vec dot(const vec *a, const float *b) {
@@ -156,10 +158,12 @@ static inline void to_keys(float *found, const float *keys, int64_t length, cons
     for (int64_t j = 0; j < length; j += LANES) {
         const int64_t n = at_most(length - j);
         vec k[HEAD], v[HEAD], to_k[HEAD] = {{0}}, to_v[HEAD] = {{0}};
-        load(k, keys + j * token, token, n, scale);
+        load(k, keys + j * token, token, n, 1.0f);
         load(v, keys + width + j * token, token, n, 1.0f);
-        const float *q = query, *g = given;
-        for (int64_t i = 0; i < n_queries; i++, q += token, g += width) {
+        const float *g = given;
+        for (int64_t i = 0; i < n_queries; i++, g += width) {
+            float q[HEAD]; /* scaled as in `forward`, so that scores are the same to the last bit */
+            for (int d = 0; d < HEAD; d++) q[d] = query[i * token + d] * scale;
             const vec p = exponential(dot(k, q) + bias - most[i * n_heads]) * over[i * n_heads];
             const vec to_score = p * (dot(v, g) - mean[i]);
             for (int d = 0; d < HEAD; d++) {
@@ -167,7 +171,7 @@ static inline void to_keys(float *found, const float *keys, int64_t length, cons
                 to_v[d] += p * g[d];
             }
         }
-        add(found + j * token, to_k, token, n, scale);
+        add(found + j * token, to_k, token, n, 1.0f);
         add(found + width + j * token, to_v, token, n, 1.0f);
     }
 }

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +39,33 @@ class Rows:
     start_shared: np.ndarray | None = None
     length_shared: np.ndarray | None = None
     bias: np.ndarray | None = None
+    _all: tuple[np.ndarray, ...] = field(init=False, repr=False)
 
-    @cached_property
+    def __post_init__(self) -> None:
+        none = np.zeros_like(self.start)
+        shared = (none, none) if self.start_shared is None else (self.start_shared, self.length_shared)
+        bias = np.ascontiguousarray(none if self.bias is None else self.bias, np.float32)
+        all_ = (*(np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared)), bias)
+        object.__setattr__(self, "_all", all_)
+
+    @property
     def longest(self) -> int:
         """Most tokens that one sees."""
         _, own, _, shared, _ = self._all
         return int((own + shared).max(initial=0))
 
-    @cached_property
-    def _all(self) -> tuple[np.ndarray, ...]:
-        none = np.zeros_like(self.start)
-        shared = (none, none) if self.start_shared is None else (self.start_shared, self.length_shared)
-        bias = np.ascontiguousarray(none if self.bias is None else self.bias, np.float32)
-        return (*(np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared)), bias)
+    def check(self, qkv: Tensor, shared: Tensor) -> None:
+        """Makes sure that all tokens that the rows name are there.
+
+        Raises:
+            IndexError: they are not.
+        """
+        start, length, start_shared, length_shared, _ = self._all
+        fits = int((start + length).max(initial=0)) <= qkv.shape[1] and start.min(initial=0) >= 0
+        # Rows that see nothing shared may begin anywhere.
+        ends = np.where(length_shared > 0, start_shared + length_shared, 0)
+        if not fits or int(ends.max(initial=0)) > len(shared) or shared.shape[1:] != qkv.shape[2:]:
+            raise IndexError(f"rows: they name more tokens than there are in {qkv.shape} and {shared.shape}.")
 
     @property
     def pointers(self) -> list[int]:
@@ -105,6 +119,7 @@ class _RowAttention(torch.autograd.Function):
     def forward(ctx: Any, qkv: Tensor, shared: Tensor, rows: Rows, n_heads: int) -> Tensor:
         qkv, shared = qkv.contiguous(), shared.contiguous()
         n_states, n_tokens, width = qkv.shape
+        rows.check(qkv, shared)
         library, described = _described(qkv, rows, n_heads)
         out = qkv.new_zeros(n_states, n_tokens, width // 3)
         scores = qkv.new_empty(max(1, rows.longest), library.lanes())

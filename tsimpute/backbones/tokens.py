@@ -120,6 +120,8 @@ class Meeting:
 
     def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
         """(S, T, 3 D), and (T', 3 D) of the shared tokens -> (S, T, D)."""
+        if not len(self.row_of):
+            return qkv[..., : qkv.shape[-1] // 3]
         if is_compiled(qkv, n_heads):
             return row_attention(qkv, self.rows, n_heads, shared)
         if shared is not None:
