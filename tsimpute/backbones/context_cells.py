@@ -8,6 +8,8 @@ does not change with how many cells are asked for. Blank cells carry no tokens.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -67,7 +69,7 @@ class ContextCells(Trunk):
         return said
 
     def bytes_per_row(self, condition: Condition) -> int:
-        attention = self.blocks[0].time_axis
+        attention: Any = self.blocks[0].time_axis
         once = is_compiled(attention.qkv.weight.T, attention.n_heads)  # else each row gets its copy of shown cells
         cells = condition.fill_mask[0] if once else condition.fill_mask[0] | condition.cond_mask[0]
         return int(cells.sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
