@@ -151,17 +151,21 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _draw(
     field: Field, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
 ) -> Tensor:
-    """Draws ``rows`` of one record, (len(rows), K, L); in two parts where memory runs out."""
-    try:
-        return _sample_rows(field, process, solver, record, grid, seed, rows)
-    except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
-            raise
-        if len(rows) == 1:
-            raise OutOfMemoryError(_TOO_LARGE) from error
-    # Only here, where what the failed call held has gone with its error.
-    half = len(rows) // 2
-    return torch.cat([_draw(field, process, solver, record, grid, seed, part) for part in (rows[:half], rows[half:])])
+    """Draws ``rows`` of one record, (len(rows), K, L); half as many at once from where memory runs out."""
+    found, size = [], len(rows)
+    while rows:
+        try:
+            found.append(_sample_rows(field, process, solver, record, grid, seed, rows[:size]))
+        except (MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            size = min(size, len(rows))
+            if size == 1:
+                raise OutOfMemoryError(_TOO_LARGE) from error
+            size //= 2  # tried when this block is left, and what the failed call held with it
+        else:
+            rows = rows[size:]
+    return torch.cat(found)
 
 
 def _sample_rows(
