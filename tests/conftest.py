@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tsimpute.containers import Feature, Windows
 
@@ -47,6 +49,17 @@ def small_windows() -> Windows:
         features=(Feature("HR", "bpm"), Feature("Temp", "degC"), Feature("Urine", "mL")),
         record_ids=tuple(f"r{i}" for i in range(6)),
     )
+
+
+@pytest.fixture(autouse=True)
+def torch_threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """As many of torch's threads as the mark ``threads`` says; what a test sets does not reach the next one."""
+    before = torch.get_num_threads()
+    mark = request.node.get_closest_marker("threads")
+    if mark is not None:
+        torch.set_num_threads(*mark.args)
+    yield
+    torch.set_num_threads(before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,7 +15,7 @@ import tsimpute
 ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
-    {"errors", "seeding", "config", "registry", "places", "native", "threads"},
+    {"errors", "seeding", "config", "registry", "places", "native", "kept_memory", "threads"},
     {"shapes", "windows", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
     {"objective", "gradients", "sampling", "checkpoints", "devices", "progress"},
@@ -33,6 +33,7 @@ BESIDE = {
     ("config", "errors"),
     ("registry", "errors"),
     ("native", "places"),
+    ("kept_memory", "native"),
     ("windows", "shapes"),
     ("containers", "shapes"),
     ("containers", "windows"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from lightning_fabric import Fabric
@@ -16,16 +14,9 @@ from tsimpute.devices import Calls
 from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
 from tsimpute.objective import draw, loss_per_record, squared_errors
 
+pytestmark = pytest.mark.threads(3)
 PROCESS = registry.make("processes", "flow_matching")
 BATCH = random_batch(7, 3, 8)
-
-
-@pytest.fixture(autouse=True)
-def three_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
 
 
 def losses(network: nn.Module, batch: Batch) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from threading import Lock
 from time import sleep
@@ -19,15 +18,7 @@ from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError, OutOfMemoryError
 from tsimpute.sampling import rows_within, sample
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Rows come in order with one thread; more are asked for where they matter."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
+pytestmark = pytest.mark.threads(1)  # rows come in order with one; more are asked for where they matter
 
 NETWORK, CONDITION, SEEDS = tiny_network(), random_condition(), (11, 12, 13, 14)
 # A stochastic and a deterministic sampler; FlowMatching shares all code that matters here.

@@ -13,18 +13,17 @@ import torch
 
 from tsimpute.threads import in_threads
 
+pytestmark = pytest.mark.threads(4)
+
 
 @pytest.fixture(autouse=True)
-def four_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(4)
+def number_stays() -> Iterator[None]:
     yield
     found = []
     new = Thread(target=lambda: found.append(torch.get_num_threads()))
     new.start()
     new.join()
     assert [torch.get_num_threads(), *found] == [4, 4], "a worker's number has come through"
-    torch.set_num_threads(before)
 
 
 def test_results_come_in_order():

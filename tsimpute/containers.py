@@ -27,16 +27,20 @@ class Condition:
         cond_mask: (B, K, L) bool, the shown cells.
         fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
         times: (B, L) the series' own clock.
+        measured: (B,) bool, records whose cells to fill were all measured, as only training knows; None = none.
     """
 
     values: Tensor
     cond_mask: Tensor
     fill_mask: Tensor
     times: Tensor
+    measured: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name in ("cond_mask", "fill_mask"):
             check_shape(name, getattr(self, name), tuple(self.values.shape))
+        if self.measured is not None:
+            check_shape("measured", self.measured, (len(self.values),))
         check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
         if bool((self.cond_mask & self.fill_mask).any()):
             raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
@@ -47,13 +51,10 @@ class Condition:
         return len(self.values)
 
     def select(self, index: slice) -> Condition:
-        return Condition(self.values[index], self.cond_mask[index], self.fill_mask[index], self.times[index])
+        return Condition(*(None if x is None else x[index] for x in vars(self).values()))  # type: ignore[arg-type]
 
     def to(self, device: torch.device | str) -> Condition:
-        return Condition(*(x.to(device) for x in self._tensors()))
-
-    def _tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return self.values, self.cond_mask, self.fill_mask, self.times
+        return Condition(*(None if x is None else x.to(device) for x in vars(self).values()))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,10 @@ class Batch:
     def condition(self) -> Condition:
         """What the model sees: the shown cells, and noise to be turned into data at the targets."""
         fill_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
-        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times)
+        measured = torch.ones(len(self.values), dtype=torch.bool, device=self.values.device)
+        if self.asked is not None:
+            measured = ~self.asked.flatten(1).any(1)
+        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times, measured)
 
     def select(self, index: slice) -> Batch:
         return Batch(

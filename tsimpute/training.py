@@ -24,6 +24,7 @@ from tsimpute.containers import Batch
 from tsimpute.devices import Calls, launched
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
 from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
+from tsimpute.kept_memory import kept_memory
 from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.pipeline.loading import Loader, Share
 from tsimpute.processes.base import Process
@@ -118,6 +119,10 @@ class Trainer:
             CheckpointError: the state in ``folder`` is damaged or of other settings.
         """
         self._resume()
+        with kept_memory():
+            yield from self._steps()
+
+    def _steps(self) -> Iterator[Step]:
         started = saved = time.monotonic()
         before = self.at.seconds
         stop = self._finished()

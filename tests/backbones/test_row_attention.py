@@ -98,7 +98,9 @@ def test_shared_tokens_are_seen_as_if_they_stood_in_every_row(
         first = rows.start_shared[r]  # type: ignore[index]
         seen = told[first : first + n].expand(n_states, n, -1)
         row = torch.cat([seen, qkv[:, start : start + length]], 1)
-        added = torch.cat([torch.zeros(n), torch.full((length,), bias[r])]).double()[None]
+        of_others = torch.where(torch.eye(length, dtype=torch.bool), 0.0, bias[r])
+        added = torch.cat([torch.zeros(length, n), of_others], 1).double()
+        added = torch.cat([torch.zeros(n, n + length), added])
         expected.append(plain(row, Rows.equal(1, n + length), 2, added)[:, n:])
     close(out, torch.cat(expected, 1), 4e-7 * head * 4)
     to_out = torch.randn(out.shape, generator=g)
@@ -155,13 +157,17 @@ def test_what_is_not_finite_is_not_hidden(bad: float | str, channel: int):
 
 @pytest.mark.parametrize(
     ("rows", "n_shared"),
-    [(Rows.equal(3, 5), 0), (Rows(np.array([-1]), np.array([3])), 0),
-     (Rows(np.array([0]), np.array([4]), np.array([2]), np.array([3])), 4)],
-    ids=["too long", "before the first", "too few shared"],
+    [(Rows.equal(3, 5), 0), (Rows(np.array([0]), np.array([4]), np.array([2]), np.array([3])), 4)],
+    ids=["too long", "too few shared"],
 )  # fmt: skip
 def test_rows_of_tokens_that_are_not_there_are_refused(rows: Rows, n_shared: int):
     with pytest.raises(IndexError, match="more tokens than there are"):
         row_attention(torch.zeros(1, 14, 24), rows, 1, torch.zeros(n_shared, 24))
+
+
+def test_rows_before_the_first_token_are_refused():
+    with pytest.raises(IndexError, match="from 0 on, came -1"):
+        Rows(np.array([-1]), np.array([3]))
 
 
 @pytest.mark.parametrize("network", [ContextCells, DualTransformer, PresentCells])

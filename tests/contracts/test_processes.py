@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tsimpute.solvers.base import Solver
 from tsimpute.solvers.one_step import OneStep
 
 PROCESSES = [registry.make("processes", name) for name in registry.available("processes")]
+PROCESSES.append(FlowMatching("trigonometric"))
 every_process = pytest.mark.parametrize("process", PROCESSES, ids=lambda p: p.name)
 
 
@@ -113,17 +115,24 @@ def test_default_sampler_is_one_it_can_run(process: Process):
     assert 0 <= process.default_eta <= 1
 
 
-def test_flow_matching_is_torchcfms_bit_for_bit():
-    from torchcfm.conditional_flow_matching import ConditionalFlowMatcher
+@pytest.mark.parametrize("path", ["straight", "trigonometric"])
+def test_flow_matching_is_torchcfms_bit_for_bit(path: Literal["straight", "trigonometric"]):
+    from torchcfm import conditional_flow_matching as torchcfm
 
-    process = FlowMatching()
+    process = FlowMatching(path)
     clean, noise = normal(6, 3, 5, seed=1).float(), normal(6, 3, 5, seed=2).float()
     tau = torch.linspace(0, 0.99, 6, dtype=torch.float64)
-    matcher = ConditionalFlowMatcher(sigma=0.0)
+    name = {"straight": "ConditionalFlowMatcher", "trigonometric": "VariancePreservingConditionalFlowMatcher"}[path]
+    matcher = getattr(torchcfm, name)(sigma=0.0)
     _, state, flow = matcher.sample_location_and_conditional_flow(noise, clean, t=tau.float())
     assert torch.equal(process.corrupt(clean, noise, tau), state)
     assert torch.equal(process.target(clean, noise, tau), flow)
-    assert torch.equal(flow, clean - noise)
+    assert torch.equal(flow, clean - noise) == (path == "straight")
+
+
+def test_flow_matching_refuses_a_path_it_does_not_know():
+    with pytest.raises(ConfigError, match='path: expected "straight" or "trigonometric", came \'bent\''):
+        registry.make("processes", "flow_matching", path="bent")
 
 
 def test_diffusion_visits_every_level_equally_often_and_no_other():

@@ -4,20 +4,25 @@ The weights and blocks are those of ``DualTransformer``; what differs is who loo
 cells to fill nor the process time (they stand at 1, where data are), so what they say is computed once per record and
 kept for all draws and all steps: an evaluation costs as much as there are cells to fill. And what is read off a record
 does not change with how many cells are asked for. Blank cells carry no tokens.
+
+In use many more cells are filled than were measured, noise at first, and they would drown what is known. So, where not
+only measured cells are to be filled, scores of cells to fill with each other are lowered where these are many (see
+``Meeting``). A network that is trained with lowered scores throughout makes up for it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from tsimpute.backbones.base import Field
 from tsimpute.backbones.row_attention import is_compiled
-from tsimpute.backbones.tokens import Attend, Meeting, Tokens
-from tsimpute.backbones.trunk import Trunk
+from tsimpute.backbones.tokens import Meeting, Tokens
+from tsimpute.backbones.trunk import Attend, Trunk
 from tsimpute.containers import Condition
 
 
@@ -33,7 +38,8 @@ class ContextCells(Trunk):
             for mask in (condition.cond_mask, condition.fill_mask)
         )
         context = self._context(condition, shown)
-        meetings = [Meeting(*rows) for rows in zip(asked.row_of, shown.row_of, strict=True)]
+        lowered = [_not_measured(condition)[record_of] for record_of in asked.record_of]
+        meetings = [Meeting(*rows) for rows in zip(asked.row_of, shown.row_of, lowered, strict=True)]
         sides = self.sides(asked)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
@@ -62,10 +68,15 @@ class ContextCells(Trunk):
         values = tokens.take(condition.values)
         cells = F.relu(self.enter(torch.stack([values, torch.zeros_like(values)], -1)))
         tau = self.of_tau(torch.ones(len(condition), dtype=torch.float64))
-        for n, (block, side) in enumerate(zip(self.blocks, self.sides(tokens), strict=True)):
-            hidden = block.along_axes(cells, tau, tokens)  # type: ignore[operator]
-            if n < len(self.blocks) - 1:  # what the last block makes of it is asked by none
-                cells, _ = block.gated(cells, hidden, side)  # type: ignore[operator]
+        blocks: list[Any] = list(self.blocks)
+        for block in blocks[:-1]:
+            cells, _ = block.gated(cells, block.along_axes(cells, tau, tokens), block.side(tokens))
+
+        def only_say(turned: Tensor, _: Attend) -> Tensor:
+            said.append(blocks[-1].feature_axis.qkv(turned)[0])
+            return turned
+
+        tokens.along_features(only_say, blocks[-1].along_time(cells, tau, tokens))  # what they read is asked by none
         return said
 
     def bytes_per_row(self, condition: Condition) -> int:
@@ -76,6 +87,12 @@ class ContextCells(Trunk):
 
     def bytes_once(self, condition: Condition) -> int:
         return int(condition.cond_mask[0].sum()) * self.bytes_per_cell * 7 // 8  # gone, in part, before the first draw
+
+
+def _not_measured(condition: Condition) -> np.ndarray:
+    if condition.measured is None:
+        return np.ones(len(condition), bool)
+    return ~condition.measured.cpu().numpy()
 
 
 PLUGIN = ContextCells

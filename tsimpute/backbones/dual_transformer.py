@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tsimpute.backbones.base import Field
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.trunk import AxisTransformer, Layout, Trunk, attention
+from tsimpute.backbones.trunk import Axis, Layout, Trunk, attention
 from tsimpute.containers import Condition
 
 
@@ -50,13 +50,13 @@ class _Grid(Layout):
     def __init__(self, clock: Tensor, feature: Tensor, shown: Tensor) -> None:
         self.clock, self.feature, self.shown = clock, feature, shown
 
-    def along_time(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+    def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
         if cells.shape[2] == 1:
             return cells
         rows = axis(rearrange(cells, "r k l d -> (r k) l d"), attention)
         return rearrange(rows, "(r k) l d -> r k l d", r=len(cells))
 
-    def along_features(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+    def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
         if cells.shape[1] == 1:
             return cells
         rows = axis(rearrange(cells, "r k l d -> (r l) k d"), attention)

@@ -18,8 +18,8 @@ typedef float stored __attribute__((vector_size(4 * LANES), aligned(4))); /* a v
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 
 /* Rows start[r] .. start[r] + length[r] - 1 of each of n_states states of n_positions tokens. Beside each other, the
-tokens of a row see length_shared[r] tokens from start_shared[r] on, which all states share. Scores of keys of the row's
-own tokens are raised by bias[r]. */
+tokens of a row see length_shared[r] tokens from start_shared[r] on, which all states share. Scores of two different
+tokens of the row are raised by bias[r]; that of a token with itself is not, nor are those with shared ones. */
 typedef struct {
     int64_t n_states, n_positions, n_rows, n_heads;
     const int64_t *start, *length, *start_shared, *length_shared;
@@ -87,11 +87,18 @@ static inline void store_lanes(float *to, vec from, int64_t stride, int64_t n) {
 
 static inline int64_t at_most(int64_t n) { return n < LANES ? n : LANES; }
 
-/* Scores of up to LANES queries with `length` keys, and the largest yet. */
-static inline vec scored(const vec *q, const float *key, int64_t token, int64_t length, float bias, stored *scores,
-                         vec most) {
+/* What is added to the scores of LANES tokens with one that may be the lane-th of them. */
+static inline vec raised(float bias, int64_t lane) {
+    vec found = (vec){0} + bias;
+    if (bias != 0 && 0 <= lane && lane < LANES) found[lane] = 0;
+    return found;
+}
+
+/* Scores of up to LANES queries with `length` keys, and the largest yet. `own` is the key of the first query. */
+static inline vec scored(const vec *q, const float *key, int64_t token, int64_t length, float bias, int64_t own,
+                         stored *scores, vec most) {
     for (int64_t j = 0; j < length; j++, key += token) {
-        scores[j] = dot(q, key) + bias;
+        scores[j] = dot(q, key) + raised(bias, j - own);
         most = larger(most, scores[j]);
     }
     return most;
@@ -125,8 +132,8 @@ void forward(const rows *of, const float *qkv, const float *shared, float *out, 
                     const int64_t n = at_most(length - i);
                     vec q[HEAD], o[HEAD] = {{0}}, most = (vec){0} - 1e30f;
                     load(q, queries + i * token, token, n, of->scale);
-                    most = scored(q, shared_keys, token, n_shared, 0.0f, scores, most);
-                    most = scored(q, keys, token, length, of->bias[r], scores + n_shared, most);
+                    most = scored(q, shared_keys, token, n_shared, 0.0f, 0, scores, most);
+                    most = scored(q, keys, token, length, of->bias[r], i, scores + n_shared, most);
                     vec sum = read(o, shared_keys + width, token, n_shared, scores, most);
                     sum = 1.0f / (sum + read(o, values, token, length, scores + n_shared, most));
                     for (int d = 0; d < HEAD; d++) o[d] *= sum;
@@ -140,11 +147,12 @@ void forward(const rows *of, const float *qkv, const float *shared, float *out, 
         }
 }
 
-/* What up to LANES queries get from `length` keys and values, given the gradients g of what they have read. */
+/* What up to LANES queries get from `length` keys and values, given the gradients g of what they have read. `own` is the
+key of the first query. */
 static inline void to_queries(vec *to_q, const vec *q, const vec *g, vec most, vec over, vec mean, const float *key,
-                              int64_t width, int64_t length, float bias) {
+                              int64_t width, int64_t length, float bias, int64_t own) {
     for (int64_t j = 0; j < length; j++, key += 3 * width) {
-        const vec p = exponential(dot(q, key) + bias - most) * over;
+        const vec p = exponential(dot(q, key) + raised(bias, j - own) - most) * over;
         const vec to_score = p * (dot(g, key + width) - mean);
         for (int d = 0; d < HEAD; d++) to_q[d] += to_score * key[d];
     }
@@ -164,7 +172,7 @@ static inline void to_keys(float *found, const float *keys, int64_t length, cons
         for (int64_t i = 0; i < n_queries; i++, g += width) {
             float q[HEAD]; /* scaled as in `forward`, so that scores are the same to the last bit */
             for (int d = 0; d < HEAD; d++) q[d] = query[i * token + d] * scale;
-            const vec p = exponential(dot(k, q) + bias - most[i * n_heads]) * over[i * n_heads];
+            const vec p = exponential(dot(k, q) + raised(bias, i - j) - most[i * n_heads]) * over[i * n_heads];
             const vec to_score = p * (dot(v, g) - mean[i]);
             for (int d = 0; d < HEAD; d++) {
                 to_k[d] += to_score * q[d];
@@ -201,8 +209,8 @@ void backward(const rows *of, const float *qkv, const float *shared, const float
                     store_lanes(mean + i, own, 1, n);
                     const vec m = load_lanes(most + i * of->n_heads, of->n_heads, n);
                     const vec l = load_lanes(over + i * of->n_heads, of->n_heads, n);
-                    to_queries(to_q, q, g, m, l, own, shared_keys, width, n_shared, 0.0f);
-                    to_queries(to_q, q, g, m, l, own, keys, width, length, of->bias[r]);
+                    to_queries(to_q, q, g, m, l, own, shared_keys, width, n_shared, 0.0f, 0);
+                    to_queries(to_q, q, g, m, l, own, keys, width, length, of->bias[r], i);
                     add(found + i * token, to_q, token, n, of->scale);
                 }
                 to_keys(found + width, keys, length, queries, given, most, over, mean, length, of->n_heads, of->scale,

@@ -31,7 +31,8 @@ class Rows:
     Attributes:
         start, length: (R,) int64, of each row among the tokens; rows do not overlap.
         start_shared, length_shared: the same of what each row sees beside its own, among the shared tokens, if any.
-        bias: (R,) float32, added to the scores of a row's own tokens, not to those of the shared ones; None = 0.
+        bias: (R,) float32, added to the score of a row's token with another one of the row, not with itself or with a
+            shared one; None = 0.
     """
 
     start: np.ndarray
@@ -39,20 +40,26 @@ class Rows:
     start_shared: np.ndarray | None = None
     length_shared: np.ndarray | None = None
     bias: np.ndarray | None = None
+    longest: int = field(init=False)
+    """Most tokens that one sees."""
     _all: tuple[np.ndarray, ...] = field(init=False, repr=False)
+    _named: tuple[int, int] = field(init=False, repr=False)
+    """How many tokens and shared tokens there must be."""
 
     def __post_init__(self) -> None:
         none = np.zeros_like(self.start)
         shared = (none, none) if self.start_shared is None else (self.start_shared, self.length_shared)
         bias = np.ascontiguousarray(none if self.bias is None else self.bias, np.float32)
-        all_ = (*(np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared)), bias)
-        object.__setattr__(self, "_all", all_)
-
-    @property
-    def longest(self) -> int:
-        """Most tokens that one sees."""
-        _, own, _, shared, _ = self._all
-        return int((own + shared).max(initial=0))
+        start, length, start_shared, n_shared = (
+            np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared)
+        )
+        if start.min(initial=0) < 0:
+            raise IndexError(f"rows: expected starts from 0 on, came {start.min()}.")
+        # Rows that see nothing shared may begin anywhere.
+        ends = (start + length, np.where(n_shared > 0, start_shared + n_shared, 0))
+        object.__setattr__(self, "longest", int((length + n_shared).max(initial=0)))
+        object.__setattr__(self, "_all", (start, length, start_shared, n_shared, bias))
+        object.__setattr__(self, "_named", tuple(int(end.max(initial=0)) for end in ends))
 
     def check(self, qkv: Tensor, shared: Tensor) -> None:
         """Makes sure that all tokens that the rows name are there.
@@ -60,11 +67,8 @@ class Rows:
         Raises:
             IndexError: they are not.
         """
-        start, length, start_shared, length_shared, _ = self._all
-        fits = int((start + length).max(initial=0)) <= qkv.shape[1] and start.min(initial=0) >= 0
-        # Rows that see nothing shared may begin anywhere.
-        ends = np.where(length_shared > 0, start_shared + length_shared, 0)
-        if not fits or int(ends.max(initial=0)) > len(shared) or shared.shape[1:] != qkv.shape[2:]:
+        named, named_shared = self._named
+        if named > qkv.shape[1] or named_shared > len(shared) or shared.shape[1:] != qkv.shape[2:]:
             raise IndexError(f"rows: they name more tokens than there are in {qkv.shape} and {shared.shape}.")
 
     @property

@@ -15,11 +15,8 @@ from torch.nn import functional as F
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.packing import pack
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
-from tsimpute.backbones.trunk import AxisTransformer, Layout, attention
+from tsimpute.backbones.trunk import Attend, Axis, Layout, attention
 from tsimpute.containers import Condition
-
-Attend = Callable[[Tensor, int], Tensor]
-"""(queries, keys and values (S, T, 3 D), number of heads) -> (S, T, D)."""
 
 
 class Tokens(Layout):
@@ -36,6 +33,7 @@ class Tokens(Layout):
 
     Attributes:
         row_of: for tokens in the order of either axis, time and feature, a number for the row that each is in.
+        record_of: for the same, the record.
         attend: for either axis, what its attention is; among these tokens alone, if ``attending`` says no other.
     """
 
@@ -47,6 +45,7 @@ class Tokens(Layout):
         by_time = record * self.n_steps + step
         order = np.argsort(by_time, kind="stable")
         self.row_of = (record * self.n_features + k, by_time[order])
+        self.record_of = (record, record)  # records stand one after the other in either order
         self.attend: Sequence[Attend] = [Meeting(rows) for rows in self.row_of]
 
         def there(index: np.ndarray) -> Tensor:
@@ -78,10 +77,10 @@ class Tokens(Layout):
         grid = of_cells.new_zeros(len(of_cells), self.n_records * self.n_features * self.n_steps)
         return grid.index_copy(1, self.cell, of_cells).reshape(like.shape)
 
-    def along_time(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+    def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
         return axis(cells, self.attend[0]) if self.n_steps > 1 else cells
 
-    def along_features(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+    def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
         if self.n_features == 1:
             return cells
         turned = Reorder.apply(cells, self.to_features, self.to_times, self.no_blank)
@@ -104,18 +103,19 @@ class Meeting:
 
     Compiled where it can be; elsewhere rows are packed into bins of one length (see ``packing``) for torch's kernel.
 
-    Where n tokens meet m shared ones, n > (m + 1) / 2, the scores of the n are lowered by log(2 n / (m + 1)): however
-    many they are, they weigh no more together than half of what is shared. In use many more cells are filled than a
-    network has seen in training, noise at first, and they would drown what is known.
-
     Args:
         row_of: (T,) the row of each token; rows stand side by side in rising order.
-        row_of_shared: (T',) the same of the tokens that are shared; None = there are none, and no score is lowered.
+        row_of_shared: (T',) the same of the tokens that are shared; None = there are none.
+        lowered: (T,) bool, tokens of rows in which, where n tokens meet m shared ones, n > (m + 1) / 2, their scores
+            with each other are lowered by log(2 n / (m + 1)): however many they are, they weigh no more together than
+            half of what is shared. A token's score with itself stays; without it draws spread too little.
     """
 
-    def __init__(self, row_of: np.ndarray, row_of_shared: np.ndarray | None = None) -> None:
+    def __init__(
+        self, row_of: np.ndarray, row_of_shared: np.ndarray | None = None, lowered: np.ndarray | None = None
+    ) -> None:
         self.row_of = row_of
-        self.has_shared = row_of_shared is not None
+        self.lowered = lowered
         self.row_of_shared = row_of[:0] if row_of_shared is None else row_of_shared
 
     def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
@@ -133,7 +133,9 @@ class Meeting:
         names, start, length = np.unique(self.row_of, return_index=True, return_counts=True)
         bounds = [np.searchsorted(self.row_of_shared, names, side) for side in ("left", "right")]
         n_shared = bounds[1] - bounds[0]
-        bias = -np.log(np.maximum(1, 2 * length / (n_shared + 1))) if self.has_shared else None
+        bias = None
+        if self.lowered is not None:
+            bias = -np.log(np.maximum(1, 2 * length / (n_shared + 1))) * self.lowered[start]
         return Rows(start, length, bounds[0], n_shared, bias)
 
     @cached_property
@@ -143,7 +145,12 @@ class Meeting:
 
 
 class _InBins:
-    """Attention within rows of tokens in any order, with torch's kernel; ``bias`` (T,) is added to scores of each."""
+    """Attention within rows of tokens in any order, with torch's kernel.
+
+    Args:
+        row_of: (T,) of each token.
+        bias: (T,) added to the scores that others have with a token.
+    """
 
     def __init__(self, row_of: np.ndarray, bias: np.ndarray) -> None:
         packing = pack(row_of)
@@ -178,8 +185,10 @@ class _Bins:
         # Where no two rows share a bin, keys without a cell are all that is hidden: a mask that does not grow with T^2.
         shared = bool(((row != row.amax(1, keepdim=True)) & (row >= 0)).any())
         apart = row[:, None, :, None] != row[:, None, None, :] if shared else row[:, None, None, :] < 0
+        if bool(added.any()):
+            added = added * ~torch.eye(self.size, dtype=torch.bool)
         needed = bool(apart.any()) or bool(added.any())
-        self.mask = added.expand(apart.shape).masked_fill(apart, -torch.inf) if needed else None
+        self.mask = torch.where(apart, -torch.inf, added) if needed else None
         self.repeated: dict[tuple[int, torch.device], Tensor] = {}
 
     def mask_of(self, n_states: int, device: torch.device) -> Tensor | None:

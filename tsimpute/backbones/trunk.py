@@ -20,8 +20,15 @@ from tsimpute.backbones.embeddings import ProcessTimeEmbedding
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError
+from tsimpute.threads import in_threads
 
 _WIDTH_FEEDFORWARD = 64
+
+Attend = Callable[[Tensor, int], Tensor]
+"""(queries, keys and values (..., T, 3 D), number of heads) -> (..., T, D)."""
+
+Axis = Callable[[Tensor, Attend], Tensor]
+"""(cells in their rows (..., T, D), how they attend) -> (..., T, D)."""
 
 
 def attention(qkv: Tensor, n_heads: int, mask: Tensor | None = None) -> Tensor:
@@ -51,7 +58,7 @@ class AxisTransformer(nn.Module):
         self.contract = nn.Linear(width_feedforward, width)
         self.norm_feedforward = nn.LayerNorm(width)
 
-    def forward(self, cells: Tensor, attend: Callable[[Tensor, int], Tensor]) -> Tensor:
+    def forward(self, cells: Tensor, attend: Attend) -> Tensor:
         """``attend`` takes queries, keys and values (..., 3 D) and the number of heads to what each cell reads."""
         cells = self.norm_attention(cells + self.merge(attend(self.qkv(cells), self.n_heads)))
         return self.norm_feedforward(cells + self.contract(F.gelu(self.expand(cells))))
@@ -60,11 +67,11 @@ class AxisTransformer(nn.Module):
 class Layout(Protocol):
     """Where cells stand: in which rows they meet, and what is told to each of them."""
 
-    def along_time(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+    def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
         """Applies ``axis`` to the cells of each feature."""
         ...
 
-    def along_features(self, axis: AxisTransformer, cells: Tensor) -> Tensor:
+    def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
         """Applies ``axis`` to the cells of each time."""
         ...
 
@@ -117,8 +124,11 @@ class ResidualBlock(nn.Module):
 
     def along_axes(self, cells: Tensor, tau: Tensor, layout: Layout) -> Tensor:
         """The first half: (..., D) of what cells have told each other."""
-        hidden = cells + layout.to_cells(self.of_tau(tau))
-        return layout.along_features(self.feature_axis, layout.along_time(self.time_axis, hidden))
+        return layout.along_features(self.feature_axis, self.along_time(cells, tau, layout))
+
+    def along_time(self, cells: Tensor, tau: Tensor, layout: Layout) -> Tensor:
+        """The first half of that."""
+        return layout.along_time(self.time_axis, cells + layout.to_cells(self.of_tau(tau)))
 
     def gated(self, cells: Tensor, hidden: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
         """The second half, each cell by itself."""
@@ -180,7 +190,17 @@ class Trunk(nn.Module):
         nn.init.zeros_(self.leave.weight)
 
     def forward(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
-        return self.bind(condition)(state, tau)
+        """One state of each record; without gradients, on a CPU, shares of the records side by side."""
+        if torch.is_grad_enabled() or state.device.type != "cpu" or not len(state) == len(condition) > 1:
+            return self.bind(condition)(state, tau)
+        inference = torch.is_inference_mode_enabled()
+
+        def work(records: slice) -> Tensor:
+            with torch.inference_mode() if inference else torch.no_grad():
+                return self.bind(condition.select(records))(state[records], tau[records])
+
+        size = -(-len(state) // torch.get_num_threads())
+        return torch.cat(list(in_threads(work, [slice(n, n + size) for n in range(0, len(state), size)])))
 
     def bind(self, condition: Condition) -> Field:
         raise NotImplementedError
