@@ -119,6 +119,9 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     torch.testing.assert_close(state[batch.target_mask], process.corrupt(batch.values, noise, tau)[batch.target_mask])
     assert torch.equal(condition.fill_mask, batch.target_mask | batch.asked)
     assert (errors[~batch.target_mask] == 0).all()
+    # Only here does a network know that all it has to fill was measured; with ``asked``, as in use, it does not.
+    assert condition.measured is not None
+    assert condition.measured.tolist() == [True, True, False, False]
     # On the way, all that is observed is shown, and records without an asked cell cost nothing.
     rows = batch.asked.flatten(1).any(1)
     assert not rows.all()
@@ -126,6 +129,7 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     for _, _, on_the_way in network.seen[:-1]:
         assert torch.equal(on_the_way.cond_mask, batch.observed[rows])
         assert torch.equal(on_the_way.fill_mask, batch.asked[rows])
+        assert on_the_way.measured is None
 
 
 def test_the_way_of_asked_cells_carries_no_gradient():
