@@ -55,7 +55,7 @@ class ProtocolConfig:
 class NetworkConfig:
     """The backbone, by the name of its file, and its own settings (width, n_heads, n_blocks, ...)."""
 
-    name: str = "dual_transformer"
+    name: str = "context_cells"
     options: dict[str, Any] = field(default_factory=dict)
 
 

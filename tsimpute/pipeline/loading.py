@@ -71,11 +71,6 @@ class Loader:
             )
 
     @property
-    def n_without_values(self) -> int:
-        """Records that are left out since nothing of them is shown."""
-        return len(self.record_ids) - len(self.usable)
-
-    @property
     def n_batches(self) -> int:
         """Global batches in an epoch."""
         return -(-len(self.usable) // self.batch_size)
