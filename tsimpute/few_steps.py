@@ -61,7 +61,7 @@ def few_steps(
         imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
         wanted = asked | runs.generative_context(imputer)
         if not Report.kept_in(out).where(**wanted).rows:
-            found = runs.score(config, task, imputer)
+            found = runs.score(config, task, imputer).where(feature="all")
             Report.kept_in(out).updated(found).write(out)  # read once more: others may have written meanwhile
         report = Report.kept_in(out)
         (row,) = report.where(**wanted, metric="crps_fair", feature="all").rows

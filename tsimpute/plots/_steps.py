@@ -126,7 +126,8 @@ def _scale(axis: Axes, rows: Sequence[Row]) -> None:
     references = [reference([r for r in rows if r.process == process]) for process in {row.process for row in rows}]
     top = 1.6 * max((r.value for r in references if r is not None and r.value is not None), default=max(values))
     if max(values) > top:
-        axis.set_ylim(top=top)
+        low = min(values)
+        axis.set_ylim(low - 0.05 * (top - low), top)  # not as far down as the highest would have it
         axis.text(0.98, 0.97, f"up to {max(values):.3g}", transform=axis.transAxes, ha="right", va="top", color=GREY)
 
 
