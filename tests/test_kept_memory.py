@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 import torch
@@ -59,8 +63,12 @@ def test_blocks_are_large_enough_and_are_not_given_out_twice():
 
 
 @needs_library
-def test_no_more_than_a_quarter_beyond_the_most_used_at_once_is_held():
+@pytest.mark.parametrize("failed_before", [False, True])
+def test_no_more_than_a_quarter_beyond_the_most_used_at_once_is_held(failed_before: bool):
     with kept_memory():
+        if failed_before:
+            with pytest.raises(RuntimeError, match="can't allocate memory"):
+                torch.empty(10**15, dtype=torch.uint8)
         for n in range(1, 60):
             tensors = [torch.empty(n * MIB // 4, dtype=torch.uint8) for _ in range(64 // n)]
             used = sum(len(tensor) for tensor in tensors)
@@ -107,6 +115,34 @@ def test_an_error_inside_ends_it_and_without_a_compiler_nothing_happens(monkeypa
     with kept_memory():
         assert torch.ones(3).sum() == 3
         assert bytes_kept() == 0
+
+
+@needs_library
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_process_forked_while_others_allocate_can_allocate():
+    stop = Event()
+
+    def churn() -> None:
+        while not stop.is_set():
+            torch.empty(1000)
+
+    with kept_memory(), ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            pool.submit(churn)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+                for _ in range(20):
+                    child = os.fork()
+                    if not child:
+                        torch.empty(1000)
+                        os._exit(0)
+                    until = time.monotonic() + 20
+                    while os.waitpid(child, os.WNOHANG) == (0, 0):
+                        assert time.monotonic() < until, "the child hangs"
+                        time.sleep(0.001)
+        finally:
+            stop.set()
 
 
 def test_an_empty_tensor(tmp_path: Path):

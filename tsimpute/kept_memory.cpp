@@ -9,7 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <vector>
+
+#include <pthread.h>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -45,24 +48,11 @@ class Keeping final : public c10::Allocator {
     c10::DataPtr allocate(size_t n) override {
         if (n == 0) return {nullptr, nullptr, &give_back, c10::Device(c10::DeviceType::CPU)};
         const Size size = rounded(n);
-        char *block = nullptr;
-        std::vector<char *> too_many;
-        {
-            const std::lock_guard<std::mutex> held(mutex_);
-            n_used_ += size.n_bytes;
-            if (n_used_ > most_used_) most_used_ = n_used_;
-            auto &blocks = kept_[size.number];
-            if (!blocks.empty()) {
-                block = blocks.back();
-                blocks.pop_back();
-                n_kept_ -= size.n_bytes;
-            } else {
-                too_many = all_but(most_used_ + most_used_ / 4 - n_used_);
-            }
-        }
+        char *block = kept(size);
         if (block == nullptr) {
-            free_all(too_many);
             block = fresh(size);
+            const std::lock_guard<std::mutex> held(mutex_);
+            use(size.n_bytes);
         }
         *reinterpret_cast<int64_t *>(block) = size.number;
         void *data = block + kHeader;
@@ -91,7 +81,34 @@ class Keeping final : public c10::Allocator {
 
     c10::Allocator *from() const { return from_; }
 
+    std::mutex &mutex() { return mutex_; }
+
   private:
+    void use(size_t n) {
+        n_used_ += n;
+        if (n_used_ > most_used_) most_used_ = n_used_;
+    }
+
+    // A kept block of that size; nullptr where there is none, and then there is room for a new one.
+    char *kept(const Size &size) {
+        std::vector<char *> too_many;
+        {
+            const std::lock_guard<std::mutex> held(mutex_);
+            auto &blocks = kept_[size.number];
+            if (!blocks.empty()) {
+                char *block = blocks.back();
+                blocks.pop_back();
+                n_kept_ -= size.n_bytes;
+                use(size.n_bytes);
+                return block;
+            }
+            const size_t used = n_used_ + size.n_bytes, most = used > most_used_ ? used : most_used_;
+            too_many = all_but(most + most / 4 - used);
+        }
+        free_all(too_many);
+        return nullptr;
+    }
+
     // Takes kept blocks, the largest first, until no more than n bytes are left.
     std::vector<char *> all_but(size_t n) {
         std::vector<char *> found;
@@ -118,13 +135,7 @@ class Keeping final : public c10::Allocator {
             }
             free_all(blocks);
         }
-        try {
-            return static_cast<char *>(from_->raw_allocate(size.n_bytes + kHeader));
-        } catch (...) {
-            const std::lock_guard<std::mutex> held(mutex_);
-            n_used_ -= size.n_bytes;
-            throw;
-        }
+        return static_cast<char *>(from_->raw_allocate(size.n_bytes + kHeader));
     }
 
     static void give_back(void *data);
@@ -134,10 +145,13 @@ class Keeping final : public c10::Allocator {
         {
             const std::lock_guard<std::mutex> held(mutex_);
             n_used_ -= n_bytes(number);
-            if (keeps_) {
-                kept_[number].push_back(block);
-                n_kept_ += n_bytes(number);
-                return;
+            try { // to throw is not allowed here
+                if (keeps_) {
+                    kept_[number].push_back(block);
+                    n_kept_ += n_bytes(number);
+                    return;
+                }
+            } catch (const std::bad_alloc &) {
             }
         }
         from_->raw_deallocate(block);
@@ -161,12 +175,18 @@ void Keeping::give_back(void *data) {
 extern "C" {
 
 void begin(void) {
-    if (keeping == nullptr) keeping = new Keeping(c10::GetCPUAllocator());
+    if (keeping == nullptr) {
+        keeping = new Keeping(c10::GetCPUAllocator());
+        // A process that is forked while a thread allocates must not begin with a lock that none will give back.
+        const auto unlock = [] { keeping->mutex().unlock(); };
+        pthread_atfork([] { keeping->mutex().lock(); }, unlock, unlock);
+    }
     keeping->keep(true);
     c10::SetCPUAllocator(keeping);
 }
 
 void end(void) {
+    if (keeping == nullptr) return;
     c10::SetCPUAllocator(keeping->from());
     keeping->keep(false);
 }

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 import torch
 
 from tsimpute.native import compiled
 
-_lock = Lock()
+_lock = RLock()  # collecting garbage inside it may end a forgotten training
 _n_inside = 0
 
 
@@ -51,8 +51,13 @@ def bytes_kept() -> int:
     return 0 if library is None else library.n_kept()
 
 
-@cache
 def _library() -> ctypes.CDLL | None:
+    with _lock:  # two threads would compile, and where nothing can be kept load, two of them
+        return _compiled()
+
+
+@cache
+def _compiled() -> ctypes.CDLL | None:
     torch_at = Path(torch.__file__).parent
     links = (f"-I{torch_at / 'include'}", f"-L{torch_at / 'lib'}", "-lc10", f"-Wl,-rpath,{torch_at / 'lib'}")
     # The version is for the library's name alone: another torch needs another library.

@@ -81,9 +81,12 @@ class ContextCells(Trunk):
 
     def bytes_per_row(self, condition: Condition) -> int:
         attention: Any = self.blocks[0].time_axis
-        once = is_compiled(attention.qkv.weight.T, attention.n_heads)  # else each row gets its copy of shown cells
-        cells = condition.fill_mask[0] if once else condition.fill_mask[0] | condition.cond_mask[0]
-        return int(cells.sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
+        asked, shown = condition.fill_mask[0], condition.cond_mask[0]
+        if is_compiled(attention.qkv.weight.T, attention.n_heads):
+            return int(asked.sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
+        cells = asked | shown  # each row of states gets its copy of shown cells, and of who looks at whom
+        masks = sum(int(cells.sum(axis).square().sum()) for axis in (0, 1))
+        return int(cells.sum()) * self.bytes_per_cell * 5 // 4 + 4 * masks
 
     def bytes_once(self, condition: Condition) -> int:
         return int(condition.cond_mask[0].sum()) * self.bytes_per_cell * 7 // 8  # gone, in part, before the first draw

@@ -191,7 +191,8 @@ class Trunk(nn.Module):
 
     def forward(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
         """One state of each record; without gradients, on a CPU, shares of the records side by side."""
-        if torch.is_grad_enabled() or state.device.type != "cpu" or not len(state) == len(condition) > 1:
+        plain = state.device.type == "cpu" and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+        if not plain or not len(state) == len(condition) > 1:
             return self.bind(condition)(state, tau)
         inference = torch.is_inference_mode_enabled()
 
