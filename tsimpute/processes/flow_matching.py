@@ -35,7 +35,7 @@ class FlowMatching:
     name = "flow_matching"
     tau_frequency = 10.0
     continuous = True
-    # Fair CRPS against 100 Euler steps, PhysioNet 2012, two models: +0.35 and +0.48 %; 5 steps +0.7 %, 4 +1.7 and +1.9 %.
+    # Fair CRPS against 100 Euler steps (PhysioNet, two models): +0.35, +0.48 %; 5 steps +0.7 %, 4 +1.7, +1.9 %.
     default_solver = "multistep"
     default_steps = 6
     default_eta = 0.0
