@@ -12,7 +12,7 @@ from tsimpute.native import compiled
 from tsimpute.places import user_cache
 
 needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="NO C COMPILER: what is compiled is not tested"
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="NO C COMPILER: what is compiled is not tested"
 )
 
 
@@ -53,6 +53,7 @@ def test_it_is_compiled_once_for_each_source_and_macro(source: Path):
 
 
 @needs_compiler
+@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="NO C++ COMPILER: it is not tested")
 def test_each_language_has_its_compiler_and_links_come_last(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

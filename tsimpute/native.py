@@ -42,7 +42,7 @@ def compiled(source: Path, *links: str, **macros: int) -> ctypes.CDLL | None:
         return None
     try:
         variable, names, standard = _LANGUAGES[source.suffix]
-        compiler = shlex.split(os.environ.get(variable, "")) or [_found_compiler(names)]
+        compiler = shlex.split(os.environ.get(variable, "")) or [_found_compiler(variable, names)]
         defined = [f"-D{name}={value}" for name, value in sorted(macros.items())]
         made = _kept_or_new(source, [*compiler, *defined, standard, *_FLAGS], links)
         return ctypes.CDLL(str(made))
@@ -52,11 +52,11 @@ def compiled(source: Path, *links: str, **macros: int) -> ctypes.CDLL | None:
         return None
 
 
-def _found_compiler(names: tuple[str, ...]) -> str:
+def _found_compiler(variable: str, names: tuple[str, ...]) -> str:
     for name in names:
         if shutil.which(name):
             return name
-    raise FileNotFoundError(f"no compiler ({', '.join(names)}) was found")
+    raise FileNotFoundError(f"no compiler ({', '.join(names)}) was found; {variable} can name one")
 
 
 def _kept_or_new(source: Path, command: list[str], links: tuple[str, ...]) -> Path:

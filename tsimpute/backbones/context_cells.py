@@ -38,8 +38,8 @@ class ContextCells(Trunk):
             for mask in (condition.cond_mask, condition.fill_mask)
         )
         context = self._context(condition, shown)
-        lowered = [_not_measured(condition)[record_of] for record_of in asked.record_of]
-        meetings = [Meeting(*rows) for rows in zip(asked.row_of, shown.row_of, lowered, strict=True)]
+        lowered = _not_measured(condition)[asked.record_of]
+        meetings = [Meeting(*rows, lowered) for rows in zip(asked.row_of, shown.row_of, strict=True)]
         sides = self.sides(asked)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ class Tokens(Layout):
 
     Attributes:
         row_of: for tokens in the order of either axis, time and feature, a number for the row that each is in.
-        record_of: for the same, the record.
+        record_of: (T,) the record of each, in the order of either axis alike: one record stands after the other.
         attend: for either axis, what its attention is; among these tokens alone, if ``attending`` says no other.
     """
 
@@ -45,7 +45,7 @@ class Tokens(Layout):
         by_time = record * self.n_steps + step
         order = np.argsort(by_time, kind="stable")
         self.row_of = (record * self.n_features + k, by_time[order])
-        self.record_of = (record, record)  # records stand one after the other in either order
+        self.record_of = record
         self.attend: Sequence[Attend] = [Meeting(rows) for rows in self.row_of]
 
         def there(index: np.ndarray) -> Tensor:
