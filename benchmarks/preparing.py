@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute.config import RunConfig, TrainingConfig, config_path, load_config, shipped_configs
+from tsimpute.config import RunConfig, TrainingConfig
+from tsimpute.config_files import config_path, load_config, shipped_configs
 from tsimpute.containers import Batch, Windows
 from tsimpute.pipeline.loading import Loader, condition_of
 from tsimpute.pipeline.masking import make_policy

@@ -21,7 +21,7 @@ from serving import Run, ask, start
 from speed import HERE, machine, say
 from worker_package import load, untrained
 
-from tsimpute.checkpoints import write_whole
+from tsimpute.files import write_whole
 
 BASE = {"records": 2, "features": 35, "steps": 48, "samples": 8}
 AXES = {

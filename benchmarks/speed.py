@@ -26,8 +26,8 @@ from typing import Any
 
 from preparing import prepare
 
-from tsimpute.checkpoints import write_whole
 from tsimpute.errors import TsimputeError
+from tsimpute.files import write_whole
 from tsimpute.registry import available
 
 HERE = Path(__file__).parent

@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from tsimpute.checkpoints import read_model, read_state, remove_partial, write_model, write_state, write_whole
+from tsimpute.checkpoints import read_model, read_state, write_model, write_state
 from tsimpute.errors import CheckpointError
+from tsimpute.files import remove_partial, write_whole
 
 WEIGHTS = {
     "a.weight": torch.randn(30, 40, generator=torch.Generator().manual_seed(0)),

@@ -9,17 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tsimpute.config import (
-    NetworkConfig,
-    RunConfig,
-    SamplingConfig,
-    TrainingConfig,
-    config_path,
-    from_dict,
-    save_config,
-    shipped_configs,
-    to_dict,
-)
+from tsimpute.config import NetworkConfig, RunConfig, SamplingConfig, TrainingConfig
+from tsimpute.config_files import config_path, from_dict, save_config, shipped_configs, to_dict
 from tsimpute.errors import ConfigError
 
 

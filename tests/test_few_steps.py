@@ -16,8 +16,8 @@ from tsimpute.config import (
     RunConfig,
     SamplingConfig,
     TrainingConfig,
-    save_config,
 )
+from tsimpute.config_files import save_config
 from tsimpute.errors import ConfigError
 from tsimpute.few_steps import few_steps
 from tsimpute.plots._steps import evaluations

@@ -1,12 +1,11 @@
-"""Model files and training states. Loading runs no code from a file, and a file is written whole or not at all."""
+"""Model files and training states. Loading runs no code from a file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from tsimpute.errors import CheckpointError
+from tsimpute.files import write_whole
 
 FORMAT = "tsimpute-model-1"
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Calls ``write`` with a temporary path beside ``path``, then puts the result in its place at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
-    try:
-        write(partial)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def remove_partial(path: Path) -> None:
-    """Removes what killed processes left of unfinished versions of ``path``."""
-    for partial in path.parent.glob(f".{path.name}.partial*"):
-        partial.unlink(missing_ok=True)
 
 
 def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:

@@ -1,16 +1,9 @@
-"""Every setting of a run as frozen dataclasses, and their YAML files. Imports nothing heavy."""
+"""Every setting of a run as frozen dataclasses. Imports nothing heavy."""
 
 from __future__ import annotations
 
-import dataclasses
-import os
 from dataclasses import dataclass, field
-from importlib import resources
-from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
-
-import yaml
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from tsimpute.errors import ConfigError
 
@@ -53,10 +46,18 @@ class ProtocolConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The backbone, by the name of its file, and its own settings (width, n_heads, n_blocks, ...)."""
+    """The backbone.
+
+    Attributes:
+        name: of its file.
+        options: its own settings (width, n_heads, n_blocks, ...).
+        guess: "linear" = learn and draw the difference to linear interpolation, which pays where training is short and
+            gaps are; "none" = the values themselves.
+    """
 
     name: str = "context_cells"
     options: dict[str, Any] = field(default_factory=dict)
+    guess: Literal["none", "linear"] = "none"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class TrainingConfig:
         milestones: shares of all steps at which the learning rate is multiplied by ``decay``; "steps" only.
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
-        masks: how targets are chosen among observed cells: "random", "historical" or "mix".
+        masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps".
         ask_unobserved: share of records in which all unobserved cells are asked for beside the targets, as in use,
             where every missing cell is; without a loss on them. Flow matching only.
         ask_from: share of the epochs after which that begins.
@@ -106,7 +107,7 @@ class TrainingConfig:
     decay: float = 0.1
     clip_norm: float = 2.0
     ema: float | None = None
-    masks: Literal["random", "historical", "mix"] = "random"
+    masks: Literal["random", "historical", "mix", "gaps"] = "random"
     ask_unobserved: float = 0.0
     ask_from: float = 0.9
     patience: int | None = None
@@ -220,97 +221,6 @@ class RunConfig:
         ):
             within = all(1 <= epoch <= self.training.epochs for epoch in epochs)
             _require(within, name, f"epochs from 1 to {self.training.epochs}", epochs)
-
-
-def shipped_configs() -> list[str]:
-    """Names of the config files that come with the package."""
-    folder = resources.files("tsimpute") / "configs"
-    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml"))
-
-
-def config_path(name: str) -> Path:
-    """The file of a config: a path, or the name of a shipped one.
-
-    Raises:
-        ConfigError: neither exists.
-    """
-    if name in shipped_configs():
-        return Path(str(resources.files("tsimpute") / "configs" / f"{name}.yaml"))
-    if not Path(name).is_file():
-        raise ConfigError(f"config: expected a file or one of {', '.join(shipped_configs())}; came {name!r}.")
-    return Path(name)
-
-
-def load_config(path: Path) -> RunConfig:
-    """The settings in a YAML file.
-
-    Raises:
-        ConfigError: the file is no YAML, or a key or value is not as expected.
-    """
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: expected a YAML file of settings; {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected settings by name, came {type(values).__name__}.")
-    return from_dict(RunConfig, values)
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """Plain nested dictionaries and lists, as YAML and JSON know them."""
-    return _plain(dataclasses.asdict(config))
-
-
-def from_dict(cls: type[T], values: dict[str, Any], where: str = "") -> T:
-    """A settings dataclass from nested dictionaries.
-
-    Raises:
-        ConfigError: an unknown key, or a value of the wrong kind; the message names it and says what is expected.
-    """
-    if not isinstance(values, dict):
-        raise ConfigError(f"config: {where.rstrip('.') or 'file'}: expected settings by name, came {values!r}.")
-    kinds = get_type_hints(cls)
-    unknown = sorted(set(values) - set(kinds))
-    if unknown:
-        raise ConfigError(f"config: unknown key {where}{unknown[0]}; expected {', '.join(kinds)}.")
-    made = {}
-    for key, value in values.items():
-        if dataclasses.is_dataclass(kinds[key]):
-            made[key] = from_dict(kinds[key], value, f"{where}{key}.")
-            continue
-        made[key] = tuple(value) if isinstance(value, list) else value
-        if not _is_a(kinds[key], made[key]):
-            kind = getattr(kinds[key], "__name__", str(kinds[key])) if not get_args(kinds[key]) else str(kinds[key])
-            hint = " Text: YAML reads a number such as 1e-3 only as 1.0e-3." if isinstance(value, str) else ""
-            raise ConfigError(f"config: {where}{key}: expected {kind.replace('typing.', '')}, came {value!r}.{hint}")
-    return cls(**made)
-
-
-def save_config(config: RunConfig, path: Path) -> None:
-    """Writes ``config`` as YAML."""
-    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
-    partial.write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
-    os.replace(partial, path)
-
-
-def _is_a(kind: Any, value: Any) -> bool:
-    """Whether ``value`` is of an annotated type of this module."""
-    origin, args = get_origin(kind), get_args(kind)
-    if origin is UnionType:
-        return any(_is_a(arg, value) for arg in args)
-    if origin is Literal:
-        return value in args
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_is_a(args[0], one) for one in value)
-    if kind in (int, float):
-        return isinstance(value, int | kind) and not isinstance(value, bool)
-    return isinstance(value, origin or kind)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _require(ok: bool, name: str, expected: str, came: object) -> None:

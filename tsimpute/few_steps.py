@@ -8,7 +8,8 @@ from itertools import product
 from pathlib import Path
 
 from tsimpute import runs
-from tsimpute.config import RunConfig, SamplingConfig, load_config
+from tsimpute.config import RunConfig, SamplingConfig
+from tsimpute.config_files import load_config
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task

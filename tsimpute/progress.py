@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tsimpute.checkpoints import write_whole
 from tsimpute.config import TrainingConfig
 from tsimpute.errors import CheckpointError
+from tsimpute.files import write_whole
 from tsimpute.seeding import derive_seed
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "learning_rate", "seconds")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from tsimpute.checkpoints import write_whole
 from tsimpute.errors import DataError
+from tsimpute.files import write_whole
 
 HEADLINES = (
     "crps", "crps_fair", "crps_mean_over_features", "ncrps", "mae_median", "rmse_mean",

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tsimpute.checkpoints import write_whole
-from tsimpute.config import ProtocolConfig, RunConfig, load_config, save_config, to_dict
+from tsimpute.config import ProtocolConfig, RunConfig
+from tsimpute.config_files import load_config, save_config, to_dict
 from tsimpute.containers import Windows
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.evaluation import EvaluationContext, Report, evaluate
+from tsimpute.files import write_whole
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.protocols import clean, csdi

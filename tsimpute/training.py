@@ -18,11 +18,12 @@ from lightning_fabric import Fabric
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
-from tsimpute.checkpoints import read_state, remove_partial, write_state
+from tsimpute.checkpoints import read_state, write_state
 from tsimpute.config import TrainingConfig
 from tsimpute.containers import Batch
 from tsimpute.devices import Calls, launched
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
+from tsimpute.files import remove_partial
 from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
 from tsimpute.kept_memory import kept_memory
 from tsimpute.objective import draw, loss_per_record, squared_errors

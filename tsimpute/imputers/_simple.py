@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tsimpute.checkpoints import write_whole
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
+from tsimpute.files import write_whole
 from tsimpute.imputers._checks import cells_to_fill, check_features
 
 _FORMAT = "tsimpute simple imputer"

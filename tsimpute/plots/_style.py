@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsimpute.checkpoints import write_whole
+from tsimpute.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
