@@ -28,6 +28,8 @@ class Condition:
         fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
         times: (B, L) the series' own clock.
         measured: (B,) bool, records whose cells to fill were all measured, as only training knows; None = none.
+        guess: (B, K, L) a first guess at cells that are not shown, 0 elsewhere; what is learnt and drawn is the
+            difference to it. None = there is none.
     """
 
     values: Tensor
@@ -35,9 +37,10 @@ class Condition:
     fill_mask: Tensor
     times: Tensor
     measured: Tensor | None = None
+    guess: Tensor | None = None
 
     def __post_init__(self) -> None:
-        for name in ("cond_mask", "fill_mask"):
+        for name in ("cond_mask", "fill_mask", "guess"):
             check_shape(name, getattr(self, name), tuple(self.values.shape))
         if self.measured is not None:
             check_shape("measured", self.measured, (len(self.values),))
@@ -46,12 +49,25 @@ class Condition:
             raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
         if bool(((self.values != 0) & ~self.cond_mask).any()):
             raise DataError("values: expected 0 at every cell that is not shown; hidden values must not reach a model.")
+        if self.guess is not None and bool(((self.guess != 0) & self.cond_mask).any()):
+            raise DataError("guess: expected 0 at shown cells; some have a guess beside their value.")
 
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def known(self) -> Tensor:
+        """(B, K, L) shown values, and the first guess at other cells where there is one."""
+        return self.values if self.guess is None else self.values + self.guess
+
     def select(self, index: slice) -> Condition:
         return Condition(*(None if x is None else x[index] for x in vars(self).values()))  # type: ignore[arg-type]
+
+    def steps(self, index: slice) -> Condition:
+        """The same records at those steps only, their times counted from the first of them."""
+        values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.fill_mask))
+        guess, times = None if self.guess is None else self.guess[..., index], self.times[:, index]
+        return Condition(values, shown, asked, times - times[:, :1], self.measured, guess)
 
     def to(self, device: torch.device | str) -> Condition:
         return Condition(*(None if x is None else x.to(device) for x in vars(self).values()))  # type: ignore[arg-type]
@@ -62,7 +78,7 @@ class Batch:
     """Data in motion: B training records, part of whose observed cells are shown.
 
     Attributes:
-        values: (B, K, L) standardised, 0 where unobserved, never NaN.
+        values: (B, K, L) standardised, 0 where unobserved, never NaN; at targets less the guess, if there is one.
         observed: (B, K, L) bool.
         cond_mask: (B, K, L) bool, shown cells; within observed.
         times: (B, L).
@@ -70,6 +86,7 @@ class Batch:
         seeds: B integers; what is drawn for a record in this pass is drawn from its own seed.
         asked: (B, K, L) bool, unobserved cells that are to be filled beside the targets, as in use, or None; they have
             no truth and no loss.
+        guess: as in ``Condition``, made of the shown cells.
     """
 
     values: Tensor
@@ -79,10 +96,11 @@ class Batch:
     record_ids: tuple[str, ...]
     seeds: tuple[int, ...]
     asked: Tensor | None = None
+    guess: Tensor | None = None
 
     def __post_init__(self) -> None:
         shape = tuple(self.values.shape)
-        for name in ("observed", "cond_mask", "asked"):
+        for name in ("observed", "cond_mask", "asked", "guess"):
             check_shape(name, getattr(self, name), shape)
         check_shape("times", self.times, (shape[0], shape[2]))
         check_shape("record_ids", self.record_ids, (shape[0],))
@@ -109,19 +127,22 @@ class Batch:
         measured = torch.ones(len(self.values), dtype=torch.bool, device=self.values.device)
         if self.asked is not None:
             measured = ~self.asked.flatten(1).any(1)
-        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times, measured)
+        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times, measured, self.guess)
 
     def select(self, index: slice) -> Batch:
         return Batch(
             self.values[index], self.observed[index], self.cond_mask[index], self.times[index],
-            self.record_ids[index], self.seeds[index], None if self.asked is None else self.asked[index],
+            self.record_ids[index], self.seeds[index], *(None if x is None else x[index] for x in self._optional()),
         )  # fmt: skip
 
     def to(self, device: torch.device | str) -> Batch:
         return Batch(
             self.values.to(device), self.observed.to(device), self.cond_mask.to(device), self.times.to(device),
-            self.record_ids, self.seeds, None if self.asked is None else self.asked.to(device),
+            self.record_ids, self.seeds, *(None if x is None else x.to(device) for x in self._optional()),
         )  # fmt: skip
+
+    def _optional(self) -> tuple[Tensor | None, Tensor | None]:
+        return self.asked, self.guess
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ bit, and no more than that many rows of one record are in the network's memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Lock
 
 import torch
@@ -46,6 +47,7 @@ def sample(
     seeds: Sequence[int],
     rows_at_once: int | None = None,
     memory_mib: int = 1024,
+    part_of: tuple[int, int] | None = None,
 ) -> Tensor:
     """Draws from the conditional distribution of the cells to fill.
 
@@ -59,6 +61,8 @@ def sample(
         rows_at_once: draws computed together; changes memory and speed, and results in the last bits only. None = as
             many as ``rows_within`` says.
         memory_mib: what the network may need, where ``rows_at_once`` is None.
+        part_of: (first step, steps of the whole), where the condition is a part of longer records: then it gets its
+            part of the noise of the whole.
 
     Returns:
         (S, B, K, L) standardised values at the cells to fill, 0 elsewhere; on the device of ``condition``.
@@ -73,7 +77,7 @@ def sample(
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
     if len(seeds) != len(condition):
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
-    grid = process.grid(n_steps, grid_power)
+    way = _Way(process, solver, process.grid(n_steps, grid_power), part_of)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
     pieces = []
     needed = 1
@@ -91,12 +95,13 @@ def sample(
     def work(piece: tuple[int, _Bound, int, range]) -> tuple[int, range, Tensor]:
         b, bound, seed, rows = piece
         with bound as field:
-            return b, rows, _draw(field, process, solver, bound.record, grid, seed, rows)
+            return b, rows, _draw(field, way, bound.record, seed, rows)
 
     # Several pieces at once only as far as they fit into memory together, and on a GPU not at all.
     fit = max(1, memory_mib * 2**20 // needed) if condition.values.device.type == "cpu" else 1
     for b, rows, found in in_threads(work, pieces, fit):
-        draws[rows.start : rows.stop, b] = found
+        guess = condition.guess
+        draws[rows.start : rows.stop, b] = found if guess is None else found + guess[b] * condition.fill_mask[b]
     return draws
 
 
@@ -116,6 +121,22 @@ def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
             "set rows_at_once to 1 to try nevertheless."
         )
     return max(1, (min(allowed, _FAST_ON_CPU) if record.values.device.type == "cpu" else allowed) // per_row)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """From noise to data, the same for all records."""
+
+    process: Process
+    solver: Solver
+    grid: Tensor
+    part_of: tuple[int, int] | None
+
+    def noise(self, record: Condition, generator: torch.Generator) -> Tensor:
+        """(K, L) standard normal draws, or that part of the whole's."""
+        _, k, length = record.values.shape
+        first, whole = self.part_of or (0, length)
+        return torch.randn(k, whole, generator=generator)[:, first : first + length]
 
 
 class _Bound:
@@ -148,14 +169,12 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
-def _draw(
-    field: Field, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
-) -> Tensor:
+def _draw(field: Field, way: _Way, record: Condition, seed: int, rows: range) -> Tensor:
     """Draws ``rows`` of one record, (len(rows), K, L); half as many at once from where memory runs out."""
     found, size = [], len(rows)
     while rows:
         try:
-            found.append(_sample_rows(field, process, solver, record, grid, seed, rows[:size]))
+            found.append(_sample_rows(field, way, record, seed, rows[:size]))
         except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
@@ -168,19 +187,16 @@ def _draw(
     return torch.cat(found)
 
 
-def _sample_rows(
-    field: Field, process: Process, solver: Solver, record: Condition, grid: Tensor, seed: int, rows: range
-) -> Tensor:
+def _sample_rows(field: Field, way: _Way, record: Condition, seed: int, rows: range) -> Tensor:
     generators = [torch.Generator().manual_seed(derive_seed(seed, row)) for row in rows]
     asked = record.fill_mask
 
     def draw_noise() -> Tensor:
-        shape = record.values.shape[1:]
-        return torch.stack([torch.randn(shape, generator=g) for g in generators]).to(record.values) * asked
+        return torch.stack([way.noise(record, g) for g in generators]).to(record.values) * asked
 
     def predict(state: Tensor, tau: Tensor) -> Prediction:
-        found = process.predict(field(state, tau), state, tau)
+        found = way.process.predict(field(state, tau), state, tau)
         # With noise and predictions 0 outside the cells to fill, so is every state that a solver makes of them.
         return Prediction(found.clean * asked, found.noise * asked)
 
-    return solver.solve(predict, process.scales, draw_noise(), grid, draw_noise)
+    return way.solver.solve(predict, way.process.scales, draw_noise(), way.grid, draw_noise)

@@ -126,6 +126,15 @@ class Windows:
             lends_pattern=None if self.lends_pattern is None else self.lends_pattern[at],
         )
 
+    def steps(self, index: slice) -> Windows:
+        """All records at those steps only."""
+        return replace(
+            self,
+            values=self.values[..., index],
+            times=self.times[:, index],
+            held_out=None if self.held_out is None else self.held_out[..., index],
+        )
+
     def named(self, record_ids: Sequence[str] | None) -> Windows:
         """The records of those names, in that order; all where None.
 

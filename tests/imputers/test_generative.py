@@ -51,6 +51,40 @@ def test_asking_for_unobserved_cells_changes_training_from_its_epoch_on_and_need
         new("diffusion", replace(TRAINING, ask_unobserved=0.1)).fit(waves(7))
 
 
+def test_with_a_first_guess_a_model_that_learnt_nothing_is_centred_on_interpolation(tmp_path: Path):
+    network = replace(NETWORK, guess="linear")
+    steep = replace(waves(7), values=np.tile(np.arange(8.0), (7, 3, 1)) * 100)
+    steep.values[:, :, 3] = np.nan
+    imputer = GenerativeImputer("flow_matching", network, TRAINING, SAMPLING).fit(steep)
+    found = imputer.impute(steep, 20)
+    off = np.abs(found.median()[:, :, 3] - 300)
+    plain = new().fit(steep).impute(steep, 20)
+    assert off.mean() < 0.7 * np.abs(plain.median()[:, :, 3] - 300).mean()
+    imputer.save(tmp_path / "m.safetensors")
+    again = GenerativeImputer.load(tmp_path / "m.safetensors")
+    assert again.network.guess == "linear"
+    assert bits(again.impute(steep, 20).values) == bits(found.values)
+    with pytest.raises(ConfigError, match="expected 0 with a network that has a first guess"):
+        GenerativeImputer("flow_matching", network, replace(TRAINING, ask_unobserved=0.1)).fit(steep)
+
+
+@pytest.mark.parametrize("guess", ["none", "linear"])
+def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: Any):
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, guess=guess), TRAINING, SAMPLING).fit(waves(7))
+    long = waves(1, n_steps=100, seed=3)
+    whole = list(imputer.impute_long(long, 4, seed=1, progress=(shares := []).append))
+    assert [steps for steps, _ in whole] == [slice(0, 100)]
+    drawn = whole[0][1]
+    assert (np.isfinite(drawn.values).all(0) == np.ones((1, 3, 100), bool)).all()
+    assert bits(drawn.values[:, long.shown]) == bits(np.repeat(long.values[long.shown][None], 4, 0))
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+    hidden = replace(long, held_out=long.observed & (np.arange(100) % 7 == 3))
+    wild = replace(hidden, values=np.where(hidden.scored, 1e9, hidden.values))
+    one, two = (next(imputer.impute_long(w, 4))[1].values for w in (hidden, wild))
+    assert bits(one) == bits(two)
+
+
 # What comes back -----------------------------------------------------------------------------------------------------
 
 

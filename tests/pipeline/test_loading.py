@@ -11,6 +11,7 @@ from tiny_models import waves
 
 from tsimpute.containers import Batch, Windows
 from tsimpute.errors import DataError
+from tsimpute.pipeline.guessing import first_guess
 from tsimpute.pipeline.loading import Loader, condition_of
 from tsimpute.pipeline.masking import RandomTargets
 from tsimpute.pipeline.scaling import Standardizer
@@ -38,6 +39,20 @@ def test_an_epoch_holds_every_record_once_in_an_order_of_its_own():
         assert sorted(orders[-1]) == [f"r{i}" for i in range(8)]
     assert orders[0] != orders[1]
     assert made.n_batches == 3
+
+
+def test_with_a_first_guess_targets_hold_the_difference_to_it_and_it_is_made_of_shown_cells_alone():
+    windows, scaler = waves(8), Standardizer.fit(waves(8))
+    guessing = Loader(windows, scaler, RandomTargets(), 3, 0, guess_span=8.0)
+    for plain, share in zip(loader(windows).epoch(1), guessing.epoch(1), strict=True):
+        batch, guess = share.batch, share.batch.guess
+        assert guess is not None
+        target = batch.target_mask
+        torch.testing.assert_close((batch.values + guess)[target], plain.batch.values[target])
+        assert torch.equal(batch.values[batch.cond_mask], plain.batch.values[batch.cond_mask])
+        shown = plain.batch.values.numpy() * batch.cond_mask.numpy()
+        expected = first_guess(shown, batch.cond_mask.numpy(), batch.times.numpy(), 8.0)
+        np.testing.assert_allclose(guess.numpy(), expected, atol=1e-6)
 
 
 def test_values_are_standardised_and_targets_are_observed_cells_drawn_anew_each_epoch():

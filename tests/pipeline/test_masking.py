@@ -7,13 +7,13 @@ import pytest
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.pipeline.masking import POLICIES, Historical, MaskPolicy, Mix, RandomTargets, make_policy
+from tsimpute.pipeline.masking import POLICIES, Historical, LikeGaps, MaskPolicy, Mix, RandomTargets, make_policy
 
 PATTERNS = np.random.default_rng(0).random((20, 5, 12)) < 0.6
 
 
 def policies() -> list[MaskPolicy]:
-    return [RandomTargets(), Historical(PATTERNS), Mix(PATTERNS)]
+    return [RandomTargets(), Historical(PATTERNS), Mix(PATTERNS), LikeGaps.of(PATTERNS)]
 
 
 @pytest.mark.parametrize("policy", policies(), ids=POLICIES)
@@ -120,6 +120,43 @@ def test_patterns_come_from_shown_cells_of_lending_records_only(small_windows: W
     assert make_policy("random", train) == RandomTargets()
 
 
+def test_runs_are_as_long_as_the_gaps_and_of_all_features_where_gaps_are():
+    alone = np.ones((4, 3, 40), bool)
+    alone[0, 1, 5:9] = alone[2, 0, 20:24] = False
+    policy = LikeGaps.of(alone)
+    np.testing.assert_array_equal(policy.lengths, [4, 4])
+    assert policy.together == 0.0
+    rng = np.random.default_rng(0)
+    inner = []
+    for _ in range(300):
+        hidden = np.pad(~policy(np.ones((3, 40), bool), rng), ((0, 0), (1, 1)))
+        starts, ends = (np.nonzero(hidden[:, 1:] != hidden[:, :-1])[1][i::2] for i in (0, 1))
+        inner += [int(b - a) for a, b in zip(starts, ends, strict=True) if a > 0 and b < 40]
+    assert min(inner) == 4  # longer only where runs join
+    assert np.mean(np.array(inner) == 4) > 0.5
+    together = np.ones((2, 3, 40), bool)
+    together[0, :, 7:10] = False
+    policy = LikeGaps.of(together)
+    assert policy.together == 1.0
+    mask = policy(np.ones((3, 40), bool), np.random.default_rng(1))
+    assert (mask == mask[:1]).all()
+
+
+def test_where_nothing_is_missing_runs_of_one_to_eight_steps_are_hidden():
+    np.testing.assert_array_equal(LikeGaps.of(np.ones((2, 3, 9), bool)).lengths, np.arange(1, 9))
+
+
+def test_a_missing_cell_meets_long_gaps_more_often_than_an_even_choice_of_gaps_would():
+    observed = np.ones((1, 1, 400), bool)
+    observed[0, 0, 0:398:4] = False  # a hundred gaps of one step
+    observed = np.concatenate([observed, np.ones((1, 1, 400), bool)])
+    observed[1, 0, 50:150] = False  # and one of a hundred
+    policy = LikeGaps.of(observed)
+    rng = np.random.default_rng(2)
+    long = [(~policy(np.ones((1, 400), bool), rng)).sum() > 60 for _ in range(300)]
+    assert np.mean(long) > 0.5
+
+
 @pytest.mark.parametrize("name", ["historical", "mix"])
 def test_no_lending_record_is_refused(small_windows: Windows, name: str):
     with pytest.raises(ConfigError, match="lends its pattern"):
@@ -127,7 +164,7 @@ def test_no_lending_record_is_refused(small_windows: Windows, name: str):
 
 
 def test_unknown_policy_and_wrong_shapes_are_refused(small_windows: Windows):
-    with pytest.raises(ConfigError, match="random, historical, mix; came 'block'"):
+    with pytest.raises(ConfigError, match="random, historical, mix, gaps; came 'block'"):
         make_policy("block", small_windows)
     with pytest.raises(DataError, match=r"expected shape \(5, 12\).*came \(12, 5\)"):
         Historical(PATTERNS)(np.ones((12, 5), bool), np.random.default_rng(0))

@@ -40,7 +40,7 @@ class ContextCells(Trunk):
         context = self._context(condition, shown)
         lowered = _not_measured(condition)[asked.record_of]
         meetings = [Meeting(*rows, lowered) for rows in zip(asked.row_of, shown.row_of, strict=True)]
-        sides = self.sides(asked)
+        sides, guess = self.sides(asked), asked.take(condition.known)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             said = iter(context)
@@ -48,7 +48,7 @@ class ContextCells(Trunk):
                 [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(said)) for meet in meetings]
             )
             noisy = tokens.take(state)
-            inputs = torch.stack([torch.zeros_like(noisy), noisy], -1)
+            inputs = torch.stack([guess.expand_as(noisy), noisy], -1)
             return tokens.put(self.through(inputs, tau, sides, tokens), state)
 
         return field

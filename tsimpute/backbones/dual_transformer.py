@@ -31,7 +31,7 @@ class DualTransformer(Trunk):
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             noisy = state * condition.fill_mask
-            known = condition.values.expand_as(noisy)
+            known = condition.known.expand_as(noisy)
             return self.through(torch.stack([known, noisy], -1), tau, sides, layout)
 
         return field

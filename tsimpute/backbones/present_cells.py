@@ -25,7 +25,7 @@ class PresentCells(Trunk):
         shown, present = condition.cond_mask, condition.cond_mask | condition.fill_mask
         tokens = Tokens(condition, present, shown, self.width_time, self.feature.weight)
         sides = self.sides(tokens)
-        known, to_fill = tokens.take(condition.values), 1 - tokens.marked
+        known, to_fill = tokens.take(condition.known), 1 - tokens.marked
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             noisy = tokens.take(state) * to_fill

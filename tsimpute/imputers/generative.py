@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import platform
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -16,17 +15,20 @@ import torch
 from torch import nn
 
 from tsimpute.checkpoints import read_model, write_model
-from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, from_dict, to_dict
+from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
+from tsimpute.config_files import from_dict, to_dict
 from tsimpute.containers import Feature, Samples, Windows
-from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
+from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
 from tsimpute.imputers._checks import cells_to_fill, check_features
+from tsimpute.imputers._completing import completed, time_steps, usual_step
+from tsimpute.imputers._long import Done, pieces, steps_within
+from tsimpute.imputers._sampling import Sampling
+from tsimpute.joining import Joined
 from tsimpute.pipeline.loading import Loader, condition_of
 from tsimpute.pipeline.masking import make_policy
 from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.registry import make, options_of
-from tsimpute.sampling import sample
+from tsimpute.registry import make
 from tsimpute.seeding import derive_seed
-from tsimpute.solvers.base import Solver
 from tsimpute.training import Step, Trainer
 
 _SETTINGS = {
@@ -41,7 +43,7 @@ _CHUNK_BYTES = 4 * 2**20
 """Of draws that are computed side by side: enough records to keep several threads busy."""
 
 
-class GenerativeImputer:
+class GenerativeImputer(Sampling):
     """A transformer trained as vector field or denoiser, and the sampler that fills gaps with it.
 
     Args:
@@ -52,7 +54,9 @@ class GenerativeImputer:
         network_: the trained backbone.
         scaler_: means and standard deviations of the training cells.
         features_: names and units, in the model's order.
-        time_step_: the usual distance between two steps of a record.
+        time_step_: the usual distance between two steps of a record; 0 where there is none.
+        regular_: whether all training records keep to it; where not, records of any steps are taken.
+        n_steps_: steps of a training record.
         fitted_: epoch, step and seconds of the weights.
     """
 
@@ -67,11 +71,6 @@ class GenerativeImputer:
         self.network = network or NetworkConfig()
         self.training = training or TrainingConfig()
         self.sampling = sampling or SamplingConfig()
-
-    @property
-    def name(self) -> str:
-        """The name of the process."""
-        return self.process.name
 
     @property
     def no_data_(self) -> tuple[str, ...]:
@@ -109,7 +108,7 @@ class GenerativeImputer:
             check_features(train.features, valid.features)
         self.scaler_ = scaler or Standardizer.fit(train)
         self.features_ = train.features
-        self.time_step_ = float(np.median(_time_steps(train))) if len(train) else 0.0
+        (self.time_step_, self.regular_), self.n_steps_ = usual_step(train), train.n_steps
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
@@ -119,10 +118,12 @@ class GenerativeImputer:
                 f"training.ask_unobserved: expected 0 with {self.process.name}, which has levels and no times between "
                 f"them; came {self.training.ask_unobserved}."
             )
+        if self.training.ask_unobserved and self.guess_span_ is not None:
+            raise ConfigError("training.ask_unobserved: expected 0 with a network that has a first guess.")
 
         def loader(windows: Windows, seed: int) -> Loader:
             asks = self.training.ask_unobserved, 1 + round(self.training.ask_from * self.training.epochs)
-            return Loader(windows, self.scaler_, policy, self.training.batch_size, seed, *asks)
+            return Loader(windows, self.scaler_, policy, self.training.batch_size, seed, *asks, self.guess_span_)
 
         def save_model(name: str, network: nn.Module, about: dict[str, Any]) -> None:
             if folder is not None:
@@ -137,7 +138,8 @@ class GenerativeImputer:
             folder,
             save_model,
             should_stop,
-            identity=f"{self.network.name} {self.network.options}, {self.process.options}",
+            identity=f"{self.network.name} {self.network.options}, {self.process.options}"
+            + f", guess {self.network.guess}" * (self.guess_span_ is not None),
         )
         for step in trainer.run():
             self.network_, self.fitted_ = trainer.kept, {"epoch": trainer.epochs_done, "step": step.step}
@@ -162,54 +164,70 @@ class GenerativeImputer:
 
         Args, Raises: see ``impute``; what can be refused before any work is done, is.
         """
-        network, scaler, sampling = self._fitted(), self.scaler_, self.sampling
+        self._fitted()
         self._check(windows)
+        scaler, sampling = self.scaler_, self.sampling
         cells = cells_to_fill(windows, n_samples, fill)
-        # A copy: the network may be in training, and must stay on its device and in its mode.
-        backbone: Any = copy.deepcopy(network).to(sampling.device).eval()
-        draw = partial(
-            sample,
-            backbone,
-            make("processes", self.process.name, **self.process.options),
-            self._solver(),
-            n_samples=n_samples,
-            n_steps=self.n_steps,
-            grid_power=self.grid_power,
-            rows_at_once=sampling.rows_at_once,
-            memory_mib=sampling.memory_mib,
-        )
+        draw = self._sampler(self._backbone(), n_samples)
 
         def impute_chunk(chunk: np.ndarray) -> Iterator[Samples]:
             seeds = [derive_seed(seed, "impute", windows.record_ids[n]) for n in chunk]
-            condition = condition_of(windows.select(chunk), scaler, cells[chunk]).to(sampling.device)
-            draws = draw(condition, seeds=seeds).cpu().numpy()
+            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_span_)
+            draws = draw(condition.to(sampling.device), seeds=seeds).cpu().numpy()
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
-                yield _completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
+                yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
 
         size = max(1, _CHUNK_BYTES // (4 * n_samples * windows.values[:1].size)) if len(windows) else 1
         chunks = [np.arange(first, min(first + size, len(windows))) for first in range(0, len(windows), size)]
         return chain.from_iterable(map(impute_chunk, chunks))
 
-    @property
-    def solver(self) -> str:
-        """Name of the solver: as set, or the process's own default."""
-        return self.sampling.solver or self._process_default("default_solver")
+    def impute_long(
+        self,
+        record: Windows,
+        n_samples: int,
+        seed: int = 0,
+        fill: np.ndarray | None = None,
+        overlap: float = 1 / 3,
+        progress: Callable[[float], None] = lambda share: None,
+    ) -> Iterator[tuple[slice, Samples]]:
+        """One record of any length, by overlapping windows of the length learnt: each draw is one path without seams.
 
-    @property
-    def grid_power(self) -> float:
-        """How the steps are spaced: as set, or the process's own default with its own solver, else evenly."""
-        default = 1.0 if self.sampling.solver else self._process_default("default_power")
-        return self.sampling.grid_power or default
+        Args:
+            record: one record; its features are those learnt.
+            n_samples, seed, fill: see ``impute``.
+            overlap: share of a window that the next one holds too, in [0, 1).
+            progress: called now and then with the share of the record that is done.
 
-    @property
-    def n_steps(self) -> int:
-        """Solver steps: as set, or the process's own default."""
-        return self.sampling.n_steps or self._process_default("default_steps")
+        Yields:
+            Steps and their draws, from the first step to the last; as many at once as ``sampling.memory_mib`` allows.
+            Where nothing is asked for, no steps are given.
 
-    @property
-    def eta(self) -> float:
-        """Share of fresh noise in the first-order solver: as set, or the process's own default."""
-        return self._process_default("default_eta") if self.sampling.eta is None else self.sampling.eta
+        Raises:
+            ConfigError: ``overlap`` out of range. Others: see ``impute``.
+        """
+        self._fitted()
+        self._check(record)
+        cells = cells_to_fill(record, n_samples, fill)
+        if len(record) != 1 or not 0 <= overlap < 1:
+            raise ConfigError(
+                f"impute_long: expected 1 record and an overlap in [0, 1), came {len(record)}, {overlap}."
+            )
+        length = min(self.n_steps_ or record.n_steps, record.n_steps)
+        memory, hop = self.sampling.memory_mib, max(1, round(length * (1 - overlap)))
+        n_evaluations = self._solver().n_evaluations(self.n_steps)
+        done = Done(n_samples * n_evaluations, progress)
+        draw = self._sampler(Joined(self._backbone(), length, hop, memory, done.add), n_samples)
+        seeds = [derive_seed(seed, "impute", record.record_ids[0])]
+        kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
+        whole = condition_of(record, self.scaler_, cells, self.guess_span_)
+        for piece in pieces(record.n_steps, length, hop, n_evaluations, kept_steps):
+            done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
+            if not cells[..., piece.kept].any():
+                continue
+            condition = whole.steps(piece.computed).to(self.sampling.device)
+            draws = draw(condition, seeds=seeds, part_of=(piece.computed.start, record.n_steps)).cpu().numpy()
+            kept = draws[..., piece.kept_within]
+            yield piece.kept, completed(record.steps(piece.kept), self.scaler_, kept, cells[..., piece.kept])
 
     def save(self, path: Path) -> None:
         write_model(Path(path), self._fitted().state_dict(), self._about(self.fitted_))
@@ -239,18 +257,20 @@ class GenerativeImputer:
             torch.default_generator.manual_seed(derive_seed(self.training.seed, "network"))
             return make("backbones", self.network.name, n_features=len(self.features_), **options)
 
-    def _solver(self) -> Solver:
-        name = self.solver
-        if "eta" in options_of("solvers", name):
-            return make("solvers", name, eta=self.eta)
-        if self.sampling.eta:
-            raise ConfigError(f"sampling.eta: solver {name} is deterministic, expected 0 or none, came {self.eta}.")
-        return make("solvers", name)
+    @property
+    def guess_span_(self) -> float | None:
+        """Over which time a first guess fades; None = there is none."""
+        return None if self.network.guess == "none" else self.time_step_ * self.n_steps_
+
+    def _backbone(self) -> Any:
+        """A copy: the network may be in training, and must stay on its device and in its mode."""
+        return copy.deepcopy(self._fitted()).to(self.sampling.device).eval()
 
     def _take(self, weights: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
         self.features_ = tuple(Feature(*f) for f in about["features"])
         self.scaler_ = Standardizer.from_dict(about["scaler"])
-        self.time_step_ = about["time_step"]
+        self.time_step_, self.n_steps_ = about["time_step"], about.get("n_steps", 0)
+        self.regular_ = about.get("regular", True)
         self.fitted_ = about["fitted"]
         self.network_ = self._new_network(self._process_default("tau_frequency"))
         self.network_.load_state_dict(weights)
@@ -261,6 +281,8 @@ class GenerativeImputer:
             "features": [[f.name, f.unit] for f in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
+            "regular": self.regular_,
+            "n_steps": self.n_steps_,
             "fitted": fitted,
             "versions": {
                 "python": platform.python_version(),
@@ -269,9 +291,6 @@ class GenerativeImputer:
             },
         }
 
-    def _process_default(self, name: str) -> Any:
-        return getattr(make("processes", self.process.name, **self.process.options), name)
-
     def _fitted(self) -> nn.Module:
         if not hasattr(self, "network_"):
             raise NotFittedError("impute: expected a fitted imputer; call fit(...) or load(...) first.")
@@ -279,34 +298,12 @@ class GenerativeImputer:
 
     def _check(self, windows: Windows) -> None:
         check_features(self.features_, windows.features)
-        for record, step in zip(windows.record_ids, _time_steps(windows), strict=True):
-            if step and self.time_step_ and not np.isclose(step, self.time_step_, rtol=0.05):
+        for record, step in zip(windows.record_ids, time_steps(windows), strict=True):
+            if self.regular_ and step and self.time_step_ and not np.isclose(step, self.time_step_, rtol=0.05):
                 raise DataError(
                     f"times: the model was trained on steps of {self.time_step_:g}, record {record!r} has steps of "
                     f"{step:g}. Resample it, or convert its times to the model's unit."
                 )
-
-
-def _time_steps(windows: Windows) -> np.ndarray:
-    """(N,) median distance between two steps of each record; 0 where records have one step."""
-    return np.median(np.diff(windows.times, axis=1), axis=1) if windows.n_steps > 1 else np.zeros(len(windows))
-
-
-def _completed(record: Windows, scaler: Standardizer, draws: np.ndarray, filled: np.ndarray) -> Samples:
-    """One record with its standardised draws (S, 1, K, L) at the cells ``filled``, in the data's units."""
-    values = np.empty(draws.shape, record.values.dtype)
-    with np.errstate(over="ignore"):  # what does not fit the data's own dtype is refused below
-        for draw, value in zip(draws, values, strict=True):  # one by one: all draws in float64 would be much
-            value[...] = scaler.inverse(draw)
-    if not np.isfinite(values).all():
-        raise TsimputeError(
-            f"sampling: draws of record {record.record_ids[0]!r} are not finite as {values.dtype}. "
-            "Train anew, use more steps, or give the records in a wider dtype."
-        )
-    values[:, ~filled] = np.nan
-    shown = record.shown
-    values[:, shown] = record.values[shown]
-    return Samples(values, shown, record.features, record.record_ids)
 
 
 PLUGIN = GenerativeImputer

@@ -10,6 +10,7 @@ import torch
 
 from tsimpute.containers import Batch, Condition, Windows
 from tsimpute.errors import DataError
+from tsimpute.pipeline.guessing import first_guess
 from tsimpute.pipeline.masking import MaskPolicy
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
@@ -43,6 +44,7 @@ class Loader:
         batch_size: records of a global batch.
         seed: of everything drawn.
         ask_unobserved: share of records in which all unobserved cells are asked for too, from ``ask_from_epoch`` on.
+        guess_span: where given, targets are the differences to a first guess that fades over this time.
 
     Raises:
         DataError: no record has a shown cell, or times lose their order in single precision.
@@ -57,6 +59,7 @@ class Loader:
         seed: int = 0,
         ask_unobserved: float = 0.0,
         ask_from_epoch: int = 1,
+        guess_span: float | None = None,
     ) -> None:
         self.shown = windows.shown
         self.values = _standardised(windows.values, self.shown, scaler)
@@ -65,6 +68,7 @@ class Loader:
         self.usable = np.flatnonzero(self.shown.any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
+        self.guess_span = guess_span
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
@@ -93,28 +97,36 @@ class Loader:
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
         rngs = [np.random.default_rng(s) for s in seeds]
-        masks = [self.policy(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)]
+        masks = np.stack([self.policy(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
         asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
         asked = [self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)] if asks else None
+        values, guess = self.values[index], None
+        if self.guess_span is not None:
+            guess = first_guess(values, masks, self.times[index], self.guess_span).astype(np.float32)
+            values = values - guess * self.shown[index]
         return Batch(
-            values=torch.from_numpy(self.values[index]),
+            values=torch.from_numpy(values),
             observed=torch.from_numpy(self.shown[index]),
-            cond_mask=torch.from_numpy(np.stack(masks)),
+            cond_mask=torch.from_numpy(masks),
             times=torch.from_numpy(self.times[index]),
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
             asked=None if asked is None else torch.from_numpy(np.stack(asked)),
+            guess=None if guess is None else torch.from_numpy(guess),
         )
 
     def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return ~shown & (rng.random() < self.ask_unobserved)
 
 
-def condition_of(windows: Windows, scaler: Standardizer, fill: np.ndarray | None = None) -> Condition:
+def condition_of(
+    windows: Windows, scaler: Standardizer, fill: np.ndarray | None = None, guess_span: float | None = None
+) -> Condition:
     """What a model may see of ``windows``: the shown cells, standardised, and which cells to fill.
 
     Args:
         fill: (N, K, L) bool; None = every cell that is not shown.
+        guess_span: as for ``Loader``.
 
     Raises:
         DataError: ``fill`` is no bool mask of the windows' shape, or times lose their order in single precision.
@@ -122,11 +134,15 @@ def condition_of(windows: Windows, scaler: Standardizer, fill: np.ndarray | None
     shown = windows.shown
     if fill is not None and (fill.shape != shown.shape or fill.dtype != bool):
         raise DataError(f"fill: expected bool of shape {shown.shape}, came {fill.dtype} of {fill.shape}.")
+    values, guess = _standardised(windows.values, shown, scaler), None
+    if guess_span is not None:
+        guess = torch.from_numpy(first_guess(values, shown, windows.times, guess_span).astype(np.float32))
     return Condition(
-        values=torch.from_numpy(_standardised(windows.values, shown, scaler)),
+        values=torch.from_numpy(values),
         cond_mask=torch.from_numpy(shown),
         fill_mask=torch.from_numpy(~shown if fill is None else fill & ~shown),
         times=torch.from_numpy(_clock(windows)),
+        guess=guess,
     )
 
 
@@ -142,4 +158,4 @@ def _clock(windows: Windows) -> np.ndarray:
 
 
 def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Standardizer) -> np.ndarray:
-    return np.where(shown, scaler.transform(np.where(shown, values, 0.0)), 0.0).astype(np.float32)
+    return np.where(shown, scaler.transform(np.where(shown, values, np.nan)), 0.0).astype(np.float32)

@@ -14,7 +14,7 @@ import numpy as np
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError
 
-POLICIES = ("random", "historical", "mix")
+POLICIES = ("random", "historical", "mix", "gaps")
 
 # A donor can leave no target: the record's own pattern always, a fully observed donor too. On PhysioNet one draw in
 # a few thousand does, so a second draw nearly always ends it.
@@ -109,8 +109,59 @@ class Mix:
         return policy(observed, rng)
 
 
+@dataclass(frozen=True, eq=False)
+class LikeGaps:
+    """Hides runs as long as the gaps of the data are, until a share drawn from U(0, 1/2) of the cells is hidden.
+
+    Half of the runs have the length of a gap drawn evenly, half that of the gap which an evenly drawn missing cell lies
+    in: so both short gaps and long ones are learnt. A run is one feature's, or, as often as gaps are, that of all.
+
+    Attributes:
+        lengths: (G,) lengths of the gaps in steps, at least one.
+        together: share of the gaps' steps at which more than half of the features are missing.
+    """
+
+    lengths: np.ndarray
+    together: float
+
+    @classmethod
+    def of(cls, observed: np.ndarray) -> LikeGaps:
+        """As the gaps of (N, K, L) records are; of runs of 1 to 8 steps where nothing is missing."""
+        missing = ~observed
+        padded = np.pad(missing.reshape(-1, missing.shape[2]), ((0, 0), (1, 1)))
+        edges = np.nonzero(padded[:, 1:] != padded[:, :-1])[1]
+        lengths = edges[1::2] - edges[::2]
+        if not len(lengths):
+            return cls(np.arange(1, 9), 0.0)
+        everywhere = missing.mean(1) > 0.5
+        return cls(lengths, float(missing.transpose(0, 2, 1)[everywhere].sum() / missing.sum()))
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.hide(observed, rng.random() / 2, rng)
+
+    def hide(self, observed: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+        """(K, L) bool cond_mask within ``observed`` with a share of its cells hidden, at least one, by whole runs."""
+        shown = observed.copy()
+        features, n_steps = np.flatnonzero(observed.any(1)), observed.shape[1]
+        left = max(1, round(share * observed.sum()))
+        cells = np.cumsum(self.lengths)
+        while left > 0 and len(features):
+            at = (
+                rng.integers(len(self.lengths))
+                if rng.random() < 0.5
+                else np.searchsorted(cells, rng.random() * cells[-1])
+            )
+            length = int(self.lengths[at])
+            first = int(rng.integers(1 - length, n_steps))  # a gap may begin before the record, or end after it
+            steps = slice(max(first, 0), first + length)
+            whose = slice(None) if rng.random() < self.together else int(rng.choice(features))
+            left -= int(shown[whose, steps].sum())
+            shown[whose, steps] = False
+        return shown
+
+
 def make_policy(name: str, train: Windows) -> MaskPolicy:
-    """The policy of that name: "random", "historical" or "mix".
+    """The policy of that name: "random", "historical", "mix" or "gaps".
 
     Args:
         name: one of ``POLICIES``.
@@ -124,5 +175,7 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
         return RandomTargets()
     if name not in POLICIES:
         raise ConfigError(f"mask policy: expected one of {', '.join(POLICIES)}; came {name!r}.")
+    if name == "gaps":
+        return LikeGaps.of(train.shown)
     patterns = train.shown if train.lends_pattern is None else train.shown[train.lends_pattern]
     return Historical(patterns) if name == "historical" else Mix(patterns)

@@ -1,4 +1,4 @@
-"""Standardisation per feature, fitted on cells that may be seen in training and on nothing else."""
+"""Standardisation per feature, after a map that keeps its limits, fitted on cells that may be seen in training only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.errors import DataError
+from tsimpute.pipeline.limits import Limits, Warp, limits_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,8 @@ class Standardizer:
         std: (K,) float64, population standard deviation (divided by n, as CSDI does) in the data's units; 1 for a
             feature that is constant or was never shown.
         n_cells: (K,) int, cells that the two numbers come from; 0 = never shown.
+        warps: K maps of limited features onto all numbers, None for a feature without limits; ``mean`` and ``std`` are
+            then those of the mapped values. None = no feature has limits.
 
     Raises:
         DataError: shapes disagree, a number is not finite, or a standard deviation is not positive.
@@ -29,6 +32,7 @@ class Standardizer:
     mean: np.ndarray
     std: np.ndarray
     n_cells: np.ndarray
+    warps: tuple[Warp | None, ...] | None = None
 
     def __post_init__(self) -> None:
         shapes = (self.mean.shape, self.std.shape, self.n_cells.shape)
@@ -39,11 +43,32 @@ class Standardizer:
                 "scaler: expected finite means and positive finite standard deviations; "
                 f"came mean {self.mean.tolist()}, std {self.std.tolist()}."
             )
+        if self.warps is not None and len(self.warps) != len(self.mean):
+            raise DataError(f"scaler: expected {len(self.mean)} warps, one a feature, came {len(self.warps)}.")
 
     @classmethod
-    def fit(cls, windows: Windows) -> Standardizer:
-        """The mean and standard deviation of each feature over ``windows.shown``; held-out cells are not looked at."""
-        return cls.fit_cells(windows.values, windows.shown)
+    def fit(cls, windows: Windows, limits: Mapping[str, Limits] | None = None) -> Standardizer:
+        """The mean and standard deviation of each feature over ``windows.shown``; held-out cells are not looked at.
+
+        Args:
+            windows: N records.
+            limits: of features by name, "*" for all that are not named; None or ``Limits()`` = none.
+
+        Raises:
+            DataError: a shown value lies outside its limits.
+            ConfigError: limits are given for a feature that is not there.
+        """
+        values, shown, names = windows.values, windows.shown, [feature.name for feature in windows.features]
+        given = limits_of(names, limits or {})
+        if all(of_one == Limits() for of_one in given):
+            return cls.fit_cells(values, shown)
+        warps, stats = [], []
+        for k, of_one in enumerate(given):
+            x = values[:, k][shown[:, k]].astype(np.float64)
+            warps.append(None if of_one == Limits() else Warp.fit(of_one, x, names[k]))
+            stats.append(_mean_std(_forward(warps[k], x)))
+        mean, std = np.array(stats, np.float64).T.copy()
+        return cls(mean, std, shown.sum(axis=(0, 2)), tuple(warps))
 
     @classmethod
     def fit_cells(cls, values: np.ndarray, cells: np.ndarray) -> Standardizer:
@@ -67,18 +92,47 @@ class Standardizer:
         return self.n_cells == 0
 
     def transform(self, values: np.ndarray) -> np.ndarray:
-        """(..., K, L) data units to standardised float64, NaN staying NaN; the input is not changed."""
+        """(..., K, L) data units to standardised float64, NaN staying NaN; the input is not changed.
+
+        Raises:
+            DataError: the features are others, or a value lies outside its feature's limits. Give NaN for cells that
+                are not shown.
+        """
         values = self._check(values)
+        if self.warps is not None:
+            values = np.stack([_forward(warp, values[..., k, :]) for k, warp in enumerate(self.warps)], axis=-2)
         return (values - self.mean[:, None]) / self.std[:, None]
 
     def inverse(self, values: np.ndarray) -> np.ndarray:
-        """(..., K, L) standardised values back to the data's units, float64."""
-        values = self._check(values)
-        return values * self.std[:, None] + self.mean[:, None]
+        """(..., K, L) standardised values back to the data's units, float64, within the limits there are."""
+        values = self._check(values) * self.std[:, None] + self.mean[:, None]
+        for k, warp in enumerate(self.warps or ()):
+            if warp is not None:
+                values[..., k, :] = warp.inverse(values[..., k, :])
+        return values
 
-    def to_dict(self) -> dict[str, list[float] | list[int]]:
+    def transform_cells(self, values: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """(..., M) values of single cells, of the features (M,) by index, standardised as ``transform`` does."""
+        out = (np.asarray(values, np.float64) - self.mean[feature]) / self.std[feature]
+        for k, warp in enumerate(self.warps or ()):
+            at = feature == k
+            out[..., at] = (_forward(warp, values[..., at]) - self.mean[k]) / self.std[k]
+        return out
+
+    def inverse_cells(self, values: np.ndarray, feature: np.ndarray) -> np.ndarray:
+        """(..., M) standardised values of single cells back to the data's units, as ``inverse`` does."""
+        out = np.asarray(values, np.float64) * self.std[feature] + self.mean[feature]
+        for k, warp in enumerate(self.warps or ()):
+            if warp is not None:
+                out[..., feature == k] = warp.inverse(out[..., feature == k])
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
         """Plain lists for JSON; Python writes floats so that they come back exactly."""
-        return {"mean": self.mean.tolist(), "std": self.std.tolist(), "n_cells": self.n_cells.tolist()}
+        plain = {"mean": self.mean.tolist(), "std": self.std.tolist(), "n_cells": self.n_cells.tolist()}
+        if self.warps is None:
+            return plain
+        return plain | {"warps": [None if warp is None else warp.to_dict() for warp in self.warps]}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Standardizer:
@@ -88,12 +142,14 @@ class Standardizer:
             DataError: a key is absent or unknown, or the numbers are no scaler.
         """
         expected = {"mean", "std", "n_cells"}
-        if set(stored) != expected:
+        if set(stored) - {"warps"} != expected:
             raise DataError(f"scaler: expected the keys {sorted(expected)}, came {sorted(stored)}.")
+        warps = stored.get("warps")
         return cls(
             np.asarray(stored["mean"], np.float64),
             np.asarray(stored["std"], np.float64),
             np.asarray(stored["n_cells"], np.int64),
+            warps if warps is None else tuple(None if warp is None else Warp.from_dict(warp) for warp in warps),
         )
 
     def _check(self, values: np.ndarray) -> np.ndarray:
@@ -105,6 +161,10 @@ class Standardizer:
         return np.asarray(values, np.float64)
 
 
+def _forward(warp: Warp | None, values: np.ndarray) -> np.ndarray:
+    return values if warp is None else warp.forward(values)
+
+
 def _mean_std(x: np.ndarray) -> tuple[float, float]:
     if not len(x):
         return 0.0, 1.0
@@ -114,7 +174,7 @@ def _mean_std(x: np.ndarray) -> tuple[float, float]:
     if low == high:  # rounding in the mean would otherwise leave a standard deviation of 1e-17 to divide by
         return low, 1.0
     # Deviations from the middle in units of the half range: neither large offsets nor large numbers lose digits.
-    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    middle, half = low / 2 + high / 2, high / 2 - low / 2 or high - low  # the halves may be too small to tell apart
     scaled = (x - middle) / half
     centre = float(scaled.mean())
-    return middle + half * centre, half * float(np.sqrt(np.mean((scaled - centre) ** 2)))
+    return middle + half * centre, half * float(np.sqrt(np.mean((scaled - centre) ** 2))) or high - low

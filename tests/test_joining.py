@@ -1,0 +1,187 @@
+"""Long records by overlapping windows: the draws of a whole record, without seams, in pieces or at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from tiny_models import random_condition, tiny_network
+from torch import Tensor
+
+from tsimpute import registry
+from tsimpute.backbones.base import Field
+from tsimpute.containers import Condition
+from tsimpute.errors import ConfigError
+from tsimpute.imputers._long import pieces, steps_within
+from tsimpute.joining import Joined, window_starts
+from tsimpute.sampling import sample
+
+PROCESS = registry.make("processes", "flow_matching")
+SOLVER = registry.make("solvers", "multistep")
+
+
+class ExactAutoregression:
+    """The best possible network for one feature that is a stationary AR(1) process, given a window's shown cells."""
+
+    def __init__(self, rho: float = 0.9) -> None:
+        self.rho = rho
+
+    def bytes_per_row(self, condition: Condition) -> int:
+        return 1
+
+    def bytes_once(self, condition: Condition) -> int:
+        return 1
+
+    def given(self, condition: Condition) -> tuple[Tensor, Tensor]:
+        """Mean (M,) and covariance (M, M) of the cells to fill."""
+        at = torch.arange(condition.values.shape[2], dtype=torch.float64)
+        prior = self.rho ** (at[:, None] - at).abs()
+        shown, asked = condition.cond_mask[0, 0], condition.fill_mask[0, 0]
+        gain = torch.linalg.solve(prior[shown][:, shown], prior[shown][:, asked]).T
+        mean = gain @ condition.values[0, 0, shown].double()
+        return mean, prior[asked][:, asked] - gain @ prior[shown][:, asked]
+
+    def bind(self, condition: Condition) -> Field:
+        asked, (mean, covariance) = condition.fill_mask[0, 0], self.given(condition)
+        variance, directions = torch.linalg.eigh(covariance)
+
+        def field(state: Tensor, tau: Tensor) -> Tensor:
+            alpha, sigma = float(tau[0]), 1 - float(tau[0])
+            gain = (directions * (alpha * variance / (alpha**2 * variance + sigma**2))) @ directions.T
+            noisy = state[:, 0, asked].double()
+            clean = mean + (noisy - alpha * mean) @ gain.T
+            out = torch.zeros_like(state)
+            out[:, 0, asked] = (clean - (noisy - alpha * clean) / max(sigma, 1e-9)).to(state)
+            return out
+
+        return field
+
+
+def one_feature(n_steps: int = 96) -> Condition:
+    """A value every 16 steps or so; all else is to be filled."""
+    shown = torch.zeros(1, 1, n_steps, dtype=torch.bool)
+    shown[..., ::16] = shown[..., [5, 50]] = True
+    values = torch.randn(shown.shape, generator=torch.Generator().manual_seed(0)) * shown
+    return Condition(values, shown, ~shown, torch.arange(float(n_steps))[None])
+
+
+def drawn(condition: Condition, hop: int, n_samples: int = 3000) -> Tensor:
+    """(S, M) draws of the cells to fill."""
+    joined = Joined(ExactAutoregression(), 24, hop)
+    found = sample(joined, PROCESS, SOLVER, condition, n_samples=n_samples, n_steps=12, seeds=[1])
+    return found[:, 0][:, condition.fill_mask[0]].double()
+
+
+def worst_jump(draws: Tensor, covariance: Tensor) -> float:
+    """The largest ratio of the variance of a step from one cell to the next to what it should be."""
+    should = covariance.diagonal()[1:] + covariance.diagonal()[:-1] - 2 * covariance.diagonal(1)
+    return float((draws.diff(dim=1).var(0) / should).max())
+
+
+def test_draws_have_no_jumps_where_windows_end_and_the_joint_spread_of_the_whole() -> None:
+    condition = one_feature()
+    mean, covariance = ExactAutoregression().given(condition)
+    draws = drawn(condition, hop=12)
+    assert worst_jump(draws, covariance) < 1.25
+    assert float((torch.cov(draws.T) - covariance).abs().max()) < 0.12
+    assert float((draws.mean(0) - mean).abs().max()) < 0.35
+    assert worst_jump(drawn(condition, hop=24), covariance) > 2, "windows that share no steps would show"
+
+
+def test_a_record_of_one_window_is_computed_as_without_windows() -> None:
+    network, condition = tiny_network(), random_condition(n=1)
+    state, tau = torch.randn(5, 3, 8), torch.full((5,), 0.3, dtype=torch.float64)
+    joined = Joined(network, 8, 4)(state, tau, condition) * condition.fill_mask
+    assert torch.equal(joined, network(state, tau, condition) * condition.fill_mask)
+    assert torch.equal(Joined(network, 100, 50)(state, tau, condition) * condition.fill_mask, joined)
+
+
+def test_what_windows_say_is_averaged_with_weights_that_sum_to_one_and_fade_towards_their_ends() -> None:
+    class Constant(ExactAutoregression):
+        def bind(self, condition: Condition) -> Field:
+            return lambda state, tau: torch.full_like(state, float(condition.values.sum()))
+
+    values = torch.zeros(1, 1, 12)
+    values[..., 0] = 1.0  # the first of two windows says 1, the second 0
+    shown = values != 0
+    condition = Condition(values, shown, ~shown, torch.arange(12.0)[None])
+    said = Joined(Constant(), 8, 4)(torch.zeros(1, 1, 12), torch.zeros(1, dtype=torch.float64), condition)[0, 0]
+    assert (said[:4] == 1).all()
+    assert (said[8:] == 0).all()
+    torch.testing.assert_close(said[4:8], torch.tensor([4 / 5, 3 / 5, 2 / 5, 1 / 5]))
+
+
+def test_windows_without_anything_to_fill_are_not_computed() -> None:
+    bound = []
+
+    class Counting(ExactAutoregression):
+        def bind(self, condition: Condition) -> Field:
+            bound.append(condition)
+            return super().bind(condition)
+
+    whole = one_feature()
+    asked = whole.fill_mask & (torch.arange(96) < 10)
+    condition = replace(whole, fill_mask=asked)
+    Joined(Counting(), 24, 12)(torch.zeros(2, 1, 96), torch.full((2,), 0.5, dtype=torch.float64), condition)
+    assert len(bound) == 1
+    assert all(float(part.times[0, 0]) == 0 for part in bound)
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "expected"), [(5, [0]), (8, [0]), (9, [0, 1]), (16, [0, 4, 8]), (18, [0, 4, 8, 10])]
+)
+def test_windows_begin_every_hop_and_the_last_one_ends_with_the_record(n_steps: int, expected: list[int]) -> None:
+    assert window_starts(n_steps, 8, 4) == expected
+
+
+@pytest.mark.threads(2)
+def test_pieces_of_a_record_give_what_the_whole_gives_bit_for_bit() -> None:
+    network, n_evaluations, length, hop = tiny_network(n_features=2), 3, 8, 5
+    whole = random_condition(1, 2, 203)
+    options = {"n_samples": 3, "n_steps": n_evaluations, "rows_at_once": 3, "seeds": [7]}
+    at_once = sample(Joined(network, length, hop), PROCESS, SOLVER, whole, **options)
+    made = pieces(203, length, hop, n_evaluations, 40)
+    assert len(made) == 6
+    for piece in made:
+        assert piece.computed.stop - piece.computed.start < 110
+        part = whole.steps(piece.computed)
+        found = sample(
+            Joined(network, length, hop), PROCESS, SOLVER, part, part_of=(piece.computed.start, 203), **options
+        )
+        assert torch.equal(found[..., piece.kept_within], at_once[..., piece.kept])
+
+
+@pytest.mark.parametrize("n_steps", [1, 39, 40, 64, 65, 500, 1001])
+def test_pieces_keep_every_step_once_and_in_order(n_steps: int) -> None:
+    made = pieces(n_steps, 8, 5, 3, 40)
+    assert (made[0].kept.start, made[-1].kept.stop) == (0, n_steps)
+    assert all(a.kept.stop == b.kept.start for a, b in pairwise(made))
+    assert all(p.computed.start <= p.kept.start and p.kept.stop <= p.computed.stop <= n_steps for p in made)
+
+
+def test_more_draws_or_features_mean_fewer_steps_at_once_but_never_less_than_a_piece_needs() -> None:
+    assert steps_within(1024, 100, 36, 10) == 1024 * 2**20 // (32 * 3600)
+    assert steps_within(1, 1000, 370, 77) == 77
+
+
+def test_draws_that_do_not_fit_at_once_come_one_after_the_other_and_are_the_same() -> None:
+    network, condition = tiny_network(), random_condition(n=1, length=20)
+    state, tau = torch.randn(40, 3, 20), torch.full((40,), 0.3, dtype=torch.float64)
+    few = Joined(network, 8, 4, memory_mib=1)
+    assert few.memory_mib * 2**20 < 40 * network.bytes_per_row(condition.steps(slice(8)))
+    torch.testing.assert_close(few(state, tau, condition), Joined(network, 8, 4)(state, tau, condition))
+
+
+def test_shares_told_add_up_to_the_draws_of_each_evaluation() -> None:
+    told: list[float] = []
+    joined = Joined(ExactAutoregression(), 24, 12, computed=told.append)
+    sample(joined, PROCESS, SOLVER, one_feature(), n_samples=7, n_steps=5, seeds=[1], rows_at_once=3)
+    assert sum(told) == pytest.approx(7 * 5)
+
+
+@pytest.mark.parametrize("hop", [0, 9])
+def test_a_hop_beyond_a_window_is_refused(hop: int) -> None:
+    with pytest.raises(ConfigError, match=f"expected 1 to 8.*came {hop}"):
+        Joined(tiny_network(), 8, hop)

@@ -1,0 +1,44 @@
+"""Standardised draws as completed records in the data's units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsimpute.containers import Samples, Windows
+from tsimpute.errors import TsimputeError
+from tsimpute.pipeline.scaling import Standardizer
+
+
+def time_steps(windows: Windows) -> np.ndarray:
+    """(N,) median distance between two steps of each record; 0 where records have one step."""
+    return np.median(np.diff(windows.times, axis=1), axis=1) if windows.n_steps > 1 else np.zeros(len(windows))
+
+
+def usual_step(windows: Windows) -> tuple[float, bool]:
+    """The usual distance between two steps, 0 where there is none, and whether all records keep to it."""
+    steps = time_steps(windows)
+    if not len(steps):
+        return 0.0, True
+    usual = float(np.median(steps))
+    return usual, same_step(steps, usual)
+
+
+def same_step(steps: np.ndarray, usual: float) -> bool:
+    return bool(np.isclose(steps, usual, rtol=0.05).all())
+
+
+def completed(record: Windows, scaler: Standardizer, draws: np.ndarray, filled: np.ndarray) -> Samples:
+    """One record with its standardised draws (S, 1, K, L) at the cells ``filled``, in the data's units."""
+    values = np.empty(draws.shape, record.values.dtype)
+    with np.errstate(over="ignore"):  # what does not fit the data's own dtype is refused below
+        for draw, value in zip(draws, values, strict=True):  # one by one: all draws in float64 would be much
+            value[...] = scaler.inverse(draw)
+    if not np.isfinite(values).all():
+        raise TsimputeError(
+            f"sampling: draws of record {record.record_ids[0]!r} are not finite as {values.dtype}. "
+            "Train anew, use more steps, or give the records in a wider dtype."
+        )
+    values[:, ~filled] = np.nan
+    shown = record.shown
+    values[:, shown] = record.values[shown]
+    return Samples(values, shown, record.features, record.record_ids)
