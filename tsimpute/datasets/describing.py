@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Numbers that files write where they mean "no value".
-NEGATIVE_CODES = (-1.0, -9.0, -99.0, -200.0, -999.0, -9999.0)
-POSITIVE_CODES = (999.0, 9999.0, 99999.0)
+NEGATIVE_CODES = (-1.0, -9.0, -99.0, -99.9, -99.99, -200.0, -999.0, -999.9, -999.99, -9999.0, -99999.0)
+POSITIVE_CODES = (999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0)
 GAP_EDGES = (1, 2, 3, 5, 9, 17, 33)
 STUCK_STEPS = 12
 SPLIT_ORDER = ("train", "valid", "test")
@@ -166,31 +166,44 @@ def _range_remarks(values: np.ndarray, low: float, high: float) -> list[str]:
         return ["never observed"]
     below, above = (values < low), (values > high)
     remarks = [
-        f"implausible, {word} {limit:g}: {side.sum()} ({_examples(values[side])})"
+        f"implausible, {word} {limit:g}: {side.sum()} ({examples(values[side])})"
         for side, word, limit in ((below, "below", low), (above, "above", high))
         if side.any()
     ]
-    lower = values[values < values[-1]]
-    if not len(lower):
+    if values[0] == values[-1]:
         return remarks + [f"all {len(values)} values are {values[0]:g}"] * (len(values) > 1)
-    at_top, at_next = len(values) - len(lower), int((lower == lower[-1]).sum())
-    if values[-1] != high and at_top >= max(10, 5 * at_next):
+    if values[-1] != high and (at_top := piled_at_top(values)):
         remarks.append(f"cut off at the top? exactly {values[-1]:g}: {at_top}")
     return remarks
 
 
+def piled_at_top(values: np.ndarray) -> int:
+    """How many of the sorted values are the largest, where they are many beside the next smaller one; else 0."""
+    lower = values[values < values[-1]]
+    at_top = len(values) - len(lower)
+    return at_top if len(lower) and at_top >= max(10, 5 * int((lower == lower[-1]).sum())) else 0
+
+
 def _code_remarks(values: np.ndarray) -> list[str]:
-    """Numbers that often mean "no value", where they stand far from all others."""
-    codes = np.array(NEGATIVE_CODES + POSITIVE_CODES)
-    others = values[~np.isin(values, codes)]
+    return [f"a code for unknown? {code:g}: {count}" for code, count in suspicious_codes(values).items()]
+
+
+def suspicious_codes(values: np.ndarray) -> dict[float, int]:
+    """Numbers that often mean "no value" and stand far from all other sorted values: each with its count."""
+    others = without_codes(values)
     if not len(others):
-        return []
+        return {}
     lower, upper = np.quantile(others, [0.25, 0.75])
     margin = 3 * (upper - lower)
     suspicious = [c for c in NEGATIVE_CODES if others[0] >= 0 or c < min(lower - margin, others[0])]
     suspicious += [c for c in POSITIVE_CODES if c > max(upper + margin, others[-1])]
-    counts = [(code, int((values == code).sum())) for code in suspicious]
-    return [f"a code for unknown? {code:g}: {count}" for code, count in counts if count]
+    counts = {code: int((values == code).sum()) for code in suspicious}
+    return {code: count for code, count in counts.items() if count}
+
+
+def without_codes(values: np.ndarray) -> np.ndarray:
+    """The values that are none of the numbers which files write for "no value"."""
+    return values[~np.isin(values, NEGATIVE_CODES + POSITIVE_CODES)]
 
 
 def _stuck_remarks(table: np.ndarray, missing: np.ndarray) -> list[str]:
@@ -225,7 +238,8 @@ def _runs(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return edges[1::2] - edges[::2], rows[::2]
 
 
-def _examples(values: np.ndarray) -> str:
+def examples(values: np.ndarray) -> str:
+    """The smallest distinct values and the largest, as text."""
     distinct = np.unique(values)
     return ", ".join(f"{v:g}" for v in distinct[:3]) + (f", ..., {distinct[-1]:g}" if len(distinct) > 3 else "")
 

@@ -1,0 +1,110 @@
+"""The axes on which a clock may be regular: true time, the wall clock of a zone, and calendar months."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsimpute.tables.stamp_forms import DAY, HOUR, MINUTE, SECOND
+from tsimpute.tables.stamps import Stamps
+from tsimpute.tables.steps import exactly_regular
+
+MONTH = 365.2425 / 12 * DAY
+"""Mean length of a month, in microseconds."""
+_TIMES = tuple(
+    [n * DAY for n in (1,)] + [n * HOUR for n in (12, 6, 3, 1)] + [n * MINUTE for n in (30, 15, 10, 5, 1)]
+    + [n * SECOND for n in (30, 10, 5, 1)] + [10**n for n in (5, 4, 3, 2, 1, 0)]
+)  # fmt: skip
+_DIGITS = tuple(n * 10.0**power for power in range(15, -16, -1) for n in (5, 2, 1))
+_WHOLE = tuple(int(n) for n in _DIGITS if n >= 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Times counted in one way.
+
+    Attributes:
+        positions: (D,) int64 or float64.
+        unit: what one step of the stamps' unit, such as one hour, is on it.
+        roundings: from coarse to fine, what people choose as steps.
+        moments: from positions to moments of ``Stamps``.
+        text: a distance on it in words.
+    """
+
+    positions: np.ndarray
+    unit: float
+    roundings: Sequence[float]
+    moments: Callable[[np.ndarray], np.ndarray]
+    text: Callable[[float], str]
+
+    def hours(self, step: float) -> float:
+        """A distance on it in the unit of the stamps."""
+        return step / self.unit
+
+
+def axes(stamps: Stamps, moments: np.ndarray, series: np.ndarray) -> tuple[Axis, ...]:
+    """True time first, then the axes that fit the calendar better, best first.
+
+    Args:
+        stamps: of the table.
+        moments: (D,) distinct, by series and time.
+        series: (D,) number of the series of each.
+    """
+    if stamps.kind == "numbers":
+        whole = moments.dtype.kind == "i"
+        return (Axis(moments, 1.0, _WHOLE if whole else _DIGITS, _tidy, lambda step: f"{step:g}"),)
+    true = Axis(
+        moments, HOUR, _TIMES, lambda positions: positions.astype(np.int64), lambda step: step_text(step / HOUR)
+    )
+    offsets = stamps.offsets
+    if offsets is None:
+        return (true,)
+    wall = moments + offsets.at(moments)
+    found = [axis for axis in (_months(stamps, wall, series),) if axis]
+    rising = (np.diff(wall)[np.diff(series) == 0] > 0).all()
+    if offsets.change and rising and exactly_regular(wall, series) > exactly_regular(moments, series):
+        found.append(
+            Axis(wall, HOUR, _TIMES, offsets.instants, lambda step: step_text(step / HOUR) + " by the wall clock")
+        )
+    return (true, *found)
+
+
+def _months(stamps: Stamps, wall: np.ndarray, series: np.ndarray) -> Axis | None:
+    """Where every time is the same day of its month, or the last one, at one time of day."""
+    offsets = stamps.offsets
+    assert offsets is not None
+    for shift in (0, DAY):  # the day after the last one of a month is a first one
+        days = (wall + shift) // DAY
+        months = days.astype("M8[D]").astype("M8[M]")
+        into = wall + shift - months.astype("M8[D]").astype(np.int64) * DAY
+        alike = len(into) > 0 and (into == into[0]).all()
+        if alike and into[0] < 28 * DAY and (shift == 0 or into[0] < DAY):
+            back = lambda positions, start=int(into[0]) - shift: offsets.instants(
+                positions.astype(np.int64).astype("M8[M]").astype("M8[D]").astype(np.int64) * DAY + start
+            )
+            text = lambda step: "1 month" if step == 1 else f"{step:g} months"
+            return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, text)
+    return None
+
+
+def _tidy(positions: np.ndarray) -> np.ndarray:
+    """Sums of decimal steps as people write them: 0.3, not 0.30000000000000004."""
+    if positions.dtype.kind == "i" or not len(positions):
+        return positions
+    largest = float(np.abs(positions).max())
+    return np.round(positions, int(np.clip(12 - np.ceil(np.log10(largest or 1.0)), -300, 300)))
+
+
+def step_text(hours: float) -> str:
+    """A step in words, such as "1 hour" or "10 minutes"."""
+    for size, name in ((24.0, "day"), (1.0, "hour"), (1 / 60, "minute"), (1 / 3600, "second")):
+        count = hours / size
+        if count >= 1 and (abs(count - round(count)) < 1e-6 or name == "second"):
+            break
+    else:
+        count, name = hours * 3600, "second"
+    if abs(count - round(count)) < 1e-6:
+        count = round(count)
+    return f"{count:g} {name}{'s' * (count != 1)}"

@@ -1,0 +1,270 @@
+"""Where each row of a table stands in its series: strictly increasing times, regular clocks without missing ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.axes import Axis, axes
+from tsimpute.tables.duplicates import Duplicates, resolve
+from tsimpute.tables.stamps import Stamps, label_text
+from tsimpute.tables.steps import Change, Grid, Irregular, find_grid
+
+MissingTimes = Literal["insert", "keep"]
+MAX_STRETCH = 100
+"""A series may become at most so many times longer than its rows by what is inserted."""
+MAX_INSERTED = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where each row of a table stands in its series. Per series there are T times.
+
+    Attributes:
+        step_of_row: (R,) position in the times of the row's series.
+        times: per series (T,) float64, from 0, in the unit of the stamps, strictly increasing.
+        labels: per series (T,) what people read, also of inserted times.
+        moments: per series (T,) as ``Stamps.moments``, for ``Stamps.texts`` and ``Stamps.values``.
+        inserted: per series (T,) bool: no row of the table has this time.
+        kept: (R,) bool: False for a row that another one of the same time stands for. The policy "mean" keeps all:
+            the caller averages rows of one step.
+        step: of a regular clock, in the unit of the stamps; None = irregular. A month counts as 730.485 hours.
+        notes: what was found and done, with counts.
+    """
+
+    step_of_row: np.ndarray
+    times: tuple[np.ndarray, ...]
+    labels: tuple[np.ndarray, ...]
+    moments: tuple[np.ndarray, ...]
+    inserted: tuple[np.ndarray, ...]
+    kept: np.ndarray
+    step: float | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """All distinct times, by series and time: row that stands for each, its series; and the time of each row."""
+
+    row: np.ndarray
+    series: np.ndarray
+    of_row: np.ndarray
+
+
+def place(
+    stamps: Stamps,
+    series_of_row: np.ndarray,
+    n_series: int,
+    *,
+    feature_of_row: np.ndarray | None = None,
+    duplicates: Duplicates = "refuse",
+    missing_times: MissingTimes = "insert",
+    irregular: bool | None = None,
+) -> Placement:
+    """Puts the rows of a table in the order of time, series by series.
+
+    A clock is regular where at least 90 % of the differences are within 2 % of a whole number of steps and no time
+    lies farther than a quarter of a step from the grid; times near the grid are placed on it and keep their labels.
+
+    Args:
+        stamps: R rows.
+        series_of_row: (R,) whole numbers in [0, n_series).
+        n_series: number of series.
+        feature_of_row: (R,) whole numbers for long tables, where rows of one time and different features belong
+            together.
+        duplicates: rows of one series, time and feature: refused, or the first or last stands for them, or the caller
+            takes their mean.
+        missing_times: "insert" gives a regular series every time between its first and last; "keep" adds none.
+        irregular: True: the true times are used. False: what is not regular is refused. None: told from the times.
+
+    Raises:
+        DataError: duplicates that are not resolved, a step that changes, an irregular clock where a regular one was
+            asked for, or gaps too long to be filled with times. Rows and series are counted from 0.
+        ConfigError: a setting is unknown.
+    """
+    _check_settings(missing_times, series_of_row, len(stamps.moments), n_series)
+    group = series_of_row if feature_of_row is None else _paired(series_of_row, feature_of_row)
+    notes = [*_order_notes(stamps.moments, group)]
+    kept, found = resolve(stamps, series_of_row, group, duplicates)
+    notes += found
+    steps = _distinct(stamps.moments, series_of_row, kept)
+    moments = stamps.moments[steps.row]
+    axis, grid = _regular(stamps, moments, steps.series, irregular, notes)
+    if isinstance(grid, Grid):
+        return _on_grid(stamps, steps, axis, grid, n_series, kept, notes, missing_times)
+    first = np.searchsorted(steps.series, steps.series)
+    times = (moments - moments[first]) / axis.unit
+    inserted = np.zeros(len(moments), bool)
+    return _by_series(steps, steps.series, times, stamps.labels[steps.row], moments, inserted, n_series, kept, notes)
+
+
+def _check_settings(missing_times: str, series_of_row: np.ndarray, n_rows: int, n_series: int) -> None:
+    if missing_times not in get_args(MissingTimes):
+        raise ConfigError(f"missing_times: expected one of {get_args(MissingTimes)}, came {missing_times!r}.")
+    if series_of_row.shape != (n_rows,):
+        raise DataError(f"series_of_row: expected shape ({n_rows},), came {series_of_row.shape}.")
+    if n_rows and (series_of_row.min() < 0 or series_of_row.max() >= n_series):
+        raise DataError(
+            f"series_of_row: expected numbers from 0 to {n_series - 1}, came {series_of_row.min()} to "
+            f"{series_of_row.max()}."
+        )
+
+
+def _paired(series: np.ndarray, feature: np.ndarray) -> np.ndarray:
+    return series.astype(np.int64) * (int(feature.max(initial=0)) + 1) + feature
+
+
+def _order_notes(moments: np.ndarray, group: np.ndarray) -> list[str]:
+    order = np.argsort(group, kind="stable")
+    steps = np.diff(moments[order])[np.diff(group[order]) == 0]
+    back = int((steps < 0).sum())
+    if not back:
+        return []
+    if not (steps > 0).any():
+        return ["rows are not in the order of time (newest first); they keep their places"]
+    return [f"rows are not in the order of time ({back} go back); they keep their places"]
+
+
+def _distinct(moments: np.ndarray, series: np.ndarray, kept: np.ndarray) -> _Steps:
+    order = np.lexsort((~kept, moments, series))
+    new = np.r_[True, (np.diff(moments[order]) != 0) | (np.diff(series[order]) != 0)][: len(order)]
+    of_row = np.empty(len(order), np.int64)
+    of_row[order] = np.cumsum(new) - 1
+    row = order[new]
+    return _Steps(row, series[row], of_row)
+
+
+def _regular(
+    stamps: Stamps, moments: np.ndarray, series: np.ndarray, irregular: bool | None, notes: list[str]
+) -> tuple[Axis, Grid | None]:
+    """The axis on which the times are regular, with its grid; None where the true times are used."""
+    true, *others = axes(stamps, moments, series)
+    if irregular:
+        notes.append("the true times are used, as asked")
+        return true, None
+    for axis in (*others, true):
+        found = find_grid(axis.positions, series, axis.roundings)
+        if isinstance(found, Change):
+            raise DataError(_change_message(stamps, moments, series, axis, found))
+        if isinstance(found, Grid):
+            notes.extend(_grid_notes(stamps, moments, axis, found))
+            return axis, found
+    assert isinstance(found, Irregular)
+    if not (np.diff(series) == 0).any():
+        return true, None
+    if irregular is False:
+        raise DataError(
+            f"times: expected a regular clock, but {found.reason}; resample the table, or leave irregular=False out."
+        )
+    notes.append(f"times are irregular ({found.reason}): the true times are used and none is inserted")
+    return true, None
+
+
+def _grid_notes(stamps: Stamps, moments: np.ndarray, axis: Axis, grid: Grid) -> list[str]:
+    notes = [f"regular clock, a step of {axis.text(grid.step)}"]
+    off = grid.off > 0
+    if off.any():
+        worst = int(grid.off.argmax())
+        label = label_text(stamps.labels_at(moments[worst : worst + 1])[0])
+        notes.append(
+            f"times that lie off the grid, by up to {axis.text(grid.off[worst])}: {int(off.sum())} (the farthest: "
+            f"{label}); they count as the nearest time of the grid and keep their labels"
+        )
+    return notes
+
+
+def _change_message(stamps: Stamps, moments: np.ndarray, series: np.ndarray, axis: Axis, change: Change) -> str:
+    label = label_text(stamps.labels_at(moments[change.at : change.at + 1])[0])
+    before, after = axis.text(change.before), axis.text(change.after)
+    where = f"series {series[change.at]} goes from steps of {before} to steps of {after} at {label}"
+    if not change.within:
+        where = f"series {series[change.at]} has steps of {after} (from {label} on), other series of {before}"
+    return (
+        f"times: expected one step in the whole table, but {where}. Resample to one step, split the table there, or "
+        "take the true times with irregular=True."
+    )
+
+
+def _on_grid(
+    stamps: Stamps,
+    steps: _Steps,
+    axis: Axis,
+    grid: Grid,
+    n_series: int,
+    kept: np.ndarray,
+    notes: list[str],
+    missing_times: str,
+) -> Placement:
+    hours = axis.hours(grid.step)
+    series, index, moments = steps.series, grid.index, stamps.moments[steps.row]
+    labels, at = stamps.labels[steps.row], np.arange(len(steps.row))
+    inserted = np.zeros(len(steps.row), bool)
+    if missing_times == "insert":
+        counts = np.bincount(series, minlength=n_series)
+        length = np.zeros(n_series, np.int64)
+        np.maximum.at(length, series, index + 1)
+        _check_lengths(counts, length, axis.text(grid.step))
+        start = np.cumsum(length) - length
+        at = start[series] + index
+        inserted = np.ones(int(length.sum()), bool)
+        inserted[at] = False
+        new = np.flatnonzero(inserted)
+        series, index = np.repeat(np.arange(n_series), length), np.arange(len(inserted)) - np.repeat(start, length)
+        origin = np.zeros(n_series, grid.origin.dtype)
+        origin[steps.series] = grid.origin
+        added = axis.moments(origin[series[new]] + index[new] * grid.step)
+        moments, labels = _joined(moments, at, added, new), _joined(labels, at, stamps.labels_at(added), new)
+        if len(new):
+            word = "time" if len(new) == 1 else "times"
+            some = f"first in series {series[new[0]]}: " if n_series > 1 else "first: "
+            notes.append(f"{len(new)} missing {word} inserted ({some}{label_text(labels[new[0]])})")
+    placed = _Steps(steps.row, steps.series, at[steps.of_row])
+    return _by_series(placed, series, index * hours, labels, moments, inserted, n_series, kept, notes, hours)
+
+
+def _check_lengths(counts: np.ndarray, length: np.ndarray, step: str) -> None:
+    hint = "split the table, correct the times, or add none with missing_times='keep'"
+    long = length > MAX_STRETCH * counts
+    if long.any():
+        worst = int(np.argmax(long))
+        raise DataError(
+            f"series {worst}: its {counts[worst]} times would become {length[worst]} at a step of {step}, more than "
+            f"{MAX_STRETCH} times as many; {hint}."
+        )
+    added = int((length - counts).sum())
+    if added > MAX_INSERTED:
+        raise DataError(
+            f"table: {added} times would be inserted at a step of {step}, expected at most {MAX_INSERTED}; {hint}."
+        )
+
+
+def _joined(old: np.ndarray, at: np.ndarray, added: np.ndarray, new: np.ndarray) -> np.ndarray:
+    joined = np.empty(len(old) + len(added), np.result_type(old, added))
+    joined[at], joined[new] = old, added
+    return joined
+
+
+def _by_series(
+    steps: _Steps,
+    series: np.ndarray,
+    times: np.ndarray,
+    labels: np.ndarray,
+    moments: np.ndarray,
+    inserted: np.ndarray,
+    n_series: int,
+    kept: np.ndarray,
+    notes: Sequence[str],
+    step: float | None = None,
+) -> Placement:
+    """Cuts what is listed by series and time into one piece per series."""
+    cuts = np.searchsorted(series, np.arange(1, n_series))
+    starts = np.r_[0, cuts]
+    split = lambda whole: tuple(np.split(whole, cuts))
+    return Placement(
+        steps.of_row - starts[series[steps.of_row]], split(times.astype(np.float64)), split(labels), split(moments),
+        split(inserted), kept, step, tuple(notes),
+    )  # fmt: skip

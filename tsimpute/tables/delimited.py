@@ -1,0 +1,251 @@
+"""Delimited text files, read so that they can be written back byte for byte but for the fields that change."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.shapes import check_distinct
+from tsimpute.tables import dialect, rawtext
+from tsimpute.tables.dialect import BLANKS, Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """What is needed to write a file back: every record with its line end, and which of them is which row."""
+
+    records: Sequence[str]
+    rows: np.ndarray
+    header: int
+    mark: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Delimited:
+    """A delimited text file whose every line is kept as it stands.
+
+    Attributes:
+        name: of the file, for messages.
+        header: names of the C columns, stripped; "" where there is none, as with delimiters at the ends of lines.
+        columns: per column (R,) object array of str: the text of each row's field, unquoted and stripped.
+        lines: (R,) number of the line in the file at which each row starts, from 1.
+        delimiter: one character; " " stands for any run of blanks and tabs.
+        decimal: "." or ",".
+        encoding: without a byte order mark, which is kept apart.
+        units: texts of the row of units below the names, C of them; "" where there is none.
+        notes: what was understood and is worth saying, a sentence each.
+    """
+
+    name: str
+    header: tuple[str, ...]
+    columns: tuple[np.ndarray, ...]
+    lines: np.ndarray
+    delimiter: str
+    decimal: str
+    encoding: str
+    units: tuple[str, ...]
+    notes: tuple[str, ...]
+    _raw: Raw = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """A new line before row ``row``, or after the last row where it is the number of rows; one text per column."""
+
+    row: int
+    fields: tuple[str, ...]
+
+
+def read_delimited(
+    path: Path, *, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> Delimited:
+    """Reads a file of names and rows; what is not given is found from the whole file.
+
+    Lines before the names, blank lines, remarks (``#``) and rows of units are no rows; they are kept and noted.
+
+    Args:
+        path: a text file; one that ends in ``.gz`` is unpacked.
+        delimiter: one character; " " for runs of blanks and tabs.
+        decimal: "." or ",".
+        encoding: a name that Python knows; otherwise UTF-8 (or as the byte order mark says), else Windows-1252.
+
+    Raises:
+        ConfigError: a setting cannot be.
+        DataError: the file is no text, has no names, no rows, or a row with too few or too many fields.
+        OSError: the file cannot be opened.
+    """
+    if decimal not in (None, ".", ","):
+        raise ConfigError(f'decimal: expected "." or ",", came {decimal!r}.')
+    path = Path(path)
+    text, encoding, mark = rawtext.read_text(path, encoding)
+    lines = list(io.StringIO(text, newline=""))
+    try:
+        layout = dialect.find_layout(lines, delimiter)
+        _check_rows(layout, lines)
+        check_distinct("names of columns", [name for name in layout.names if name])
+        columns = _columns(layout)
+        decimal = decimal or dialect.find_decimal(columns)
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from None
+    n_units = dialect.count_unit_rows(columns)
+    rows = np.array(layout.rows[n_units:], int)
+    starts = np.array(layout.starts)
+    return Delimited(
+        name=path.name,
+        header=tuple(layout.names),
+        columns=tuple(_as_texts(column[n_units:]) for column in columns),
+        lines=starts[rows] + 1,
+        delimiter=layout.delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        units=tuple(column[0] if n_units else "" for column in columns),
+        notes=_notes(layout, lines, n_units, decimal, encoding, mark),
+        _raw=Raw(_raw_records(lines, layout.starts), rows, layout.header, mark),
+    )
+
+
+def write_delimited(
+    table: Delimited, path: Path, changes: Mapping[int, Mapping[int, str]], insertions: Sequence[Insertion] = ()
+) -> None:
+    """Writes a file as it was read, but for some fields and new lines; whole or not at all.
+
+    A new text takes the place of the old one between the same quotes and blanks, and is quoted where it has to be. A
+    new line is laid out and ends as the row that it stands before (the last one: after).
+
+    Args:
+        table: R rows and C columns.
+        path: packed if it ends in ``.gz``; may be the file that was read.
+        changes: column -> row -> new text.
+        insertions: those before the same row are written in the order given.
+
+    Raises:
+        DataError: a row, a column or a number of texts is not that of the table; a text cannot be written.
+    """
+    by_row = _check_changes(table, changes)
+    for insertion in insertions:
+        _check_insertion(table, insertion)
+    records = list(table._raw.records)
+    places = table._raw.rows.tolist()
+    new_lines: dict[int, list[str]] = {}
+    for insertion in insertions:
+        model = places[min(insertion.row, len(places) - 1)]
+        record = rawtext.replaced(records[model], dict(enumerate(insertion.fields)), table.delimiter)
+        new_lines.setdefault(insertion.row, []).append(record)
+    for row, texts in by_row.items():
+        records[places[row]] = rawtext.replaced(records[places[row]], texts, table.delimiter)
+    for row, added in new_lines.items():
+        _insert(records, places, row, added, rawtext.line_end(table._raw.records[table._raw.header]))
+    rawtext.write_text("".join(records), Path(path), table.encoding, table._raw.mark)
+
+
+def _insert(records: list[str], places: list[int], row: int, added: list[str], end: str) -> None:
+    """Puts lines before a row or, after the last one, behind it; every line but the last of the file gets an end."""
+    if row < len(places):
+        at = places[row]
+        records[at] = "".join(line if rawtext.line_end(line) else line + end for line in added) + records[at]
+        return
+    lines = [records[places[-1]], *added]
+    closed = [line if rawtext.line_end(line) else line + end for line in lines[:-1]]
+    records[places[-1]] = "".join([*closed, lines[-1]])
+
+
+def _check_changes(table: Delimited, changes: Mapping[int, Mapping[int, str]]) -> dict[int, dict[int, str]]:
+    """The changes as row -> column -> text."""
+    by_row: dict[int, dict[int, str]] = {}
+    for column, texts in changes.items():
+        for row, text in texts.items():
+            if not (0 <= column < len(table.header) and 0 <= row < len(table)):
+                raise DataError(
+                    f"changes of {table.name}: expected rows below {len(table)} and columns below "
+                    f"{len(table.header)}, came row {row}, column {column}."
+                )
+            _check_text(table, text)
+            by_row.setdefault(row, {})[column] = text
+    return by_row
+
+
+def _check_insertion(table: Delimited, insertion: Insertion) -> None:
+    if not 0 <= insertion.row <= len(table) or len(insertion.fields) != len(table.header):
+        raise DataError(
+            f"new line of {table.name}: expected {len(table.header)} texts before a row from 0 to {len(table)}, "
+            f"came {len(insertion.fields)} before row {insertion.row}."
+        )
+    for text in insertion.fields:
+        _check_text(table, text)
+
+
+def _check_text(table: Delimited, text: str) -> None:
+    if "\0" in text or (table.delimiter == BLANKS and re.search(r"[\r\n]", text)):
+        raise DataError(f"{table.name}: expected texts without line ends and zero bytes, came {text!r}.")
+
+
+def _check_rows(layout: Layout, lines: Sequence[str]) -> None:
+    wrong = [i for i in layout.rows if not layout.fits(i)]
+    if wrong:
+        start, n_names = layout.starts[wrong[0]], len(layout.names)
+        raise DataError(
+            f"line {start + 1}: expected {n_names} fields as in the names in line {layout.starts[layout.header] + 1}, "
+            f"found {len(layout.records[wrong[0]])}: {lines[start].strip()[:60]!r} "
+            f"({len(wrong)} such lines). Correct them, or pass the delimiter if {layout.delimiter!r} is not it."
+        )
+
+
+def _columns(layout: Layout) -> list[list[str]]:
+    width = len(layout.names)
+    rows = (layout.records[i] for i in layout.rows)
+    full = [row[:width] if len(row) >= width else row + [""] * (width - len(row)) for row in rows]
+    return [[text.strip() for text in column] for column in zip(*full, strict=True)]
+
+
+def _as_texts(column: list[str]) -> np.ndarray:
+    texts = np.empty(len(column), object)
+    texts[:] = column
+    return texts
+
+
+def _raw_records(lines: Sequence[str], starts: Sequence[int]) -> list[str]:
+    if len(starts) == len(lines) + 1:
+        return list(lines)
+    return ["".join(lines[start:stop]) for start, stop in pairwise(starts)]
+
+
+def _notes(
+    layout: Layout, lines: Sequence[str], n_units: int, decimal: str, encoding: str, mark: bytes
+) -> tuple[str, ...]:
+    """What is worth saying of a file, a sentence each."""
+    before = layout.starts[layout.header]
+    n_records = len(layout.records) - layout.header - 1
+    n_blank = n_records - len(layout.rows) - layout.comments
+    n_empty = sum(dialect.is_blank(layout.records[i]) for i in layout.rows) if len(layout.names) == 1 else 0
+    n_unnamed = layout.names.count("")
+    ends = {rawtext.line_end(line) for line in lines[:-1]}
+    first = layout.starts[layout.rows[0]] + 1
+    notes = (
+        (layout.delimiter != ",", f"fields are separated by {dialect.name_of(layout.delimiter)}"),
+        (decimal == ",", "decimal commas"),
+        (encoding not in ("utf-8", "ascii"), f"encoding {encoding}"),
+        (bool(mark), "the byte order mark is kept"),
+        (before > 0, f"{_count(before, 'line')} before the names kept as they are"),
+        (n_units > 0, f"line {first} is taken for units"),
+        (n_units > 1, f"{_count(n_units - 1, 'line')} below the units kept as they are"),
+        (n_unnamed > 0, f"{_count(n_unnamed, 'column')} without a name"),
+        (n_blank > 0, f"{_count(n_blank, 'row')} without any value kept as they are"),
+        (n_empty > 0, f"{_count(n_empty, 'blank line')} between values taken for missing values"),
+        (layout.comments > 0, f"{_count(layout.comments, 'remark')} between rows kept as they are"),
+        (len(ends) > 1, "line ends are mixed and kept as they are"),
+    )
+    return tuple(text for holds, text in notes if holds)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,86 @@
+"""Rows of one series that have the same time: found, refused or resolved by a named policy, and counted."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.stamps import Stamps, label_text
+
+Duplicates = Literal["refuse", "first", "last", "mean"]
+_STANDS = {"first": "the first stands", "last": "the last stands", "mean": "their mean stands"}
+
+
+def resolve(
+    stamps: Stamps, series: np.ndarray, group: np.ndarray, duplicates: Duplicates
+) -> tuple[np.ndarray, list[str]]:
+    """Which rows count, (R,) bool, and a note of how many had to be resolved.
+
+    Args:
+        stamps: R rows.
+        series: (R,) number of each row's series, for messages.
+        group: (R,) rows of one number must have distinct times.
+        duplicates: "mean" keeps all rows, for the caller to average.
+
+    Raises:
+        DataError: there are some and the policy is "refuse".
+        ConfigError: the policy is unknown.
+    """
+    if duplicates not in get_args(Duplicates):
+        raise ConfigError(f"duplicates: expected one of {get_args(Duplicates)}, came {duplicates!r}.")
+    order = np.lexsort((stamps.moments, group))  # stable: rows of one time stay in the order of the table
+    same = (np.diff(stamps.moments[order]) == 0) & (np.diff(group[order]) == 0)
+    kept = np.ones(len(order), bool)
+    count = int(same.sum())
+    if not count:
+        return kept, []
+    if duplicates == "refuse":
+        raise DataError(_message(stamps, series, order, same, count))
+    if duplicates == "first":
+        kept[order[1:][same]] = False
+    elif duplicates == "last":
+        kept[order[:-1][same]] = False
+    return kept, [f"{_repeat(count)} a time of the same series; of rows of one time {_STANDS[duplicates]}"]
+
+
+def _repeat(count: int) -> str:
+    return "1 row repeats" if count == 1 else f"{count} rows repeat"
+
+
+def _message(stamps: Stamps, series: np.ndarray, order: np.ndarray, same: np.ndarray, count: int) -> str:
+    """Names the duplicate that stands first in the table."""
+    pairs = np.flatnonzero(same)
+    pair = int(pairs[order[pairs + 1].argmin()])
+    one, two = int(order[pair]), int(order[pair + 1])
+    hint = ""
+    if count == 1 and stamps.unit and _beside_gap(stamps.moments[order], pair, np.diff(series[order]) != 0):
+        hint = " A neighbouring time is missing: this looks like a change of daylight saving time."
+    elif _autumn_night(stamps, one):
+        hint = " If clocks go back in that night, name the time zone of the table: timezone='Europe/Rome', say."
+    label = label_text(stamps.labels[one])
+    return (
+        f"times: expected each time once per series, {_repeat(count)} one. The first: series {series[one]}, {label}, "
+        f"rows {one} and {two}.{hint} Correct them, or choose duplicates='first', 'last' or 'mean'."
+    )
+
+
+def _autumn_night(stamps: Stamps, row: int) -> bool:
+    """Whether a clock without known rules stands where many countries double an hour."""
+    if stamps.offsets is None or stamps.offsets.zone is not None or stamps.offsets.change:
+        return False
+    label = stamps.labels[row].astype("M8[h]").item()
+    return label.month in (4, 9, 10, 11) and label.hour <= 3
+
+
+def _beside_gap(moments: np.ndarray, pair: int, edges: np.ndarray) -> bool:
+    """Whether the time before or after a doubled one is one common step too far away."""
+    steps = np.diff(moments)
+    usual = steps[~edges & (steps > 0)]
+    if not len(usual):
+        return False
+    sizes, counts = np.unique(usual, return_counts=True)
+    double = 2 * sizes[counts.argmax()]
+    beside = [i for i in (pair - 1, pair + 1) if 0 <= i < len(steps) and not edges[i]]
+    return any(steps[i] == double for i in beside)

@@ -1,0 +1,298 @@
+"""Data frames, wide or long, as panels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.panel import Clock, Panel, Series
+from tsimpute.tables.clock import MissingTimes, Placement, place
+from tsimpute.tables.duplicates import Duplicates
+from tsimpute.tables.number_texts import floats, is_number, row_text, text_problem
+from tsimpute.tables.numbers import split_unit
+from tsimpute.tables.roles import Columns, Roles, Told, find_roles
+from tsimpute.tables.stamps import Stamps, label_text, read_stamps
+from tsimpute.windows import Feature
+
+
+@dataclass(frozen=True)
+class Clockwork:
+    """How times are read.
+
+    Attributes:
+        timezone, dayfirst: see ``read_stamps``.
+        duplicates, missing_times, irregular: see ``place``.
+    """
+
+    timezone: str | None = None
+    dayfirst: bool | None = None
+    duplicates: Duplicates = "refuse"
+    missing_times: MissingTimes = "insert"
+    irregular: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FrameReading:
+    """A frame of R rows, and what it was understood to be.
+
+    Attributes:
+        frame: as given; what the caller does to the given one later on does not reach it.
+        roles: what its columns are.
+        stamps: the time of each row; None = rows are steps.
+        placement: where each row stands in its series.
+        series_of_row: (R,).
+        feature_of_row: (R,) of a long table, else None.
+        panel: its series.
+        notes: what was found and done.
+        start: per series, its first place where all series' times stand in one row.
+    """
+
+    frame: pd.DataFrame
+    columns: Columns
+    roles: Roles
+    stamps: Stamps | None
+    placement: Placement
+    series_of_row: np.ndarray
+    feature_of_row: np.ndarray | None
+    panel: Panel
+    notes: tuple[str, ...]
+    start: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        lengths = [len(series.times) for series in self.panel.series]
+        object.__setattr__(self, "start", np.concatenate([[0], np.cumsum(lengths)[:-1]]))
+
+    @property
+    def place_of_row(self) -> np.ndarray:
+        """(R,) where each row stands in the times of all series, one series after the other."""
+        return self.start[self.series_of_row] + self.placement.step_of_row
+
+
+def read_frame(
+    frame: pd.DataFrame,
+    told: Told | None = None,
+    clockwork: Clockwork | None = None,
+    units: Mapping[str, str] | None = None,
+) -> FrameReading:
+    """Understands a frame; it is not changed.
+
+    Args:
+        told: what is known of its columns.
+        units: of features, where the table does not tell them.
+
+    Raises:
+        ConfigError: a column that was told is not there.
+        DataError: no rows, no time that can be told, no feature, a value that is infinite or no number, or times that
+            are refused; see ``place``.
+    """
+    told, clockwork = told or Told(), clockwork or Clockwork()
+    if not len(frame):
+        raise DataError("table: expected at least one row, came none.")
+    frame = frame.copy(deep=False)
+    columns = Columns(frame)
+    roles = find_roles(columns, told)
+    series_of_row, groups = _groups(columns, roles)
+    feature_of_row, features, values = (_long if roles.layout == "long" else _wide)(columns, roles, units or {})
+    stamps, placement = _times(columns, roles, clockwork, series_of_row, len(groups), feature_of_row)
+    panel = _panel(features, groups, stamps, placement, _cells(values, series_of_row, feature_of_row, placement))
+    notes = (*roles.notes, *(stamps.notes if stamps else ()), *placement.notes)
+    if _lacks_rows(placement, series_of_row, feature_of_row):
+        notes += _index_notes(columns, roles, series_of_row)
+    return FrameReading(
+        frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes
+    )  # fmt: skip
+
+
+def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
+    """(R,) series of each row, and the series' names in the order in which they first come."""
+    n_rows = len(columns[0]) if len(columns) else 0
+    if not roles.group:
+        return np.zeros(n_rows, np.int64), [""]
+    keys = [_codes_of(columns, at) for at in roles.group]
+    together = pd.MultiIndex.from_arrays([k for k, _ in keys]) if len(keys) > 1 else pd.Index(keys[0][0])
+    series_of_row, found = pd.factorize(together)
+    names = [key if isinstance(key, tuple) else (key,) for key in found]
+    return series_of_row, [" / ".join(str(keys[i][1][code]) for i, code in enumerate(name)) for name in names]
+
+
+def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
+    codes, found = pd.factorize(np.asarray(columns[at], dtype=object))
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise DataError(
+            f"column {columns.names[at]!r}: expected a name in every row, {row_text(columns[at], row)} has none. Fill "
+            "it in, take the row out, or name the column of groups (group=() = there is none)."
+        )
+    return codes, [_name_text(name) for name in found]
+
+
+def _name_text(name: object) -> str:
+    """A name for people: whole numbers without decimals, as a column with gaps may hold them."""
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
+
+
+def _wide(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[None, list[Feature], np.ndarray]:
+    """Features, and values (R, K)."""
+    names = [str(columns.names[at]) for at in roles.features]
+    features = [Feature(name, units.get(name, split_unit(name)[1])) for name in names]
+    return None, features, np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1)
+
+
+def _long(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[np.ndarray, list[Feature], np.ndarray]:
+    """(R,) feature of each row, features in the order in which they first come, and values (R, 1)."""
+    assert roles.feature is not None
+    assert roles.value is not None
+    feature_of_row, names = _codes_of(columns, roles.feature)
+    features = []
+    for k, name in enumerate(names):
+        found = [] if roles.unit is None else pd.unique(np.asarray(columns[roles.unit], object)[feature_of_row == k])
+        found = [str(unit) for unit in found if not pd.isna(unit)]
+        if len(found) > 1:
+            raise DataError(
+                f"unit: expected one unit for {name!r}, found {', '.join(found)}. Convert the values to one unit."
+            )
+        features.append(Feature(name, units.get(name, found[0] if found else "")))
+    return feature_of_row, features, numbers(columns[roles.value], columns.names[roles.value])[:, None]
+
+
+def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
+    """(R,) float64, NaN where nothing is; a copy.
+
+    Raises:
+        DataError: a value is infinite or no number.
+    """
+    if not is_number(column):
+        raise DataError(str(text_problem(column, name, asked=True)))
+    out = floats(column)
+    if np.isinf(out).any():
+        row = int(np.flatnonzero(np.isinf(out))[0])
+        raise DataError(
+            f"column {name!r}: expected finite numbers or nothing, came {out[row]} in {row_text(column, row)}. Correct "
+            "or remove it."
+        )
+    return out
+
+
+def _times(
+    columns: Columns,
+    roles: Roles,
+    clockwork: Clockwork,
+    series_of_row: np.ndarray,
+    n_series: int,
+    feature_of_row: np.ndarray | None,
+) -> tuple[Stamps | None, Placement]:
+    if not roles.time:
+        if feature_of_row is not None:
+            raise DataError("long table: expected a column of times, found none. Name it (time).")
+        return None, _rows_as_steps(series_of_row, n_series)
+    sequence = series_of_row if feature_of_row is None else series_of_row * (1 + feature_of_row.max()) + feature_of_row
+    stamps = read_stamps(
+        [columns[at] for at in roles.time],
+        timezone=clockwork.timezone,
+        dayfirst=clockwork.dayfirst,
+        series_of_row=sequence,
+    )
+    placement = place(
+        stamps,
+        series_of_row,
+        n_series,
+        feature_of_row=feature_of_row,
+        duplicates=clockwork.duplicates,
+        missing_times=clockwork.missing_times,
+        irregular=clockwork.irregular,
+    )
+    return stamps, placement
+
+
+def _rows_as_steps(series_of_row: np.ndarray, n_series: int) -> Placement:
+    step_of_row = pd.Series(series_of_row).groupby(series_of_row).cumcount().to_numpy()
+    lengths = np.bincount(series_of_row, minlength=n_series)
+    steps = [np.arange(n) for n in lengths]
+    return Placement(
+        step_of_row=step_of_row,
+        times=tuple(s.astype(np.float64) for s in steps),
+        labels=tuple(steps),
+        moments=tuple(steps),
+        inserted=tuple(np.zeros(n, bool) for n in lengths),
+        kept=np.ones(len(series_of_row), bool),
+        step=1.0,
+        notes=("no column of times was found: each row counts as one step",),
+    )
+
+
+def _cells(
+    values: np.ndarray, series_of_row: np.ndarray, feature_of_row: np.ndarray | None, placement: Placement
+) -> list[np.ndarray]:
+    """Per series (K, T): the mean of the values that stand for a cell, NaN where there is none."""
+    n_features = values.shape[1] if feature_of_row is None else int(feature_of_row.max()) + 1
+    lengths = [len(times) for times in placement.times]
+    start = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    at = start[series_of_row] + placement.step_of_row
+    total, count = np.zeros((n_features, sum(lengths))), np.zeros((n_features, sum(lengths)), np.int64)
+    for k, column in enumerate(values.T):
+        there = placement.kept & ~np.isnan(column)
+        which = np.full(len(at), k) if feature_of_row is None else feature_of_row
+        np.add.at(total, (which[there], at[there]), column[there])
+        np.add.at(count, (which[there], at[there]), 1)
+    # -0.0 + 0.0 is 0.0; nothing is lost, since observed cells come back from the table itself.
+    cells = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return np.split(cells, start[1:], axis=1)
+
+
+def _lacks_rows(placement: Placement, series_of_row: np.ndarray, feature_of_row: np.ndarray | None) -> bool:
+    """Whether rows may have to be added: for inserted times, or where a feature of a series has no row at a time."""
+    if feature_of_row is None:
+        return any(new.any() for new in placement.inserted)
+    lengths = np.array([len(times) for times in placement.times])
+    there = pd.DataFrame({"series": series_of_row, "feature": feature_of_row, "step": placement.step_of_row})
+    pairs = there[["series", "feature"]].drop_duplicates()
+    return len(there.drop_duplicates()) < lengths[pairs["series"]].sum()
+
+
+def _index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tuple[str, ...]:
+    """What is to be said of an index that is no time or group and must have labels for new rows.
+
+    Raises:
+        DataError: no label can be told.
+    """
+    notes: tuple[str, ...] = ()
+    for at in (at for at in roles.extra if at < columns.n_levels):
+        level = columns[at]
+        if pd.api.types.is_integer_dtype(level.dtype) and columns.n_levels == 1 and not pd.isna(level).any():
+            notes += (f"index: labels of new rows count on from {level.max()}",)
+            continue
+        pairs = pd.DataFrame({"series": series_of_row, "label": pd.factorize(np.asarray(level, object))[0]})
+        if pairs.drop_duplicates()["series"].duplicated().any():
+            raise DataError(
+                f"index: rows may have to be added for missing times, and no label can be told for them from the index "
+                f"{level.name!r}, whose first label is {level[0]!r}. Use reset_index() before, or "
+                "missing_times='keep' for a wide table."
+            )
+    return notes
+
+
+def _panel(
+    features: Sequence[Feature],
+    groups: Sequence[str],
+    stamps: Stamps | None,
+    placement: Placement,
+    cells: Sequence[np.ndarray],
+) -> Panel:
+    series = [
+        Series(name, times, values, labels)
+        for name, times, values, labels in zip(groups, placement.times, cells, placement.labels, strict=True)
+    ]
+    return Panel(tuple(features), tuple(series), Clock("steps" if stamps is None else stamps.unit, placement.step))
+
+
+def time_text(panel: Panel) -> str:
+    """The clock and the span of a panel in words."""
+    clock = panel.clock
+    unit = {"hours": "h", "steps": "rows", "": ""}[clock.unit]
+    step = "irregular" if clock.step is None else f"every {clock.step:g} {unit}".rstrip()
+    first, last = min(s.labels[0] for s in panel.series), max(s.labels[-1] for s in panel.series)
+    return f"{step}, {label_text(first)} to {label_text(last)}"

@@ -1,0 +1,98 @@
+"""Text columns that hold numbers: told from true text, and refused with the first value that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.tables.numbers import is_missing, parse
+
+MOST = 0.5
+"""A text column with at least this share of numbers was meant to be one of numbers."""
+
+
+def is_number(column: pd.Series | pd.Index) -> bool:
+    """Numbers, of any dtype: also objects that are all numbers or nothing. Booleans are none, nor are empty texts."""
+    kind = column.dtype
+    if pd.api.types.is_bool_dtype(kind) or isinstance(kind, pd.CategoricalDtype):
+        return False
+    if pd.api.types.is_numeric_dtype(kind):
+        return not pd.api.types.is_complex_dtype(kind)
+    return pd.api.types.is_object_dtype(kind) and all(map(is_real, column[~pd.isna(column)]))
+
+
+def is_real(item: Any) -> bool:
+    """A number that is no boolean."""
+    return isinstance(item, Real | Decimal) and not isinstance(item, bool)
+
+
+def row_text(column: pd.Series | pd.Index, row: int) -> str:
+    """A row for people: its place, and its label where that is another."""
+    index = column.index if isinstance(column, pd.Series) else None
+    if index is None or (isinstance(index, pd.RangeIndex) and index.name is None):
+        return f"row {row}"
+    return f"row {row} ({index[row]})"
+
+
+def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = False) -> str | None:
+    """Why a column that is text cannot be filled although it was meant to be numbers, or None where it is true text.
+
+    Args:
+        asked: the column was named as one of numbers, so that whatever it holds is refused.
+    """
+    if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
+        return f"column {name!r}: expected numbers, came {column.dtype}." if asked else None
+    items = column.tolist()
+    rows = [row for row, blank in enumerate(pd.isna(column)) if not blank]
+    numbers = {row for row in rows if _reads(items[row])}
+    if not asked and (not numbers or len(numbers) < MOST * len(rows)):
+        return None
+    bad = next((row for row in rows if row not in numbers), None)
+    if bad is not None:
+        marks = ", one of the texts that mean 'missing'" if is_missing(str(items[bad]).strip()) else ""
+        return (
+            f"column {name!r}: expected numbers or nothing, came {items[bad]!r} in {row_text(column, bad)}{marks}; "
+            f"{len(numbers)} of {len(rows)} values are numbers. Clean it (pandas.to_numeric with errors='coerce' makes "
+            "such texts missing), or leave the column out by naming those to fill (features)."
+        )
+    comma = any(isinstance(items[row], str) and "," in items[row] for row in rows)
+    if not asked and not comma and len(rows) == len(items) and all(_is_whole(items[row]) for row in rows):
+        return None
+    how = "read the file with decimal=','" if comma else "convert it with pandas.to_numeric"
+    first = f"{items[rows[0]]!r} in {row_text(column, rows[0])}" if rows else "nothing"
+    return (
+        f"column {name!r}: expected numbers, came texts of numbers, the first is {first}. Convert it ({how}), or leave "
+        "the column out by naming those to fill (features)."
+    )
+
+
+def _reads(item: Any) -> bool:
+    if not isinstance(item, str):
+        return is_real(item)
+    text = item.strip()
+    return bool(text) and any(parse([text], mark) is not None for mark in ".,")
+
+
+def _is_whole(item: Any) -> bool:
+    """Digits alone, as in codes of places and names."""
+    return isinstance(item, str) and item.strip().isdigit()
+
+
+def floats(column: pd.Series | pd.Index) -> np.ndarray:
+    """(R,) float64 of a column of numbers, NaN where nothing is; a copy."""
+    if column.dtype == object:
+        return np.array([np.nan if blank else float(x) for x, blank in zip(column, pd.isna(column), strict=True)])
+    return pd.Series(column).astype("Float64").to_numpy(np.float64, na_value=np.nan, copy=True)
+
+
+def has_fractions(column: pd.Series | pd.Index) -> bool:
+    """Numbers that are not all whole: no names of anything."""
+    if not is_number(column):
+        return False
+    values = floats(column)
+    return bool((values[~np.isnan(values)] % 1 != 0).any())

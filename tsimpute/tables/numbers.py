@@ -1,0 +1,208 @@
+"""Numbers of a delimited file: read from the texts of a column with the marks that mean "missing", and written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsimpute.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from tsimpute.tables.delimited import Delimited
+
+MISSING_MARKS = frozenset(
+    ("", "NA", "N/A", "#N/A", "#NA", "<NA>", "NaN", "1.#QNAN", "NaT", "null", "None", "nil", "nodata",
+     "no data", "NR", "ND", "n.a.", "n.d.", "not available", "missing", "-", "--", "---",
+     "\u2013", "\u2014", ".", "..", "...", "?", "*")
+)  # fmt: skip
+"""Texts that mean "no value" in whatever case; numeric codes such as -999 are not among them."""
+
+MAX_DECIMALS = 15
+"""As many decimals as a column is said to have at most; float64 carries no more of a number near 1."""
+
+UNITS = frozenset(
+    ("degC", "degF", "deg", "C", "F", "K", "ppm", "ppb", "ppt", "Pa", "hPa", "kPa", "mbar", "bar", "mmHg",
+     "cmH2O", "m", "mm", "cm", "km", "in", "ft", "s", "sec", "min", "h", "hr", "d", "V", "mV", "A", "mA", "W",
+     "kW", "MW", "Wh", "kWh", "MWh", "J", "kJ", "MJ", "Hz", "kHz", "g", "mg", "ug", "ng", "kg", "t", "L", "l",
+     "mL", "ml", "dL", "mol", "mmol", "bpm", "pH", "dB", "lx", "lux", "NTU", "PSU", "IU", "mEq", "kt", "kn",
+     "knots")
+)  # fmt: skip
+"""Units that are known without a sign such as % or / in them."""
+
+_NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
+_CHARACTERS = frozenset("0123456789+-.eE")
+_LAST_BRACKETS = re.compile(r"(.*\S)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))", re.DOTALL)
+_DATE_FORMAT = re.compile(r"yy|dd|hh:", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The numbers of one column.
+
+    Attributes:
+        values: (R,) float64, NaN = missing.
+        missing: the marks that came, as the file writes them, and how often; "" for an empty field.
+        decimals: largest number of decimals of the numbers, 0 for whole ones, at most ``MAX_DECIMALS``; 1.5e-3 has 4.
+        is_integer: there are numbers, and each is written without decimals and exponent.
+    """
+
+    values: np.ndarray
+    missing: Mapping[str, int]
+    decimals: int
+    is_integer: bool
+
+
+def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
+    """The numbers of one column, exact to the last bit.
+
+    Args:
+        table: R rows.
+        column: its place, from 0.
+        missing_marks: texts that mean "no value", in whatever case. One that is a number, as "-999", stands for all
+            ways to write it, as -999.0.
+
+    Raises:
+        DataError: a field is neither a number nor a mark, is infinite, or has separators of thousands.
+    """
+    texts = table.columns[column].tolist()
+    marks, codes = _split_marks(missing_marks)
+    missing = np.array([text.casefold() in marks for text in texts], bool)
+    written = [text for text, is_missing in zip(texts, missing, strict=True) if not is_missing]
+    parsed = parse(written, table.decimal)
+    if parsed is None:
+        rows = np.flatnonzero(~missing).tolist()
+        raise _refusal(table, column, next(row for row in rows if not _parses(texts[row], table.decimal)))
+    values = np.full(len(texts), np.nan)
+    values[~missing] = parsed
+    missing |= np.isin(values, codes)
+    values[missing] = np.nan
+    kept = [text for text, is_missing in zip(texts, missing, strict=True) if not is_missing]
+    return Numbers(
+        values=values,
+        missing=dict(Counter(text for text, is_missing in zip(texts, missing, strict=True) if is_missing)),
+        decimals=min(max(_written_decimals(kept, table.decimal), default=0), MAX_DECIMALS),
+        is_integer=bool(kept) and not set("".join(kept)) & set(".,eE"),
+    )
+
+
+def looks_numeric(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> bool:
+    """Whether a column has at least one number, and nothing but numbers and missing marks."""
+    marks, codes = _split_marks(missing_marks)
+    parsed = parse([text for text in table.columns[column] if text.casefold() not in marks], table.decimal)
+    return parsed is not None and not np.isin(parsed, codes).all()
+
+
+def number_text(values: np.ndarray, decimals: int, decimal: str) -> list[str]:
+    """Numbers as a file writes them: rounded to so many decimals, never with an exponent, never "-0".
+
+    Raises:
+        DataError: a value is NaN or infinite.
+    """
+    if not np.isfinite(values).all():
+        at = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise DataError(f"numbers to write: expected finite values, value {at} is {values[at]}. Leave such cells out.")
+    texts = [f"{value:z.{decimals}f}" for value in np.asarray(values, np.float64).tolist()]
+    return [text.replace(".", decimal) for text in texts] if decimal != "." else texts
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """A name and the unit in brackets at its end: "Temp [degC]" -> ("Temp", "degC"); "CO(GT)" -> ("CO(GT)", "").
+
+    A unit is what has one of % ° ² ³ µ / in it, or stands in ``UNITS``; the format of a date is none.
+    """
+    found = _LAST_BRACKETS.fullmatch(name.strip())
+    if found is None:
+        return name, ""
+    unit = (found[2] or found[3] or "").strip()
+    has_sign = any(sign in unit for sign in "%°²³µμ/‰") and not _DATE_FORMAT.search(unit)
+    return (found[1], unit) if has_sign or unit in UNITS else (name, "")
+
+
+def parse(texts: Sequence[str], decimal: str) -> np.ndarray | None:
+    """The numbers of stripped texts, or None where one of them is no finite number."""
+    characters = set("".join(texts))
+    if decimal == ",":
+        if "." in characters:
+            return None
+        characters = {"." if c == "," else c for c in characters}
+        texts = [text.replace(",", ".") for text in texts]
+    if not characters <= _CHARACTERS:  # float() would take "1_000", "infinity" and the digits of other scripts
+        return None
+    try:
+        values = np.array([float(text) for text in texts], np.float64)
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def is_number_or_missing(text: str) -> bool:
+    """Whether a text is a number, with a decimal point or comma, or one of ``MISSING_MARKS``."""
+    return _NUMBER.fullmatch(text) is not None or text.casefold() in _FOLDED
+
+
+def is_missing(text: str) -> bool:
+    """Whether a text is one of ``MISSING_MARKS``."""
+    return text.casefold() in _FOLDED
+
+
+_FOLDED = frozenset(mark.casefold() for mark in MISSING_MARKS)
+
+
+def _split_marks(marks: Collection[str]) -> tuple[frozenset[str], list[float]]:
+    """The marks to compare as texts, and those to compare as numbers."""
+    if marks is MISSING_MARKS:
+        return _FOLDED, []
+    if isinstance(marks, str):
+        raise ConfigError(f"missing marks: expected a list of texts, came the single text {marks!r}. Use [{marks!r}].")
+    stripped = [mark.strip() for mark in marks]
+    codes = [float(mark.replace(",", ".")) for mark in stripped if _NUMBER.fullmatch(mark)]
+    return frozenset(mark.casefold() for mark in stripped), codes
+
+
+def _parses(text: str, decimal: str) -> bool:
+    return parse([text], decimal) is not None
+
+
+def _written_decimals(texts: Sequence[str], mark: str) -> list[int]:
+    if not set("".join(texts)) & set("eE"):
+        return [len(text) - text.index(mark) - 1 if mark in text else 0 for text in texts]
+    counts = []
+    for text in texts:
+        mantissa, _, exponent = text.lower().partition("e")
+        counts.append(max(0, len(mantissa.partition(mark)[2]) - int(exponent or 0)))
+    return counts
+
+
+def _refusal(table: Delimited, column: int, row: int) -> DataError:
+    """What is wrong with a field that is no number, and what to do."""
+    text = table.columns[column][row]
+    name = repr(table.header[column]) if table.header[column] else str(column + 1)
+    where = f"{table.name}, line {table.lines[row]}, column {name}: expected"
+    other = "," if table.decimal == "." else "."
+    shown = repr(text if len(text) <= 60 else text[:60] + "...")
+    if text.casefold().lstrip("+-") in ("inf", "infinity") or (_NUMBER.fullmatch(text) and _is_infinite(text)):
+        return DataError(f"{where} a finite number, came {shown}. Correct it, or name it as a missing mark.")
+    if _GROUPED.fullmatch(text):
+        return DataError(
+            f"{where} a number with decimal {table.decimal!r}, came {shown}, which may have separators of thousands. "
+            f"Remove these from the file, or pass decimal={other!r} if it is the decimal mark."
+        )
+    if _parses(text, other):
+        return DataError(
+            f"{where} a number with decimal {table.decimal!r}, came {shown}. Pass decimal={other!r}, or correct it."
+        )
+    return DataError(
+        f"{where} a number or a missing mark, came {shown}. Correct it, name it as a missing mark, or leave the column "
+        f"out of the features."
+    )
+
+
+def _is_infinite(text: str) -> bool:
+    return math.isinf(float(text.replace(",", ".")))

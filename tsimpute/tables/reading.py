@@ -1,0 +1,148 @@
+"""Whatever a table comes in, understood as a panel, and given back filled in kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.panel import PROVENANCE, Panel
+from tsimpute.tables.edits import edits_of, new_rows, words_of
+from tsimpute.tables.filled_frames import completed_frame, marked_frame
+from tsimpute.tables.frames import Clockwork, FrameReading, read_frame, time_text
+from tsimpute.tables.roles import Told
+
+
+class Table(Protocol):
+    """A table of any kind that has been understood."""
+
+    @property
+    def panel(self) -> Panel: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found and done while reading."""
+        ...
+
+    @property
+    def understood(self) -> list[tuple[str, str]]:
+        """What it was taken to be, in words: time, groups, features."""
+        ...
+
+    @property
+    def absent(self) -> list[np.ndarray]:
+        """Per series (K,) bool: features that have no place in it, as where a long table has no row of them."""
+        ...
+
+    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Any:
+        """The same kind of object with ``values`` (per series (K, T), NaN = empty) where ``changed`` says."""
+        ...
+
+    def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> Any:
+        """What each cell is, in words, in the shape of the completed object; ``codes`` as of ``Filling.provenance``."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTable:
+    """A pandas data frame."""
+
+    reading: FrameReading
+
+    @property
+    def panel(self) -> Panel:
+        return self.reading.panel
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.reading.notes
+
+    @property
+    def understood(self) -> list[tuple[str, str]]:
+        reading = self.reading
+        names, roles = reading.columns.names, reading.roles
+
+        def listed(columns: Sequence[int]) -> str:
+            return " + ".join("index" if names[at] is None else str(names[at]) for at in columns)
+
+        said = [("layout", f"{roles.layout}, {len(reading.frame):,} rows")]
+        said.append(("time", f"{listed(roles.time) or 'none'}: {time_text(self.panel)}"))
+        groups = f"{listed(roles.group)}: {len(self.panel.series)} series" if roles.group else "none, one series"
+        said.append(("groups", groups))
+        said.append(("features", features_text(self.panel)))
+        if roles.extra:
+            said.append(("carried along", ", ".join(str(names[at]) for at in roles.extra)))
+        return said
+
+    @property
+    def absent(self) -> list[np.ndarray]:
+        n_features = len(self.panel.features)
+        if self.reading.feature_of_row is None:
+            return [np.zeros(n_features, bool) for _ in self.panel.series]
+        there = np.zeros((len(self.panel.series), n_features), bool)
+        there[self.reading.series_of_row, self.reading.feature_of_row] = True
+        return list(~there)
+
+    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> pd.DataFrame:
+        return completed_frame(self.reading, edits_of(self.reading, changed, values))
+
+    def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> pd.DataFrame:
+        new = new_rows(self.reading, changed)
+        return marked_frame(self.reading, words_of(self.reading, new, words(codes)), new)
+
+
+def words(codes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Codes of ``PROVENANCE`` as words."""
+    return [np.array(PROVENANCE, dtype=object)[of_series] for of_series in codes]
+
+
+def features_text(panel: Panel) -> str:
+    """Names and units, and how much of each is missing."""
+    n_cells = sum(len(series.times) for series in panel.series)
+    missing = sum(np.isnan(series.values).sum(1) for series in panel.series)
+    texts = [
+        f"{feature.name}{f' [{feature.unit}]' if feature.unit else ''} {count / n_cells:.1%} missing"
+        for feature, count in zip(panel.features, np.asarray(missing).tolist(), strict=True)
+    ]
+    more = f", and {len(texts) - 20} more" if len(texts) > 20 else ""
+    return f"{len(texts)}: {', '.join(texts[:20])}{more}"
+
+
+def read_table(
+    table: Any,
+    told: Told | None = None,
+    clockwork: Clockwork | None = None,
+    units: Mapping[str, str] | None = None,
+) -> Table:
+    """Understands a table; it is not changed.
+
+    Args:
+        table: a pandas data frame, an xarray DataArray or Dataset, a NumPy array or masked array, or a dictionary with
+            an array "X".
+        told: what is known of its columns.
+        clockwork: how its times are read.
+        units: of features, where the table does not tell them.
+
+    Raises:
+        DataError, ConfigError: see ``read_frame``, ``read_array``, ``read_labelled``; or it is no known kind of table.
+    """
+    if isinstance(table, pd.DataFrame):
+        return FrameTable(read_frame(table, told, clockwork, units))
+    if isinstance(table, np.ndarray | dict | list | tuple):
+        from tsimpute.tables.arrays import read_array
+
+        return read_array(table, told, clockwork, units)
+    import xarray as xr
+
+    if isinstance(table, xr.DataArray | xr.Dataset):
+        from tsimpute.tables.labelled import read_labelled
+
+        return read_labelled(table, told, clockwork, units)
+    raise DataError(
+        "table: expected a pandas data frame, an xarray DataArray or Dataset, a NumPy array or a dictionary with an "
+        f'array "X", came {type(table).__name__}.'
+    )

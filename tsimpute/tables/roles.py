@@ -1,0 +1,276 @@
+"""Which column of a table is its time, its groups, its features: as told, or as names and contents say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.calendar_columns import plain as plain
+from tsimpute.tables.grouping import GROUP_NAMES as GROUP_NAMES
+from tsimpute.tables.grouping import find_group
+from tsimpute.tables.number_texts import floats, has_fractions, is_number, text_problem
+from tsimpute.tables.numbers import split_unit
+from tsimpute.tables.stamps import looks_like_time
+
+TIME_NAMES = ("time", "timestamp", "datetime", "date", "stamp")
+"""Of stamps, and of numbers that are times whatever they hold."""
+COUNT_NAMES = ("t", "hour", "hours", "minute", "minutes", "seconds", "step", "elapsed", "elapsedtime")
+"""Of numbers that are times where every row has one and there are no stamps."""
+FEATURE_NAMES = (
+    "feature", "parameter", "variable", "pollutant", "analyte", "item", "itemid", "measurement", "signal", "channel",
+)  # fmt: skip
+VALUE_NAMES = ("value", "val", "result", "reading", "valuenum", "y")
+ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
+UNIT_NAMES = ("unit", "units", "uom", "valueuom")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a caller says of the columns; None = to be found out.
+
+    Attributes:
+        time: one column, or date and time of day; () = there is none, rows are steps.
+        group: columns that tell series apart; () = there is one.
+        features: the columns to fill, of a wide table.
+        feature, value, unit: of a long table, the columns of names, values and units.
+    """
+
+    time: Sequence[Hashable] | None = None
+    group: Sequence[Hashable] | None = None
+    features: Sequence[Hashable] | None = None
+    feature: Hashable | None = None
+    value: Hashable | None = None
+    unit: Hashable | None = None
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns by their place: index levels first, as 0, 1, ..., then the columns of the table.
+
+    Attributes: as of ``Told``; ``extra`` are carried along; ``notes`` say what is not plain to see.
+    """
+
+    layout: Literal["wide", "long"]
+    time: tuple[int, ...]
+    group: tuple[int, ...]
+    features: tuple[int, ...]
+    feature: int | None
+    value: int | None
+    unit: int | None
+    extra: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Columns:
+    """Index levels and columns of a frame as one list."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        index = frame.index
+        plain = isinstance(index, pd.RangeIndex) and index.name is None
+        levels = [] if plain else [index.get_level_values(i) for i in range(index.nlevels)]
+        self.names: list[Hashable] = [level.name for level in levels] + list(frame.columns)
+        self.n_levels = len(levels)
+        self._levels, self._frame = levels, frame
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, at: int) -> pd.Series | pd.Index:
+        return self._levels[at] if at < self.n_levels else self._frame.iloc[:, at - self.n_levels]
+
+    def find(self, name: Hashable, role: str) -> int:
+        """The place of the column of that name.
+
+        Raises:
+            ConfigError: there is none, or there are several.
+        """
+        at = [i for i, other in enumerate(self.names) if other == name]
+        if len(at) != 1:
+            there = ", ".join(str(n) for n in self.names if n is not None)
+            raise ConfigError(
+                f"{role}: expected one column {name!r}, found {len(at)}; the table has {there or 'none'}."
+            )
+        return at[0]
+
+
+def find_roles(columns: Columns, told: Told) -> Roles:
+    """What each column is.
+
+    Raises:
+        ConfigError: a column that was named is not there.
+        DataError: it cannot be told which column is the time, there is no feature, two columns to fill have one name,
+            or a column of texts was meant to be one of numbers.
+    """
+    left = list(range(len(columns)))
+    notes: list[str] = []
+
+    def take(names: Sequence[Hashable] | None, role: str) -> tuple[int, ...] | None:
+        if names is None:
+            return None
+        found = tuple(columns.find(name, role) for name in names)
+        for at in found:
+            if at not in left:
+                raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")
+            left.remove(at)
+        return found
+
+    one = [None if name is None else [name] for name in (told.feature, told.value, told.unit)]
+    time, group = take(told.time, "time"), take(told.group, "group")
+    feature, value, unit = (take(n, role) for n, role in zip(one, ("feature", "value", "unit"), strict=True))
+    features = take(told.features, "features")
+    if time is None:
+        time = _drop(left, _find_time(columns, left))
+    if features is None and feature is None and value is None:
+        feature, value = _find_long(columns, left)
+    if (feature is None) != (value is None):
+        raise ConfigError("long table: expected both the column of feature names and that of values, came one of them.")
+    if feature is not None:
+        unit = unit or _drop(left, [i for i in left if plain(columns.names[i]) in UNIT_NAMES][:1])
+    if group is None:
+        group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
+    if feature is None and features is None:
+        features = _drop(left, _find_features(columns, left, notes))
+    _check_features(columns, features or ())
+    if feature is None and not features:
+        raise DataError(
+            "table: expected at least one column of numbers to fill, found none in "
+            f"{', '.join(map(str, columns.names)) or 'no columns'}. Name them (features), or the column of values of a "
+            "long table."
+        )
+    first = [None if x is None or not x else x[0] for x in (feature, value, unit)]
+    layout = "wide" if feature is None else "long"
+    return Roles(layout, time, group, features or (), *first, extra=tuple(left), notes=tuple(notes))
+
+
+def _drop(left: list[int], found: Collection[int]) -> tuple[int, ...]:
+    for at in found:
+        left.remove(at)
+    return tuple(found)
+
+
+def _check_features(columns: Columns, features: Sequence[int]) -> None:
+    """Refuses features of one name, as ``Feature`` has it: a text."""
+    names = [str(columns.names[at]) for at in features]
+    for at, name in zip(features, names, strict=True):
+        if names.count(name) > 1:
+            places = [i - columns.n_levels for i, other in zip(features, names, strict=True) if other == name]
+            raise DataError(
+                f"columns: expected distinct names, {columns.names[at]!r} stands {len(places)} times (columns "
+                f"{', '.join(map(str, places))}, counted from 0). Rename all but one."
+            )
+
+
+def _find_time(columns: Columns, left: Sequence[int]) -> list[int]:
+    """The columns that are stamps, or else the one of numbers whose name says so."""
+    stamps = [i for i in left if _looks_like_time(columns[i])]
+    levels = [i for i in stamps if i < columns.n_levels]
+    stamps = levels or stamps
+    for named in (
+        [i for i in stamps if any(word in plain(columns.names[i]) for word in ("time", "date", "stamp"))],
+        [i for i in stamps if plain(columns.names[i]) in TIME_NAMES],
+    ):
+        if len(stamps) > 1 and len(named) == 1:
+            stamps = named
+    if len(stamps) == 1 or _are_date_and_time_of_day(columns, stamps):
+        return stamps
+    if stamps:
+        names = ", ".join(str(columns.names[i]) for i in stamps)
+        raise DataError(
+            f"time: expected one column of stamps, or a date and a time of day; found {names}. Name it (time)."
+        )
+    return _find_numeric_time(columns, left)
+
+
+def _looks_like_time(column: pd.Series | pd.Index) -> bool:
+    try:
+        return looks_like_time(column)
+    except TypeError:  # lists and the like, which cannot be compared
+        return False
+
+
+def _find_numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
+    names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in left}
+    sure = [i for i in left if names[i] in TIME_NAMES and (is_number(columns[i]) or _is_number_text(columns[i]))]
+    counts = [
+        i
+        for i in left
+        if names[i] in COUNT_NAMES
+        and str(columns.names[i])[:1] != "T"  # a temperature, as a rule
+        and is_number(columns[i])
+        and not pd.isna(columns[i]).any()
+    ]
+    if counts and not sure and (parts := [str(columns.names[i]) for i in left if names[i] in ("year", "month", "day")]):
+        listed = ", ".join([*parts, *(str(columns.names[i]) for i in counts)])
+        raise DataError(
+            f"time: expected one column of stamps, found its parts {listed}. Make one of them with pandas.to_datetime, "
+            "which takes a frame of year, month, day and hour."
+        )
+    levels = [i for i in left if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
+    named = sure or counts
+    return [i for i in named if i < columns.n_levels][:1] or levels[:1] or named[:1]
+
+
+def _is_number_text(column: pd.Series | pd.Index) -> bool:
+    """Texts all of which are numbers, as 20140501 may be."""
+    return (
+        not is_number(column)
+        and bool(len(column))
+        and all(isinstance(item, str) and re.fullmatch(r"\d+(\.\d+)?", item.strip()) for item in column)
+    )
+
+
+def _are_date_and_time_of_day(columns: Columns, stamps: Sequence[int]) -> bool:
+    return len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]
+
+
+def _find_long(columns: Columns, left: list[int]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    names = [i for i in left if plain(columns.names[i]) in FEATURE_NAMES and not has_fractions(columns[i])]
+    values = [i for i in left if plain(columns.names[i]) in VALUE_NAMES and i >= columns.n_levels]
+    if len(names) != 1 or len(values) != 1:
+        return None, None
+    if not is_number(columns[values[0]]):
+        problem = text_problem(columns[values[0]], columns.names[values[0]])
+        if problem:
+            raise DataError(f"long table: {problem}")
+        return None, None
+    return _drop(left, names), _drop(left, values)
+
+
+def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
+    """Columns of numbers that are no part of the time, no id, and not a blank one at the edge of a file."""
+    found = []
+    for i in left:
+        name, column = columns.names[i], columns[i]
+        if i < columns.n_levels or plain(name) in CALENDAR_NAMES:
+            continue
+        if not is_number(column):
+            if not _is_id(name) and plain(name) not in UNIT_NAMES and (problem := text_problem(column, name)):
+                raise DataError(problem)
+        elif _is_id(name) and not has_fractions(column):
+            notes.append(f"{name}: whole numbers that are named as an id; they are carried along")
+        elif pd.isna(column).all() and (column.dtype == object or re.fullmatch(r"Unnamed: \d+", str(name))):
+            notes.append(f"{name}: holds nothing and is carried along")
+        elif _numbers_rows(name, column):
+            notes.append(f"{name}: numbers the rows; it is carried along")
+        else:
+            found.append(i)
+    return found
+
+
+def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
+    """Counts on by one from row to row, and is named as what does: as the index that a file was written with."""
+    named = plain(name) in ROW_NAMES or re.fullmatch(r"Unnamed: \d+", str(name))
+    return bool(named) and not pd.isna(column).any() and bool((np.diff(floats(column)) == 1).all())
+
+
+def _is_id(name: Hashable) -> bool:
+    """Named as what tells records apart: "Station ID", "patient_id", "ICUSTAY_ID", "recordId", "Site"."""
+    words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", str(name)) if word]
+    return plain(name) in GROUP_NAMES or "id" in (words[:1] + words[-1:])

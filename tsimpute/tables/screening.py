@@ -1,0 +1,276 @@
+"""What looks wrong in a table, listed and never changed: codes for missing, impossible values, dead and stuck ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from tsimpute.datasets.describing import STUCK_STEPS, examples, piled_at_top, suspicious_codes, without_codes
+from tsimpute.errors import ConfigError
+from tsimpute.panel import Panel
+from tsimpute.pipeline.limits import Limits, limits_of
+
+Kind = Literal["outside limits", "code", "stuck", "never observed", "constant", "cut off", "isolated extreme"]
+
+# Numbers that are often true values too: named where they look like codes, never taken for codes without being told.
+UNCERTAIN_CODES = (-1.0, -9.0, 99.0, 999.0)
+STUCK_FACTOR = 5
+MOST_EXTREME = 0.001
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing in one feature that is worth a look.
+
+    Attributes:
+        kind: of thing.
+        feature: its name.
+        text: one line for people; begins with the feature's name.
+        n_cells: cells it concerns, over all series.
+        value: the code, the stuck value, or the most extreme one; None where no value is concerned.
+    """
+
+    kind: Kind
+    feature: str
+    text: str
+    n_cells: int
+    value: float | None = None
+
+
+def screen(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Finding, ...]:
+    """What looks wrong, by feature; nothing is changed.
+
+    Args:
+        panel: K features of one or more series.
+        limits: of features by name, "*" for all that are not named; values outside are listed with the rest.
+
+    Raises:
+        ConfigError: limits are given for a feature that is not there.
+    """
+    names = [feature.name for feature in panel.features]
+    found = []
+    for k, of_one in enumerate(limits_of(names, limits)):
+        rows = [series.values[k] for series in panel.series]
+        values = _pooled(rows)
+        codes = suspicious_codes(values)
+        true = values[~np.isin(values, list(codes))]
+        found += _never_observed(panel, k)
+        found += _outside(names[k], values, of_one)
+        found += _codes(names[k], codes)
+        found += _constant(names[k], true)
+        found += _cut_off(names[k], true, of_one)
+        found += _extremes(names[k], true)
+        found += _stuck(panel, k, true, tuple(codes))
+    return tuple(found)
+
+
+def code_cells(panel: Panel, codes: Mapping[str, Collection[float]] | Collection[float]) -> list[np.ndarray]:
+    """Per series a (K, T) bool mask of the cells that hold one of the codes.
+
+    Args:
+        panel: K features of one or more series.
+        codes: of all features, or of features by name as ``certain_codes`` gives them.
+    """
+    if isinstance(codes, Mapping):
+        by_name = cast(Mapping[str, Collection[float]], codes)  # a Collection[float] could be a Mapping too
+        per_feature = [tuple(by_name.get(feature.name, ())) for feature in panel.features]
+    else:
+        per_feature = [tuple(codes)] * len(panel.features)
+    return [
+        np.stack([np.isin(row, these) for row, these in zip(series.values, per_feature, strict=True)])
+        for series in panel.series
+    ]
+
+
+def certain_codes(panel: Panel) -> dict[str, tuple[float, ...]]:
+    """The codes of each feature that may be taken for "missing" without asking; features without one are left out.
+
+    Such a code is a number that files often write for it, but not -1, -9, 99 or 999; it stands on the far side of zero
+    from all other values, or further from them than half their range; and it does so twice or more, or in several
+    features. Where it does, a feature that holds nothing but codes is taken for one without values.
+    """
+    pooled = {
+        feature.name: _pooled([series.values[k] for series in panel.series]) for k, feature in enumerate(panel.features)
+    }
+    far = {name: _far_codes(values) for name, values in pooled.items()}
+    several = {code for code in _flat(far) if sum(code in of_one for of_one in far.values()) > 1}
+    certain = {
+        name: [code for code, count in of_one.items() if count > 1 or code in several] for name, of_one in far.items()
+    }
+    known = sorted(set(_flat(certain)))
+    for name, values in pooled.items():
+        if len(values) and np.isin(values, known).all():
+            certain[name] = [code for code in known if (values == code).any()]
+    return {name: tuple(codes) for name, codes in certain.items() if codes}
+
+
+def invalid_cells(panel: Panel, limits: Mapping[str, Limits]) -> list[np.ndarray]:
+    """Per series a (K, T) bool mask of the values outside the limits.
+
+    Raises:
+        ConfigError: limits are given for a feature that is not there.
+    """
+    given = limits_of([feature.name for feature in panel.features], limits)
+    return [
+        np.stack([of_one.outside(row) for row, of_one in zip(series.values, given, strict=True)])
+        for series in panel.series
+    ]
+
+
+def parse_limits(text: str) -> dict[str, Limits]:
+    """Limits from ``NAME=LOW:HIGH`` or ``NAME=LOW:HIGH:int``, parted by commas; a bound that is left out is none.
+
+    "PM2.5=0:,RH=0:100,steps=0::int,*=:" bounds PM2.5 from below, RH on both sides, makes steps whole numbers from 0
+    on, and leaves all others free. Blank text gives none.
+
+    Raises:
+        ConfigError: a part is none of these, names a feature twice, or gives no possible limits.
+    """
+    found: dict[str, Limits] = {}
+    for part in text.split(",") if text.strip() else ():
+        fit = re.fullmatch(r"(?P<name>.+)=(?P<low>[^:=]*):(?P<high>[^:=]*)(?P<integer>:\s*int\s*)?", part.strip())
+        if not fit or not (name := fit["name"].strip()):
+            raise ConfigError(_expected(part))
+        if name in found:
+            raise ConfigError(f"limits: expected each feature once, {name!r} comes twice.")
+        try:
+            low, high = (float(side) if side.strip() else None for side in (fit["low"], fit["high"]))
+            found[name] = Limits(low, high, integer=fit["integer"] is not None)
+        except ValueError as error:  # a ConfigError is one too
+            raise ConfigError(_expected(part) + f" ({error})") from error
+    return found
+
+
+def _expected(part: str) -> str:
+    return f"limits: expected NAME=LOW:HIGH or NAME=LOW:HIGH:int, such as PM2.5=0: or RH=0:100; came {part.strip()!r}."
+
+
+def _pooled(rows: list[np.ndarray]) -> np.ndarray:
+    """All observed values of a feature, sorted."""
+    values = np.sort(np.concatenate(rows))
+    return values[~np.isnan(values)]
+
+
+def _flat(codes: Mapping[str, Collection[float]]) -> list[float]:
+    return [code for of_one in codes.values() for code in of_one]
+
+
+def _far_codes(values: np.ndarray) -> dict[float, int]:
+    """Suspicious codes with a wide gap to all other values, each with its count."""
+    others = without_codes(values)
+    found = suspicious_codes(values)
+    if not len(others):
+        return {}
+    low, high = others[0], others[-1]
+    return {
+        code: count
+        for code, count in found.items()
+        if code not in UNCERTAIN_CODES and (code < 0 <= low or max(low - code, code - high) > (high - low) / 2)
+    }
+
+
+def _never_observed(panel: Panel, k: int) -> Iterator[Finding]:
+    name = panel.features[k].name
+    without = [series for series in panel.series if np.isnan(series.values[k]).all()]
+    n_cells = sum(len(series.times) for series in without)
+    if without and len(without) == len(panel.series):
+        yield Finding("never observed", name, f"{name}: never observed", n_cells)
+    elif without:
+        which = ", ".join(series.name for series in without[:NAMED]) + ", ..." * (len(without) > NAMED)
+        text = f"{name}: never observed in {len(without):,} of {len(panel.series):,} series ({which})"
+        yield Finding("never observed", name, text, n_cells)
+
+
+def _outside(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
+    for bound, word, sign in ((limits.low, "below", -1), (limits.high, "above", 1)):
+        beyond = values[sign * values > sign * bound] if bound is not None else values[:0]
+        if len(beyond):
+            text = f"{name}: {_lie(len(beyond))} {word} the limit {bound:g} ({examples(beyond)})"
+            yield Finding("outside limits", name, text, len(beyond), float(beyond[0 if sign < 0 else -1]))
+
+
+def _codes(name: str, codes: Mapping[float, int]) -> Iterator[Finding]:
+    for code, n in codes.items():
+        times = "once" if n == 1 else f"{n:,} times"
+        text = f"{name}: {code:g} stands {times} and far from all other values: a code for missing?"
+        yield Finding("code", name, text, n, code)
+
+
+def _constant(name: str, values: np.ndarray) -> Iterator[Finding]:
+    if len(values) > 1 and values[0] == values[-1]:
+        yield Finding("constant", name, f"{name}: all {len(values):,} values are {values[0]:g}", len(values), values[0])
+
+
+def _cut_off(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
+    """Of features with many different values: of few, some are always piled up."""
+    at_top = piled_at_top(values) if len(values) else 0
+    if at_top and values[-1] != limits.high and len(np.unique(values)) > 10:
+        text = f"{name}: {at_top:,} values are exactly {values[-1]:g}, the largest: cut off there?"
+        yield Finding("cut off", name, text, at_top, float(values[-1]))
+
+
+def _extremes(name: str, values: np.ndarray) -> Iterator[Finding]:
+    """Up to one in a thousand values, further from the rest than twice the range of the rest."""
+    n_most = max(1, int(MOST_EXTREME * len(values)))
+    if len(values) < 30:
+        return
+    for sign, word in ((-1, "below"), (1, "above")):
+        x = np.sort(sign * values)
+        gaps, ranges = np.diff(x), x[:-1] - x[0]
+        split = np.flatnonzero((gaps > 2 * ranges) & (ranges > 0))
+        split = split[split >= len(x) - 1 - n_most]
+        if len(split):
+            n = len(x) - 1 - int(split[0])
+            text = f"{name}: {_lie(n)} far {word} all others ({examples(sign * x[-n:])})"
+            yield Finding("isolated extreme", name, text, n, float(sign * x[-1]))
+
+
+def _stuck(panel: Panel, k: int, values: np.ndarray, codes: tuple[float, ...]) -> Iterator[Finding]:
+    """One value many steps in a row, in a feature that is mostly observed and else varies."""
+    sizes = [len(series.times) for series in panel.series]
+    if not len(values) or len(values) < sum(sizes) / 2 or values[0] == values[-1]:
+        return
+    # NaN parts the series, and no NaN equals the next.
+    row = np.concatenate([np.append(series.values[k], np.nan) for series in panel.series])
+    starts = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+    lengths, held = np.diff(np.append(starts, len(row))), row[starts]
+    true = ~np.isnan(held) & ~np.isin(held, codes)
+    starts, lengths, held = starts[true], lengths[true], held[true]
+    long = lengths >= max(STUCK_STEPS, STUCK_FACTOR * lengths.mean())
+    long &= ~np.isin(held, _usual(np.unique(held[long]), values, held))
+    if not long.any():
+        return
+    at = int(np.argmax(np.where(long, lengths, 0)))
+    offsets = np.cumsum([0, *(size + 1 for size in sizes)])
+    which = int(np.searchsorted(offsets, starts[at], side="right")) - 1
+    series = panel.series[which]
+    name, n = panel.features[k].name, int(long.sum())
+    since = _label(series.labels[int(starts[at] - offsets[which])])
+    text = f"{name}: stays at {held[at]:g} for {lengths[at]:,} steps from {since}"
+    text += f" in {series.name}" * bool(series.name)
+    text += f", and {n - 1:,} more such stretches" * (n > 2) + ", and 1 more such stretch" * (n == 2)
+    yield Finding("stuck", name, text + ": a stuck sensor?", int(lengths[long].sum()), float(held[at]))
+
+
+def _usual(candidates: np.ndarray, values: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Candidates that a feature often has, as rain is often 0: over a quarter of its values, and not in one stretch.
+
+    Zero in one stretch is usual too, as snow is in summer.
+    """
+    count = np.searchsorted(values, candidates, side="right") - np.searchsorted(values, candidates, side="left")
+    once = np.array([(held == candidate).sum() == 1 for candidate in candidates], bool)
+    return candidates[(count > len(values) / 4) & ~(once & (candidates != 0))]
+
+
+def _label(label: Any) -> str:
+    """A time as people read it: to the minute, or as the number it is."""
+    return str(label.astype("datetime64[m]")).replace("T", " ") if isinstance(label, np.datetime64) else f"{label:g}"
+
+
+def _lie(n: int) -> str:
+    return "1 value lies" if n == 1 else f"{n:,} values lie"

@@ -1,0 +1,191 @@
+"""Delimited text files as tables: every field that is not filled stays as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.panel import Panel
+from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, write_delimited
+from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
+from tsimpute.tables.filled_frames import new_labels
+from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.numbers import (
+    MISSING_MARKS,
+    Numbers,
+    is_number_or_missing,
+    looks_numeric,
+    number_text,
+    read_numbers,
+)
+from tsimpute.tables.reading import FrameTable, words
+from tsimpute.tables.roles import GROUP_NAMES, UNIT_NAMES, Told, plain
+
+
+@dataclass(frozen=True, eq=False)
+class FilledText:
+    """A file with what changes in it."""
+
+    file: Delimited
+    changes: Mapping[int, Mapping[int, str]]
+    insertions: Sequence[Insertion]
+
+    def write(self, path: Path) -> None:
+        """Writes the file, whole or not at all."""
+        write_delimited(self.file, path, self.changes, self.insertions)
+
+
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """A delimited text file that has been understood.
+
+    Attributes:
+        file: as it stands.
+        inner: its named columns as a frame.
+        columns: place in the file of each column of the frame.
+        numbers: of the frame's columns of numbers, by their place in the frame.
+    """
+
+    file: Delimited
+    inner: FrameTable
+    columns: tuple[int, ...]
+    numbers: Mapping[int, Numbers]
+
+    @property
+    def panel(self) -> Panel:
+        return self.inner.panel
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.file.notes, *self.inner.notes)
+
+    @property
+    def understood(self) -> list[tuple[str, str]]:
+        return self.inner.understood
+
+    @property
+    def absent(self) -> list[np.ndarray]:
+        return self.inner.absent
+
+    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> FilledText:
+        """The file with ``values`` (per series (K, T)) where ``changed`` says, rounded to the decimals of their column.
+
+        An empty value becomes an empty field.
+        """
+        reading = self.inner.reading
+        edits = edits_of(reading, changed, values)
+        changes = {
+            self.columns[column]: dict(zip(rows.tolist(), self._texts(column, of_rows), strict=True))
+            for column, (rows, of_rows) in edits.cells.items()
+        }
+        return FilledText(self.file, changes, self._insertions(reading, edits))
+
+    def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> FilledText:
+        """The file with a word in place of every value; see ``panel.PROVENANCE``."""
+        reading = self.inner.reading
+        new = new_rows(reading, changed)
+        said = words_of(reading, new, words(codes))
+        changes = {self.columns[column]: dict(enumerate(of_rows)) for column, (of_rows, _) in said.items()}
+        edits = Edits({}, new, {column: of_new for column, (_, of_new) in said.items()})
+        return FilledText(self.file, changes, self._insertions(reading, edits))
+
+    def _texts(self, column: int, values: np.ndarray) -> list[str]:
+        """Numbers as the column writes them; words as they are; "" for nothing."""
+        if values.dtype == object:
+            return values.tolist()
+        there = ~np.isnan(values)
+        out = np.full(len(values), "", object)
+        out[there] = number_text(values[there], self._decimals(column), self.file.decimal)
+        return out.tolist()
+
+    def _decimals(self, column: int) -> int:
+        """Decimals of a column; of one without any number, as many as another one has."""
+        own = self.numbers[column]
+        return max(n.decimals for n in self.numbers.values()) if np.isnan(own.values).all() else own.decimals
+
+    def _insertions(self, reading: FrameReading, edits: Edits) -> list[Insertion]:
+        new = edits.new
+        fields = np.full((len(new), len(self.file.header)), "", object)
+        stamps = None if reading.stamps is None or not len(new) else reading.stamps.texts(new.moment)
+        for i, at in enumerate(self.columns if len(new) else ()):
+            if i in edits.new_values:
+                fields[:, at] = self._texts(i, edits.new_values[i])
+            elif stamps is not None and i in reading.roles.time:
+                fields[:, at] = [texts[reading.roles.time.index(i)] for texts in stamps]
+            else:
+                fields[:, at] = self._labels(reading, edits, i)
+        return [Insertion(int(after) + 1, tuple(row)) for after, row in zip(new.after, fields.tolist(), strict=True)]
+
+    def _labels(self, reading: FrameReading, edits: Edits, i: int) -> list[str]:
+        """The text that stands in all rows of a new row's series, as the file writes it."""
+        texts = pd.Series(self.file.columns[self.columns[i]], dtype=object, name=reading.frame.columns[i])
+        return ["" if pd.isna(text) else str(text) for text in new_labels(reading, edits.new, i, texts)]
+
+
+def read_text_table(
+    path: Path,
+    told: Told | None = None,
+    clockwork: Clockwork | None = None,
+    units: Mapping[str, str] | None = None,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing_marks: Collection[str] = (),
+) -> TextTable:
+    """Understands a delimited text file.
+
+    Args:
+        path, delimiter, decimal, encoding: see ``read_delimited``.
+        told, clockwork, units: see ``read_frame``; units also come from a row of units in the file.
+        missing_marks: texts that mean "missing", beside ``MISSING_MARKS``.
+
+    Raises:
+        DataError: it is no such file, or a column that is mostly numbers holds something else.
+    """
+    told = told or Told()
+    file = read_delimited(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    marks = (*MISSING_MARKS, *missing_marks)
+    columns = tuple(i for i, name in enumerate(file.header) if name)
+    found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
+    numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
+    frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
+    frame.columns = pd.Index([file.header[at] for at in columns], dtype=object)
+    in_file = {file.header[at]: file.units[at] for at in columns if file.units[at]}
+    reading = read_frame(frame, told, clockwork, in_file | dict(units or {}))
+    return TextTable(file, FrameTable(reading), columns, numbers)
+
+
+def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Numbers | None:
+    """The numbers of a column, or None where it is text."""
+    name, texts = file.header[at], file.columns[at]
+    if name == told.value or name in _names(told.features):
+        return read_numbers(file, at, marks)
+    labels = {*_names(told.group), *_names(told.time), told.feature, told.unit}
+    if name in labels or (told.group is None and plain(name) in GROUP_NAMES) or plain(name) in UNIT_NAMES:
+        return None
+    folded = {mark.casefold() for mark in marks}
+    known = [text for text in texts if text.casefold() not in folded]
+    if not known:
+        return Numbers(np.full(len(texts), np.nan), {}, 0, False)
+    # Where it is said which columns are to be filled, none of the others is held to be numbers.
+    open_to_all = told.features is None and told.value is None
+    if looks_numeric(file, at, marks) or (open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)):
+        return read_numbers(file, at, marks)
+    return None
+
+
+def _as_column(texts: np.ndarray, found: Numbers | None) -> np.ndarray | pd.Series:
+    """Whole numbers without gaps stay whole: they may be dates such as 20140501."""
+    if found is None:
+        return pd.Series(texts, dtype=object)
+    whole = found.is_integer and not np.isnan(found.values).any() and (np.abs(found.values) < 2**53).all()
+    return found.values.astype(np.int64) if whole else found.values
+
+
+def _names(told: object) -> tuple[object, ...]:
+    return () if told is None else tuple(told) if isinstance(told, list | tuple) else (told,)

@@ -1,0 +1,150 @@
+"""Wall clocks of time zones and true instants, the two hours of autumn told apart by the order of rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Literal
+from zoneinfo import ZoneInfoNotFoundError
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Offsets:
+    """How far the wall clock of a table is ahead of UTC, in microseconds.
+
+    Attributes:
+        moments: (D,) distinct instants of the table, increasing.
+        offsets: (D,) at these; new instants have that of the last one before them, unless there is a zone.
+        zone: where the rules are known.
+    """
+
+    moments: np.ndarray
+    offsets: np.ndarray
+    zone: dt.tzinfo | str | None = None
+
+    @property
+    def change(self) -> bool:
+        return bool((self.offsets != self.offsets[0]).any()) if len(self.offsets) else False
+
+    def at(self, moments: np.ndarray) -> np.ndarray:
+        """(R,) offsets at instants."""
+        if self.zone is not None:
+            return wall_clock(moments, self.zone) - moments
+        return self._last_before(self.moments, moments)
+
+    def instants(self, wall: np.ndarray) -> np.ndarray:
+        """(R,) instants of new wall times: the earlier one where clocks go back, moved on where they jump."""
+        if self.zone is not None:
+            return localise(wall, self.zone, ambiguous="first", nonexistent="shift")
+        return wall - self._last_before(self.moments + self.offsets, wall)
+
+    def _last_before(self, known: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        return self.offsets[np.maximum(np.searchsorted(known, asked, side="right") - 1, 0)]
+
+
+def wall_clock(moments: np.ndarray, zone: dt.tzinfo | str) -> np.ndarray:
+    """(R,) int64 microseconds that the wall clock of a zone shows at instants, microseconds since 1970 UTC.
+
+    Raises:
+        ConfigError: there is no such zone.
+    """
+    instants = pd.DatetimeIndex(moments.astype("M8[us]"), tz="UTC")
+    try:
+        wall = instants.tz_convert(zone)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, KeyError, OSError) as error:
+        raise _unknown(zone) from error
+    return _micros(wall.tz_localize(None))
+
+
+def localise(
+    wall: np.ndarray,
+    zone: dt.tzinfo | str,
+    *,
+    ambiguous: Literal["order", "first"] = "order",
+    nonexistent: Literal["refuse", "shift"] = "refuse",
+    sequence: np.ndarray | None = None,
+    notes: list[str] | None = None,
+) -> np.ndarray:
+    """Instants of wall times.
+
+    Args:
+        wall: (R,) int64 microseconds since 1970 by the wall clock.
+        zone: its name or rules.
+        ambiguous: "first": of two instants the earlier. "order": told by the order of rows in each sequence.
+        nonexistent: what becomes of the hour that spring leaves out: refused, or moved to its end.
+        sequence: (R,) number of each row's sequence; None = one sequence.
+        notes: gets a line for what had to be guessed.
+
+    Raises:
+        DataError: an hour does not exist, or rows are too unordered to tell the two hours of autumn apart.
+        ConfigError: there is no such zone.
+    """
+    index = pd.DatetimeIndex(wall.astype("M8[us]"))
+    earlier = np.ones(len(wall), bool)
+    try:
+        first = index.tz_localize(zone, ambiguous=earlier, nonexistent="NaT")
+    except (ZoneInfoNotFoundError, ValueError, TypeError, KeyError, OSError) as error:
+        raise _unknown(zone) from error
+    absent = np.asarray(first.isna())
+    if absent.any() and nonexistent == "refuse":
+        row = int(np.argmax(absent))
+        raise DataError(
+            f"times, row {row}: {index[row]} does not exist in {zone}, where clocks jump over it ({int(absent.sum())} "
+            "such rows). If the table is on a clock without daylight saving, leave out the time zone; else correct it."
+        )
+    if ambiguous == "order":
+        twofold = np.flatnonzero(
+            np.asarray(index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna())
+        )
+        if len(twofold):
+            lines = np.zeros(len(wall), np.int64) if sequence is None else sequence
+            earlier[twofold] = ~_second_pass(wall, lines, twofold, notes)
+    placed = index.tz_localize(zone, ambiguous=earlier, nonexistent="shift_forward")
+    return _micros(placed.tz_convert("UTC").tz_localize(None))
+
+
+def _second_pass(wall: np.ndarray, sequence: np.ndarray, twofold: np.ndarray, notes: list[str] | None) -> np.ndarray:
+    """For rows whose wall time comes twice, whether the clocks had gone back.
+
+    In the order of time, every row of a night after the first that does not go on belongs to the second hour.
+    """
+    frame = pd.DataFrame({"sequence": sequence, "wall": wall, "twofold": False})
+    frame.loc[twofold, "twofold"] = True
+    frame["step"] = frame.groupby("sequence")["wall"].diff()
+    night = frame.loc[twofold].copy()
+    plain = frame[~frame["twofold"] & ~frame.groupby("sequence")["twofold"].shift(fill_value=False)]
+    signs = pd.DataFrame({"sequence": plain["sequence"], "up": plain["step"] > 0, "down": plain["step"] < 0})
+    counts = signs.groupby("sequence")
+    ups, downs = (night["sequence"].map(counts[way].sum()).fillna(0) for way in ("up", "down"))
+    newest_first, mixed = (downs > ups).to_numpy(bool), ((downs > 0) & (ups > 0)).to_numpy(bool)
+    if (mixed & night.duplicated(["sequence", "wall"], keep=False).to_numpy(bool)).any():
+        row = int(twofold[np.argmax(mixed)])
+        raise DataError(
+            f"times, row {row}: {pd.Timestamp(wall[row], unit='us')} comes twice where clocks go back, and the rows "
+            "are not in the order of time, which would tell the two apart; sort them, or write UTC offsets."
+        )
+    night["at"] = np.where(newest_first, -twofold, twofold)
+    night["day"] = night["wall"] // (12 * 3_600_000_000)
+    night = night.sort_values(["sequence", "day", "at"], kind="stable")
+    nights = night.groupby(["sequence", "day"], sort=False)
+    back = nights["wall"].diff() <= 0
+    second = back.groupby([night["sequence"], night["day"]], sort=False).cummax()
+    lone = int((~second.groupby([night["sequence"], night["day"]], sort=False).transform("any")).sum())
+    if lone and notes is not None:
+        notes.append(
+            f"times in the hour that autumn doubles, of which the table has but one, count as the first: {lone}"
+        )
+    return second.reindex(twofold).to_numpy(bool)
+
+
+def _micros(index: pd.DatetimeIndex) -> np.ndarray:
+    return index.as_unit("us").to_numpy().astype(np.int64)
+
+
+def _unknown(zone: dt.tzinfo | str) -> ConfigError:
+    return ConfigError(f"timezone: expected the name of a time zone such as 'Europe/Rome', came {str(zone)!r}.")
