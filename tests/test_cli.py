@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tsimpute.cli import COMMANDS, EXAMPLES, main
-from tsimpute.config import shipped_configs
+from tsimpute.config_files import shipped_configs
 from tsimpute.evaluation import Report
 from tsimpute.runs import load_windows
 
@@ -64,10 +64,10 @@ def test_evaluate_adds_baselines_and_keeps_what_was_there(run: Path, capsys: pyt
     assert "linear" in capsys.readouterr().out
 
 
-def test_impute_writes_a_table_with_the_observed_values(run: Path, tmp_path: Path) -> None:
+def test_draw_writes_a_table_with_the_observed_values(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "filled.csv"
     main([
-        "impute", str(run / "last.safetensors"), "--data.options", "{n_records: 40, n_steps: 12}",
+        "draw", str(run / "last.safetensors"), "--data.options", "{n_records: 40, n_steps: 12}",
         "--records", "synthetic-00003,synthetic-00001", "--n_samples", "5", "--quantiles", "0.25,0.75",
         "--sampling.n_steps", "1", "--out", str(out),
     ])  # fmt: skip
@@ -86,10 +86,11 @@ def test_help_has_an_example_that_parses(command: str, capsys: pytest.CaptureFix
     assert EXAMPLES[command].split()[:2] == ["tsimpute", command]
 
 
-def test_help_answers_without_torch() -> None:
+@pytest.mark.parametrize("words", [["--help"], ["impute", "--help"]])
+def test_help_answers_without_torch(words: list[str]) -> None:
     code = (
         "import sys\nfrom tsimpute.cli import main\n"
-        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        f"try: main({words})\nexcept SystemExit: pass\n"
         "print('LOADED', [m for m in ('torch', 'matplotlib', 'tsdb', 'pygrinder', 'pandas') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -101,8 +102,8 @@ def test_help_answers_without_torch() -> None:
     [
         (["describe", "nonsense"], "expected one of"),
         (["describe", "pm25", "--root", "/nowhere"], "pm25_ground.txt"),
-        (["impute", "/nowhere/model.safetensors", "--out", "x.csv"], "expected a model file"),
-        (["impute", "model.safetensors", "--out", "x.docx"], ".csv or .nc"),
+        (["draw", "/nowhere/model.safetensors", "--out", "x.csv"], "expected a model file"),
+        (["draw", "model.safetensors", "--out", "x.docx"], ".csv or .nc"),
         (["train", "--out", "x", "--protocol.rate", "1.5"], "rate"),
     ],
 )
@@ -124,7 +125,8 @@ def test_unknown_config_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_shipped_configs_are_the_papers_settings() -> None:
     import yaml
 
-    from tsimpute.config import RunConfig, config_path, from_dict
+    from tsimpute.config import RunConfig
+    from tsimpute.config_files import config_path, from_dict
 
     assert len(shipped_configs()) == 6
     papers = [name for name in shipped_configs() if not name.endswith("_laptop")]
@@ -165,7 +167,7 @@ def test_an_epoch_that_was_not_kept_is_named_with_those_that_were(run: Path) -> 
         main(["evaluate", str(run), "--epochs", "7"])
 
 
-def test_impute_keeps_values_that_a_data_set_holds_out_for_scoring(tmp_path: Path) -> None:
+def test_draw_keeps_values_that_a_data_set_holds_out_for_scoring(tmp_path: Path) -> None:
     samples = Path(__file__).parent.parent / "datasets" / "samples" / "pm25"
     windows = load_windows("pm25", samples, window_steps=6)
     assert windows.scored.any()
@@ -175,9 +177,7 @@ def test_impute_keeps_values_that_a_data_set_holds_out_for_scoring(tmp_path: Pat
         ["train", "--out", str(tmp_path / "run"), "--training.epochs", "1", *data, "--protocol.rate", "null", *TINY[4:]]
     )
     model = str(tmp_path / "run" / "last.safetensors")
-    main(
-        ["impute", model, *data, "--records", record, "--n_samples", "2", "--sampling.n_steps", "1", "--out", str(out)]
-    )
+    main(["draw", model, *data, "--records", record, "--n_samples", "2", "--sampling.n_steps", "1", "--out", str(out)])
     frame = pd.read_csv(out)
     values = windows.named([record]).values[0].T.reshape(-1)
     assert (frame.provenance == "observed").sum() == np.isfinite(values).sum()
@@ -191,9 +191,9 @@ def test_impute_keeps_values_that_a_data_set_holds_out_for_scoring(tmp_path: Pat
         (["train", "--out", "x", "--training.epochs", "1", "--evaluation.at_epochs", "[1,7]"], "epochs from 1 to 1"),
         (["train", "--out", __file__, "--training.epochs", "1"], "is a file"),
         (["train", "--out", "x", "--training.accelerator", "cuda"], "training.accelerator"),
-        (["impute", "m", "--out", "x.csv", "--quantiles", "2"], "levels in [0, 1]"),
-        (["impute", "m", "--out", "x.csv", "--quantiles", ""], "came none"),
-        (["impute", "m", "--out", "x.csv", "--sampling.n_steps", "0"], "sampling.n_steps"),
+        (["draw", "m", "--out", "x.csv", "--quantiles", "2"], "levels in [0, 1]"),
+        (["draw", "m", "--out", "x.csv", "--quantiles", ""], "came none"),
+        (["draw", "m", "--out", "x.csv", "--sampling.n_steps", "0"], "sampling.n_steps"),
         (["evaluate", "nowhere"], "expected a folder with a config.yaml"),
     ],
 )

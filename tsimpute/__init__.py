@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from tsimpute.containers import Batch, Condition, Feature, Samples, Windows
     from tsimpute.datasets.describing import describe
     from tsimpute.evaluation import EvaluationContext, Report, evaluate
+    from tsimpute.filling.fill_file import fill_file
+    from tsimpute.filling.imputation import Imputation
+    from tsimpute.filling.lazy import draw_lazily, impute_lazily
+    from tsimpute.filling.table_imputer import TableImputer, impute
+    from tsimpute.filling.zarr_stores import impute_zarr
     from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.imputers.linear import LinearImputer
     from tsimpute.imputers.locf import LocfImputer
     from tsimpute.imputers.mean import MeanImputer
     from tsimpute.imputers.median import MedianImputer
+    from tsimpute.pipeline.limits import Limits
     from tsimpute.pipeline.protocols import clean, csdi
     from tsimpute.runs import load_windows
 
@@ -37,11 +43,17 @@ _HOME = {
     "containers": ("Batch", "Condition", "Feature", "Samples", "Windows"),
     "datasets.describing": ("describe",),
     "evaluation": ("EvaluationContext", "Report", "evaluate"),
+    "filling.fill_file": ("fill_file",),
+    "filling.imputation": ("Imputation",),
+    "filling.lazy": ("draw_lazily", "impute_lazily"),
+    "filling.table_imputer": ("TableImputer", "impute"),
+    "filling.zarr_stores": ("impute_zarr",),
     "imputers.generative": ("GenerativeImputer",),
     "imputers.linear": ("LinearImputer",),
     "imputers.locf": ("LocfImputer",),
     "imputers.mean": ("MeanImputer",),
     "imputers.median": ("MedianImputer",),
+    "pipeline.limits": ("Limits",),
     "pipeline.protocols": ("clean", "csdi"),
     "runs": ("load_windows",),
 }  # fmt: skip

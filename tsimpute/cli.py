@@ -11,7 +11,9 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from tsimpute.config import DataConfig, RunConfig, SamplingConfig, config_path, shipped_configs
+from tsimpute.cli_tables import OneSentence, add_arguments, fill
+from tsimpute.config import DataConfig, RunConfig, SamplingConfig
+from tsimpute.config_files import config_path, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
 from tsimpute.terminal import Bar, stop_on_interrupt
 
@@ -21,8 +23,9 @@ EXAMPLES = {
     "describe": "tsimpute describe physionet2012 --root data/physionet2012",
     "train": "tsimpute train --config physionet2012_flow_matching --out runs/cfmi --training.epochs 20 "
     "--evaluation.at_epochs [1,5,20]",
-    "impute": "tsimpute impute runs/cfmi/last.safetensors --data.name physionet2012 --records 132539,132540 "
-    "--out filled.csv",
+    "impute": "tsimpute impute stations.csv -o filled.csv --quantiles 0.05,0.5,0.95",
+    "draw": "tsimpute draw runs/cfmi/last.safetensors --data.name physionet2012 --records 132539,132540 "
+    "--out draws.csv",
     "evaluate": "tsimpute evaluate runs/cfmi --epochs 5,20 --baselines true --evaluation.n_samples 100",
 }
 
@@ -43,12 +46,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parse(arguments: list[str]) -> tuple[str, Any]:
-    parser = ArgumentParser(prog="tsimpute", description="Fill gaps in multivariate time series with samples.")
+    kind: type[ArgumentParser] = OneSentence if arguments[:1] == ["impute"] else ArgumentParser
+    parser = kind(prog="tsimpute", description="Fill gaps in multivariate time series with samples.")
     commands = parser.add_subcommands(dest="command")
     parsers = {}
     for name, add in ARGUMENTS.items():
         summary = (COMMANDS[name].__doc__ or "").strip()
-        parsers[name] = ArgumentParser(description=f"{summary} Example: {EXAMPLES[name]}")
+        parsers[name] = kind(description=f"{summary} Example: {EXAMPLES[name]}")
         add(parsers[name])
         commands.add_subcommand(name, parsers[name], help=summary)
     found = parser.parse_args(_with_config(arguments))
@@ -58,6 +62,7 @@ def _parse(arguments: list[str]) -> tuple[str, Any]:
 def _with_config(arguments: list[str]) -> list[str]:
     """Names of shipped configs as paths; a run folder's config comes before what is said for ``evaluate``."""
     given = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
+    given = _joined([_underscored(word) for word in given])
     for i in range(1, len(given)):
         if given[i - 1] == "--config" and given[i] in shipped_configs():
             given[i] = str(config_path(given[i]))
@@ -66,6 +71,24 @@ def _with_config(arguments: list[str]) -> list[str]:
         folders = [Path(word) for word in words if (Path(word) / "config.yaml").is_file()]
         given[1:1] = ["--config", str(folders[0] / "config.yaml")] if folders else []
     return given
+
+
+def _underscored(word: str) -> str:
+    """``--drop-invalid`` as ``--drop_invalid``."""
+    name, sign, value = word.partition("=")
+    return name[:2] + name[2:].replace("-", "_") + sign + value if name.startswith("--") else word
+
+
+def _joined(words: list[str]) -> list[str]:
+    """``--missing_codes -200,NR`` as one word: a number below zero is no option."""
+    out: list[str] = []
+    for word in words:
+        takes = bool(out) and out[-1].startswith("--") and "=" not in out[-1]
+        if takes and len(word) > 1 and word[0] == "-" and word[1] in "0123456789.":
+            out[-1] += f"={word}"
+        else:
+            out.append(word)
+    return out
 
 
 def _run_config(options: Namespace) -> RunConfig:
@@ -104,6 +127,10 @@ def _add_train(parser: ArgumentParser) -> None:
 
 
 def _add_impute(parser: ArgumentParser) -> None:
+    add_arguments(parser)
+
+
+def _add_draw(parser: ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="a model file, such as runs/cfmi/last.safetensors")
     parser.add_argument("--out", type=Path, required=True, help="table to write: .csv, or .nc for all samples")
     parser.add_argument("--records", type=str, default="", help="ids of records, comma-separated; default: all")
@@ -180,7 +207,12 @@ def train(options: Namespace) -> None:
 
 
 def impute(options: Namespace) -> None:
-    """Fills the gaps of records with a trained model and writes a table of quantiles, or all samples."""
+    """Fills the gaps of a table in a file: the same file back, what each cell is, and a report."""
+    fill(options, lambda text: print(text, flush=True))
+
+
+def draw(options: Namespace) -> None:
+    """Draws records of a known data set with a trained model and writes a table of quantiles, or all samples."""
     from tsimpute import runs
     from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.tables import check_output, write_table
@@ -217,9 +249,10 @@ def evaluate(options: Namespace) -> None:
 
 
 COMMANDS: dict[str, Callable[[Namespace], None]] = {
-    "demo": demo, "fetch": fetch, "describe": describe, "train": train, "impute": impute, "evaluate": evaluate,
+    "demo": demo, "impute": impute, "fetch": fetch, "describe": describe, "train": train, "evaluate": evaluate,
+    "draw": draw,
 }  # fmt: skip
 ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
-    "demo": _add_demo, "fetch": _add_fetch, "describe": _add_describe, "train": _add_train, "impute": _add_impute,
-    "evaluate": _add_evaluate,
+    "demo": _add_demo, "impute": _add_impute, "fetch": _add_fetch, "describe": _add_describe, "train": _add_train,
+    "evaluate": _add_evaluate, "draw": _add_draw,
 }  # fmt: skip

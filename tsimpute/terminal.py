@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -60,18 +60,43 @@ class Bar:
         if self._first is None:
             self._first, self._started = done, now
         rate = (done - self._first) / max(now - self._started, 1e-9)
-        note = f"{rate:.2f} {self.unit}/s {note}" if rate else note
+        note = f"{rate:.2f} {self.unit}/s {note}".rstrip() if rate else note
         self._progress.update(self._task, completed=done, total=self.total, note=note)
         if not self._terminal and not self._hidden and (now - self._said > self._PLAIN_SECONDS or done == self.total):
             self._said = now
             left = f", {(self.total - done) / rate / 60:.1f} min left" if rate else ""
-            print(f"{self.what}: {done}/{self.total} {note}{left}", file=sys.stderr, flush=True)
+            print(f"{self.what}: {done}/{self.total} {note}".rstrip() + left, file=sys.stderr, flush=True)
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """``items``, each shown as a unit that is done when the next one is asked for."""
         for done, item in enumerate(items, 1):
             yield item
             self.update(done)
+
+
+class Bars:
+    """One bar after another, each for what is being done."""
+
+    def __init__(self, units: Mapping[str, str]) -> None:
+        self._units, self._open = units, ExitStack()
+        self._said: tuple[str, int, int] | None = None
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Bars:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def update(self, what: str, done: int, total: int) -> None:
+        """Shows that ``done`` of ``total`` of ``what`` are done; what it said last is not said again."""
+        if (what, done, total) == self._said:
+            return
+        if self._bar is None or what != self._bar.what:
+            self._open.close()
+            self._bar = self._open.enter_context(Bar(what, total, self._units.get(what, "step")))
+        self._said = what, done, total
+        self._bar.update(done, total)
 
 
 @contextmanager

@@ -1,0 +1,89 @@
+"""What is measured on hidden cells: the middle of windows, coverage as drawn and cross-fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tsimpute.filling.measuring import drawn_at, held_out_coverage, hidden_cells
+from tsimpute.filling.windows import without
+from tsimpute.panel import Clock, Panel, Series
+from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.windows import Feature, Samples, Windows
+
+
+class TooSure:
+    """Draws around 0 with half the spread that the truth has; remembers what it was shown."""
+
+    n_steps_ = 24
+    name = "too sure"
+
+    def __init__(self, like: Windows) -> None:
+        self.scaler_, self.features_ = Standardizer.fit(like), like.features
+        self.seen: list[Windows] = []
+
+    def impute_records(
+        self, windows: Windows, n: int, seed: int = 0, fill: np.ndarray | None = None
+    ) -> Iterator[Samples]:
+        self.seen.append(windows)
+        rng = np.random.default_rng(seed)
+        for i in range(len(windows)):
+            one = windows.select([i])
+            draws = 0.5 * rng.normal(size=(n, *one.values.shape))
+            draws[:, one.shown] = one.values[one.shown]
+            yield Samples(draws, one.shown, one.features, one.record_ids)
+
+
+def windows(n: int = 200) -> Windows:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(n, 2, 24))
+    held_out = rng.random(values.shape) < 0.3
+    times = np.tile(np.arange(24.0), (n, 1))
+    return Windows(values, times, (Feature("a"), Feature("b")), tuple(f"r{i}" for i in range(n)), held_out)
+
+
+def test_intervals_that_are_too_narrow_as_drawn_hold_with_calibration() -> None:
+    records = windows()
+    imputer: Any = TooSure(records)
+    found = held_out_coverage(imputer, records, n_samples=200)
+    assert (found["cells"], found["records"]) == (int(records.scored.sum()), 200)
+    for percent, narrow in ((50, 0.264), (90, 0.589), (95, 0.673)):  # P(|N(0, 1)| < z / 2)
+        assert found[f"coverage {percent} %, as drawn"] == pytest.approx(narrow, abs=0.03)
+        assert found[f"coverage {percent} %, calibrated"] == pytest.approx(percent / 100, abs=0.02)
+    assert np.isnan(imputer.seen[0].values[records.scored]).all()
+
+
+def panel(n_steps: int = 500) -> Panel:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(3, n_steps))
+    values[:, rng.random(n_steps) < 0.3] = np.nan  # all features together
+    times = np.arange(float(n_steps))
+    return Panel(tuple(Feature(f"f{k}") for k in range(3)), (Series("s", times, values, times),), Clock("hours", 1.0))
+
+
+def test_cells_are_hidden_together_where_the_tables_own_gaps_are_together() -> None:
+    whole = panel()
+    (hidden,) = hidden_cells(whole, 0.1, seed=0)
+    observed = whole.series[0].observed
+    at = hidden.any(0)
+    assert (hidden[:, at] == observed[:, at]).all()
+    assert 0.08 < hidden.sum() / observed.sum() < 0.16
+
+
+def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_none_of_them() -> None:
+    whole = panel()
+    hidden = hidden_cells(whole, 0.1, seed=0)
+    imputer: Any = TooSure(windows())
+    imputer.features_ = whole.features
+    found = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, most_windows=10_000)
+    assert len(found.truth) == hidden[0].sum()
+    assert sorted(found.truth) == sorted(whole.series[0].values[hidden[0]])
+    blind = without(whole, hidden).series[0].values
+    for values, name in zip(imputer.seen[0].values, imputer.seen[0].record_ids, strict=True):
+        start = int(name.rpartition("@")[2])
+        np.testing.assert_array_equal(values, blind[:, start : start + 24])
+    few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, most_windows=3)
+    assert len(np.unique(few.block)) == 3

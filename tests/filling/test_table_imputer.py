@@ -1,0 +1,171 @@
+"""A table in, the same table back: what is learnt, what is hidden, what is given back, and how sure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsimpute as ti
+from tsimpute.errors import ConfigError, DataError, NotFittedError
+from tsimpute.filling.measuring import hidden_cells
+from tsimpute.panel import PROVENANCE
+
+
+def stations(n_hours: int = 120, seed: int = 0, missing: float = 0.2) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    common = np.sin(np.arange(n_hours) / 4)
+    values = np.exp(common[:, None] + 0.3 * rng.normal(size=(n_hours, 3))) * [10, 20, 5]
+    index = pd.date_range("2020-01-01", periods=n_hours, freq="h", name="time")
+    return pd.DataFrame(values, index, ["a", "b", "c"]).mask(rng.random((n_hours, 3)) < missing)
+
+
+SETTINGS = {"effort": "trial", "n_samples": 20, "limits": {"*": (0, None)}}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ti.TableImputer:
+    return ti.TableImputer(**SETTINGS, keep_samples=True).fit(stations())
+
+
+@pytest.fixture(scope="module")
+def drawn(fitted: ti.TableImputer) -> ti.Imputation:
+    return fitted.draw(stations())
+
+
+def test_the_table_comes_back_with_every_observed_value_to_the_bit(drawn: ti.Imputation) -> None:
+    table = stations()
+    there = table.notna().to_numpy()
+    pd.testing.assert_index_equal(drawn.table.index, table.index)
+    assert list(drawn.table.columns) == ["a", "b", "c"]
+    assert drawn.table.to_numpy()[there].tobytes() == table.to_numpy()[there].tobytes()
+    assert drawn.table.notna().all().all()
+    assert ((drawn.provenance == "observed").to_numpy() == there).all()
+    assert drawn.counts() == dict(zip(PROVENANCE, [there.sum(), (~there).sum(), 0, 0, 0], strict=True))
+
+
+def test_no_draw_and_no_quantile_lies_outside_the_limits(drawn: ti.Imputation) -> None:
+    filling = drawn.fillings[0]
+    assert filling.samples is not None
+    filled = filling.filled
+    assert filling.samples[:, filled].min() > 0
+    assert filling.quantiles[:, filled].min() > 0
+    assert np.isnan(filling.samples[:, ~filled]).all()
+
+
+def test_cells_list_what_was_not_observed_with_quantiles_in_order(drawn: ti.Imputation) -> None:
+    cells = drawn.cells
+    assert len(cells) == stations().isna().to_numpy().sum()
+    assert (cells["q0.05"] <= cells["q0.5"]).all()
+    assert (cells["q0.5"] <= cells["q0.95"]).all()
+    row = cells.iloc[7]
+    assert drawn.table.loc[row["time"], row["feature"]] == row["value"]
+
+
+def test_values_hidden_to_measure_with_reach_neither_model_nor_scaler() -> None:
+    table = stations()
+    first = ti.TableImputer(**SETTINGS)
+    seen = first.prepared(table).seen
+    hidden = hidden_cells(seen, 0.1, first.seed)[0]
+    assert hidden.any()
+    other = table.copy()
+    other[pd.DataFrame(hidden.T, table.index, table.columns)] = 1e9
+    # Against what a code for missing would do: such a value is none.
+    one, two = (ti.TableImputer(**SETTINGS, missing_codes=()).fit(x).imputer_ for x in (table, other))
+    assert one.scaler_.to_dict() == two.scaler_.to_dict()
+    for a, b in zip(one.network_.state_dict().values(), two.network_.state_dict().values(), strict=True):
+        assert a.equal(b)
+
+
+def test_groups_are_never_mixed_and_draws_do_not_depend_on_the_others(fitted: ti.TableImputer) -> None:
+    one, two = stations(60, seed=1).assign(site="x"), stations(40, seed=2).assign(site="y")
+    model = {"model": fitted.imputer_, "calibrate": False, "group": "site", **SETTINGS}
+    both = pd.concat([one, two]).sort_index(kind="stable")
+    together = ti.TableImputer(**model).fit(both).impute(both)
+    changed = pd.concat([one, two.assign(a=two["a"] * 3)])
+    again = ti.TableImputer(**model).fit(changed).impute(changed)
+    alone = ti.TableImputer(**model).fit(one).impute(one)
+    for other in (together, again):
+        pd.testing.assert_frame_equal(other[other["site"] == "x"], alone, check_freq=False)
+
+
+def test_the_same_call_gives_the_same_table_and_another_seed_another(fitted: ti.TableImputer) -> None:
+    table = stations(50, seed=5)
+    model = {"model": fitted.imputer_, "calibrate": False, **SETTINGS}
+    first, second = (ti.TableImputer(**model).fit(table).impute(table) for _ in range(2))
+    pd.testing.assert_frame_equal(first, second)
+    other = ti.TableImputer(**model, seed=1).fit(table).impute(table)
+    assert (other != first).to_numpy()[table.isna().to_numpy()].mean() > 0.9
+
+
+def test_a_model_finds_its_features_by_name_and_refuses_others(fitted: ti.TableImputer) -> None:
+    table = stations(50, seed=5)
+    model = {"model": fitted.imputer_, "calibrate": False, **SETTINGS}
+    turned = table[["c", "a", "b"]]
+    found = ti.TableImputer(**model).fit(turned).impute(turned)
+    expected = ti.TableImputer(**model).fit(table).impute(table)
+    pd.testing.assert_frame_equal(found[["a", "b", "c"]], expected)
+    assert list(found.columns) == ["c", "a", "b"]
+    renamed = table.rename(columns={"c": "d"})
+    with pytest.raises(DataError, match="absent from the table: c; not known to the model: d"):
+        ti.TableImputer(**model).fit(renamed)
+    daily = table.set_axis(pd.date_range("2020-01-01", periods=50, freq="D"))
+    imputer = ti.TableImputer(**model).fit(daily)
+    with pytest.raises(DataError, match="trained on steps of 1, record"):
+        imputer.impute(daily)
+
+
+def test_a_long_series_of_a_model_with_short_windows_is_one_path(fitted: ti.TableImputer) -> None:
+    table = stations(400, seed=6, missing=0.5)
+    imputer = ti.TableImputer(fitted.imputer_, calibrate=False, keep_samples=True, **SETTINGS).fit(table)
+    assert imputer.imputer_.n_steps_ == 64
+    filling = imputer.draw(table).fillings[0]
+    assert filling.samples is not None
+    assert (np.isfinite(filling.samples).all(0) == filling.filled).all()
+
+
+def test_nothing_to_fill_gives_the_table_back(fitted: ti.TableImputer) -> None:
+    table = stations(50, missing=0.0)
+    found = ti.TableImputer(fitted.imputer_, calibrate=False, **SETTINGS).fit(table).draw(table)
+    pd.testing.assert_frame_equal(found.table, table)
+    assert len(found.cells) == 0
+
+
+def test_scores_tell_simple_imputers_and_coverage_without_and_with_calibration() -> None:
+    imputer = ti.TableImputer(**SETTINGS).fit(stations(1500))
+    names = [row["imputer"] for row in imputer.scores_]
+    assert names == ["last value carried forward", "linear interpolation", "flow_matching"]
+    row = imputer.scores_[-1]
+    assert row["units"] == "standard deviations"
+    assert row["cells"] > 100
+    for percent in (50, 90, 95):
+        assert abs(row[f"coverage {percent} %, calibrated"] - percent / 100) < 0.12
+
+
+def test_the_tables_own_values_are_kept_where_limits_say_that_they_cannot_be(fitted: ti.TableImputer) -> None:
+    table = stations(50, seed=5)
+    table.iloc[3, 0] = -5.0
+    model = {"model": fitted.imputer_, "calibrate": False, **SETTINGS}
+    kept = ti.TableImputer(**model).fit(table).draw(table)
+    assert kept.table.iloc[3, 0] == -5.0
+    assert kept.provenance.iloc[3, 0] == "observed"
+    assert any("-5" in warning for warning in kept.prepared.warnings)
+    dropped = ti.TableImputer(**model, drop_invalid=True).fit(table).draw(table)
+    assert dropped.table.iloc[3, 0] > 0
+    assert dropped.provenance.iloc[3, 0] == "declared invalid"
+    assert dropped.table.iloc[4, 0] == kept.table.iloc[4, 0], "the model saw -5 in neither case"
+
+
+def test_settings_are_read_and_written_as_in_scikit_learn() -> None:
+    imputer = ti.TableImputer(max_gap=3)
+    assert imputer.get_params()["max_gap"] == 3
+    assert ti.TableImputer(**imputer.get_params()).get_params() == imputer.get_params()
+    assert imputer.set_params(seed=4).seed == 4
+    with pytest.raises(ConfigError, match="came 'sed'"):
+        imputer.set_params(sed=4)
+    with pytest.raises(NotFittedError, match="expected fit"):
+        imputer.impute(stations())
+    with pytest.raises(ConfigError, match="effort: expected one of trial, quick"):
+        ti.TableImputer(effort="much").fit(stations())
+    with pytest.raises(ConfigError, match="levels in"):
+        ti.TableImputer(quantiles=(0.5, 1.0), effort="trial").fit(stations())

@@ -1,0 +1,51 @@
+"""What of a table imputer's settings can be refused before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tsimpute.errors import ConfigError
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.pipeline.limits import Limits, limits_of
+
+
+def check_numbers(n_samples: int, max_gap: int | None, levels: Sequence[float]) -> None:
+    """Refuses counts and levels out of range.
+
+    Raises:
+        ConfigError: one is.
+    """
+    if not levels or not all(0 < level < 1 for level in levels):
+        raise ConfigError(f"quantiles: expected one or more levels in (0, 1), came {list(levels)}.")
+    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 1:
+        raise ConfigError(f"n_samples: expected a whole number from 1, came {n_samples!r}.")
+    if max_gap is not None and max_gap < 0:
+        raise ConfigError(f"max_gap: expected a number of steps from 0, or none, came {max_gap}.")
+
+
+def check_limits(model: GenerativeImputer, limits: Mapping[str, Limits]) -> None:
+    """Refuses limits that a model has not learnt to keep to: what it draws would lie beyond them.
+
+    Raises:
+        ConfigError: a limit is narrower than the model's, or the model has none.
+    """
+    names = [feature.name for feature in model.features_]
+    bounds = {name: of_one for name, of_one in limits.items() if name == "*" or name in names}
+    for name, asked, warp in zip(
+        names, limits_of(names, bounds), model.scaler_.warps or [None] * len(names), strict=True
+    ):
+        held = Limits() if warp is None else warp.limits
+        ends = np.array([held.low, held.high], float)
+        if asked.outside(ends[~np.isnan(ends)]).any() or _is_looser(held, asked):
+            raise ConfigError(
+                f"limits: expected limits that the model has learnt, came {asked} for {name}, which it learnt with "
+                f"{held}. Fit on the table itself (no model), or leave these limits out."
+            )
+
+
+def _is_looser(held: Limits, asked: Limits) -> bool:
+    """Whether a bound, or wholeness, is asked for that is not held at all."""
+    pairs = ((held.low, asked.low), (held.high, asked.high))
+    return any(own is None and wanted is not None for own, wanted in pairs) or (asked.integer and not held.integer)

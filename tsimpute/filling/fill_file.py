@@ -1,0 +1,233 @@
+"""One call from a person's file to the same file filled, with what each cell is and a report beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tsimpute.errors import ConfigError
+from tsimpute.files import remove_partial, write_whole
+from tsimpute.filling.imputation import Imputation
+from tsimpute.filling.preparing import Prepared
+from tsimpute.filling.table_imputer import TableImputer
+from tsimpute.tables.files import TextForm, check_ending, ending, read_file, write_object
+from tsimpute.tables.reading import Table, features_text
+from tsimpute.tables.report import ReportContent, write_report
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files that one filling writes.
+
+    Attributes:
+        table: the file filled.
+        provenance: the same with a word for each value.
+        cells: one row for each cell that was not observed, with its quantiles.
+        report: a page with pictures.
+        model: what was learnt, for other files of the same kind; None where nothing is learnt.
+        state: folder of an unfinished run; gone at the end.
+    """
+
+    table: Path
+    provenance: Path
+    cells: Path
+    report: Path
+    model: Path | None
+    state: Path
+
+    @classmethod
+    def beside(cls, out: Path, learns: bool = True) -> Outputs:
+        """Names after ``out``, in its folder: ``a.csv.gz`` has ``a.provenance.csv.gz``, ``a.cells.csv`` and so on."""
+        if not out.name:
+            raise ConfigError(f"output: expected the name of a file, came {str(out)!r}.")
+        end = out.name[len(out.name) - len(ending(out)) :]
+        stem = out.name.removesuffix(end)
+        return cls(
+            table=out,
+            provenance=out.with_name(f"{stem}.provenance{end}"),
+            cells=out.with_name(f"{stem}.cells.csv"),
+            report=out.with_name(f"{stem}.report.html"),
+            model=out.with_name(f"{stem}.model.safetensors") if learns else None,
+            state=out.with_name(f".{stem}.unfinished"),
+        )
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that is left at the end, the table first."""
+        files = (self.table, self.provenance, self.cells, self.report)
+        return files if self.model is None else (*files, self.model)
+
+    @property
+    def begun(self) -> Path:
+        """Stands while the files are written: those of a run that was killed then may be written again."""
+        return self.state / "writing"
+
+    def check(self, source: Path, force: bool) -> None:
+        """Refuses, before any work is done, what must not be overwritten.
+
+        Raises:
+            ConfigError: a file is there and ``force`` is not given, one of them is the input or a folder, or there is
+                no folder to write them in.
+        """
+        check_ending(source, self.table)
+        there = [path for path in self.files if path.exists()]
+        for path in there:
+            if source.exists() and path.samefile(source):
+                raise ConfigError(f"output: expected files other than the input, came {path} as both. Choose another.")
+            if path.is_dir() and ending(path) != ".zarr":
+                raise ConfigError(f"output: expected a file, {path} is a folder. Name a file in it.")
+        if there and not force and not self.begun.exists():
+            raise ConfigError(f"output: {there[0]} exists. Choose another name, or overwrite it with --force.")
+        folder = self.table.absolute().parent
+        if not folder.is_dir():
+            raise ConfigError(f"output: expected a folder {folder}, there is none. Make it first.")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ConfigError(f"output: expected a folder that can be written to, {folder} cannot. Choose another.")
+
+
+class _Stopped(Exception):
+    """It was asked to stop where work cannot be taken up in the middle."""
+
+
+def fill_file(
+    source: Path,
+    out: Path,
+    settings: Mapping[str, Any],
+    *,
+    form: TextForm | None = None,
+    force: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Imputation | None:
+    """Fills a file; the same call again goes on where an interrupted one was.
+
+    Args:
+        source: see ``tables.files.read_file``.
+        out: of the same kind; other files go beside it, see ``Outputs``.
+        settings: of ``TableImputer``.
+        form: how a text file is written.
+        force: whether files that are there are overwritten.
+        say: gets what was understood and done, in words.
+        progress, should_stop: see ``TableImputer.fit``.
+
+    Returns:
+        What was filled; None where it was asked to stop: no output is written, and what was learnt is kept in a folder
+        beside them, which the same call takes up.
+
+    Raises:
+        DataError, ConfigError: the file, a setting or the output is not as expected; nothing is written then.
+        OSError: a file cannot be read or written.
+    """
+    began = time.monotonic()
+    imputer = TableImputer(**settings)
+    imputer.check()
+    outputs = Outputs.beside(out, learns=imputer.model is None)
+    outputs.check(source, force)
+    table = read_file(source, imputer.told, imputer.clockwork, imputer.units, form)
+    _check_units(imputer, table)
+    prepared = imputer.prepared(table)
+    say(_understood(source, prepared))
+
+    def show(what: str, done: int, total: int) -> None:
+        progress(what, done, total)
+        if what != "learning" and should_stop():
+            raise _Stopped
+
+    try:
+        imputer.fit_prepared(prepared, folder=_state(outputs, imputer), progress=show, should_stop=should_stop)
+        if should_stop():
+            return None
+        found = imputer.draw_prepared(prepared, progress=show)
+    except _Stopped:
+        return None
+    done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
+    _write(outputs, imputer, found, done, source)
+    say(_said(imputer, done))
+    return found
+
+
+def _check_units(imputer: TableImputer, table: Table) -> None:
+    names = [feature.name for feature in table.panel.features]
+    unknown = [name for name in imputer.units or {} if name not in names]
+    if unknown:
+        raise ConfigError(f"units: expected features of the table ({', '.join(names[:20])}), came {unknown[0]!r}.")
+
+
+def _state(outputs: Outputs, imputer: TableImputer) -> Path:
+    """The folder of what is learnt with these settings: limits, too, since they shape the scale it is learnt in."""
+    limits = sorted((name, repr(value)) for name, value in (imputer.limits or {}).items())
+    said = repr((imputer.effort, imputer.seed, limits))
+    return outputs.state / hashlib.blake2b(said.encode(), digest_size=4).hexdigest()
+
+
+def _write(
+    outputs: Outputs, imputer: TableImputer, found: Imputation, done: list[tuple[str, str]], source: Path
+) -> None:
+    """All files, the table last: where it stands, the others do."""
+    prepared = found.prepared
+    write_whole(outputs.begun, lambda partial: partial.touch())
+    for path in outputs.files:
+        if ending(path) != ".zarr":
+            remove_partial(path)
+    if outputs.model is not None:
+        imputer.imputer_.save(outputs.model)
+    content = ReportContent(
+        f"{source.name} filled", _about(prepared), done, prepared.warnings, imputer.scores_, prepared.kept,
+        found.fillings,
+    )  # fmt: skip
+    write_report(content, outputs.report)
+    write_whole(outputs.cells, lambda partial: found.cells.to_csv(partial, index=False, float_format="%.8g"))
+    write_object(found.provenance, outputs.provenance)
+    write_object(found.table, outputs.table)
+    shutil.rmtree(outputs.state, ignore_errors=True)
+
+
+def _understood(source: Path, prepared: Prepared) -> str:
+    lines = [f"{source}:"] + [f"  {name}: {value}" for name, value in _about(prepared)]
+    lines += [f"  look: {warning}" for warning in prepared.warnings]
+    return "\n".join(lines)
+
+
+def _about(prepared: Prepared) -> list[tuple[str, str]]:
+    """What the table was understood to be, its features without what means missing, and what was noted on the way."""
+    understood = prepared.table.understood + [("note", note) for note in dict.fromkeys(prepared.table.notes)]
+    return [(name, features_text(prepared.kept) if name == "features" else value) for name, value in understood]
+
+
+def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tuple[str, str]]:
+    model = imputer.imputer_
+    learnt = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
+    counts = ", ".join(f"{count:,} {word}" for word, count in found.counts().items() if count)
+    drawn = f"{imputer.n_samples} draws a cell, {model.n_steps} {model.solver} steps, seed {imputer.seed}"
+    calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else "no"
+    return [
+        ("cells", counts), ("model", f"{model.process.name} on {model.network.name}, {learnt}"), ("draws", drawn),
+        ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
+    ]  # fmt: skip
+
+
+def _said(imputer: TableImputer, done: list[tuple[str, str]]) -> str:
+    lines = [f"  {name}: {value}" for name, value in done]
+    if imputer.scores_:
+        about = imputer.scores_[0]
+        lines.append(f"  measured on {about['cells']:,} observed cells that were hidden, in {about['units']}:")
+    lines += [f"    {row['imputer']}: {', '.join(_numbers(row))}" for row in imputer.scores_]
+    return "\n".join(lines)
+
+
+def _numbers(row: Mapping[str, str | float]) -> list[str]:
+    """Errors, and what share of the hidden values lies in the intervals."""
+    texts = [f"{name} {row[name]:.4g}" for name in ("MAE", "RMSE", "CRPS") if name in row]
+    covers = [name for name in row if name.startswith("coverage")]
+    for kind in dict.fromkeys(name.partition(", ")[2] for name in covers):
+        of_kind = [name for name in covers if name.endswith(kind)]
+        asked = "/".join(name.split()[1] for name in of_kind)
+        texts.append(f"{asked} % intervals {kind} hold {'/'.join(f'{100 * row[n]:.0f}' for n in of_kind)} %")
+    return texts

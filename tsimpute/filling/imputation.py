@@ -1,0 +1,72 @@
+"""A filled table beside what is known of its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.filling.preparing import Prepared
+from tsimpute.panel import OBSERVED, PROVENANCE, Filling, Panel
+
+
+@dataclass(frozen=True, eq=False)
+class Imputation:
+    """A filled table and what is known of its cells.
+
+    Attributes:
+        table: the same kind of object as was given; gaps hold the median of the draws.
+        provenance: in the shape of ``table``, what each cell is: see ``panel.PROVENANCE``.
+        cells: one row for each cell that was not observed: group, time, feature, unit, provenance, value, quantiles.
+            Values are as drawn, also where a column of whole numbers holds them rounded.
+        fillings: one per series.
+        prepared: the table as it was understood.
+    """
+
+    table: Any
+    provenance: Any
+    cells: pd.DataFrame
+    fillings: tuple[Filling, ...]
+    prepared: Prepared
+
+    def counts(self) -> dict[str, int]:
+        """How many cells are what; cells that the table has no place for are not counted."""
+        codes = np.concatenate(
+            [
+                filling.provenance[~absent].ravel()
+                for filling, absent in zip(self.fillings, self.prepared.table.absent, strict=True)
+            ]
+        )
+        return dict(zip(PROVENANCE, np.bincount(codes, minlength=len(PROVENANCE)).tolist(), strict=True))
+
+
+def imputation_of(prepared: Prepared, fillings: Sequence[Filling]) -> Imputation:
+    """The table put together from the fillings of its series."""
+    codes = [filling.provenance for filling in fillings]
+    changed = prepared.changed([filling.filled for filling in fillings])
+    table = prepared.table.completed(changed, [filling.point for filling in fillings])
+    marked = prepared.table.marked(changed, codes)
+    return Imputation(
+        table, marked, cells_of(prepared.kept, fillings, prepared.table.absent), tuple(fillings), prepared
+    )
+
+
+def cells_of(panel: Panel, fillings: Sequence[Filling], absent: Sequence[np.ndarray]) -> pd.DataFrame:
+    """One row for each cell that was not observed, by series, time and feature."""
+    parts = []
+    for series, filling, no_place in zip(panel.series, fillings, absent, strict=True):
+        step, k = np.nonzero((filling.provenance != OBSERVED).T & ~no_place)
+        rows = {
+            "group": np.full(len(k), series.name, object),
+            "time": series.labels[step],
+            "feature": np.array([f.name for f in panel.features], object)[k],
+            "unit": np.array([f.unit for f in panel.features], object)[k],
+            "provenance": np.array(PROVENANCE, object)[filling.provenance[k, step]],
+            "value": filling.point[k, step],
+        }
+        quantiles = {f"q{level:g}": filling.quantiles[q, k, step] for q, level in enumerate(filling.levels)}
+        parts.append(pd.DataFrame(rows | quantiles))
+    return pd.concat(parts, ignore_index=True)

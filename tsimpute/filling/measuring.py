@@ -1,0 +1,242 @@
+"""How good a filling is, measured on observed cells of the user's own data that were hidden from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsimpute.ensembles import crps
+from tsimpute.filling.calibration import Calibration, calibrate
+from tsimpute.filling.windows import window_steps, windows_of, without
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.joining import window_starts
+from tsimpute.panel import Panel, Series
+from tsimpute.pipeline.masking import LikeGaps
+from tsimpute.seeding import derive_seed
+from tsimpute.windows import Windows
+
+
+def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
+    """Per series (K, T) bool: observed cells hidden as the panel's own gaps lie, about a share of them.
+
+    The gaps of a series are moved along it by a random time, all features together, and stretches of a window's length
+    are taken at random until the share is reached; so hidden cells are as hard to fill as missing ones. Where a series
+    has too few gaps for that, runs of cells are hidden beside; see ``LikeGaps``.
+    """
+    length = window_steps(panel)
+    runs = LikeGaps.of(windows_of(panel, length, length).observed)
+    hidden = []
+    for series in panel.series:
+        rng = np.random.default_rng(derive_seed(seed, "hidden", series.name))
+        observed, n_steps = series.observed, len(series.times)
+        moved = observed & np.roll(~observed, int(rng.integers(n_steps // 4, 1 + 3 * n_steps // 4)), axis=1)
+        wanted, cells = share * observed.sum(), np.zeros(observed.shape, bool)
+        for start in rng.permutation(np.arange(0, n_steps, length)):
+            if cells.sum() < wanted:
+                cells[:, start : start + length] = moved[:, start : start + length]
+        if cells.sum() < wanted / 2:
+            left = observed & ~cells
+            cells |= left & ~runs.hide(left, (wanted - cells.sum()) / max(1, left.sum()), rng)
+        hidden.append(cells)
+    return hidden
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Draws at hidden cells.
+
+    Attributes:
+        draws: (S, M) in the data's units. truth: (M,). feature: (M,) its index. block: (M,) window of each.
+        linear, locf: (M,) what the simple imputers say there, from the same cells.
+    """
+
+    draws: np.ndarray
+    truth: np.ndarray
+    feature: np.ndarray
+    block: np.ndarray
+    linear: np.ndarray
+    locf: np.ndarray
+
+
+def drawn_at(
+    imputer: GenerativeImputer,
+    panel: Panel,
+    hidden: Sequence[np.ndarray],
+    *,
+    n_samples: int,
+    seed: int,
+    most_windows: int = 200,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Hidden:
+    """Draws at hidden cells, with every missing cell asked for, as in use.
+
+    Windows overlap by half, and of each the middle is looked at, as it is where windows are joined.
+
+    Args:
+        panel: with the values of the hidden cells.
+        hidden: per series (K, T) bool.
+        most_windows: where more hold hidden cells, so many of them are drawn.
+    """
+    length = min(imputer.n_steps_, max(len(s.times) for s in panel.series))
+    hop = max(1, length // 2)
+    windows = windows_of(without(panel, hidden), length, hop)
+    spots = [_middle(panel, hidden, name, length, hop) for name in windows.record_ids]
+    there = np.flatnonzero([len(feature) > 0 for feature, _, _ in spots])
+    rng = np.random.default_rng(derive_seed(seed, "windows"))
+    chosen = np.sort(rng.permutation(there)[:most_windows])
+    found: list[tuple[np.ndarray, ...]] = []
+    guesses = {s.name: simple_guesses(s) for s in without(panel, hidden).series}
+    of_name = {s.name: s for s in panel.series}
+    for done, (n, record) in enumerate(
+        zip(chosen, imputer.impute_records(windows.select(chosen), n_samples, seed), strict=True), 1
+    ):
+        (feature, step, first), name = spots[n], windows.record_ids[n].rpartition("@")[0]
+        cells = feature, first + step
+        simple = [guess[cells] for guess in guesses[name]]
+        draws = record.values[:, 0, feature, step]
+        found.append((draws, of_name[name].values[cells], feature, np.full(len(feature), n), *simple))
+        progress(done, len(chosen))
+    parts = (
+        [np.concatenate(part, -1) for part in zip(*found, strict=True)]
+        if found
+        else [np.empty((n_samples, 0))] + [np.empty(0)] * 5
+    )
+    return Hidden(*parts)
+
+
+def _middle(
+    panel: Panel, hidden: Sequence[np.ndarray], name: str, length: int, hop: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Feature and step of the hidden cells that are nearest to a window's middle, and its first step in the series."""
+    group, _, at = name.rpartition("@")
+    index = [s.name for s in panel.series].index(group)
+    start, n_steps = int(at), hidden[index].shape[1]
+    starts = window_starts(n_steps, length, hop)
+    w = starts.index(start)
+    low = 0 if w == 0 else (starts[w - 1] + start + length) // 2 - start
+    high = length if start == starts[-1] else (start + starts[w + 1] + length) // 2 - start
+    feature, step = np.nonzero(hidden[index][:, start + low : start + high])
+    return feature, step + low, start
+
+
+def simple_guesses(series: Series) -> tuple[np.ndarray, np.ndarray]:
+    """(K, T) each: linear interpolation; the last value carried forward, and at the start the first one back."""
+    linear, locf = np.zeros(series.values.shape), np.zeros(series.values.shape)
+    for k, row in enumerate(series.values):
+        at = np.flatnonzero(~np.isnan(row))
+        if len(at):
+            linear[k] = np.interp(series.times, series.times[at], row[at])
+            locf[k] = row[at[np.maximum(np.searchsorted(at, np.arange(len(row)), side="right") - 1, 0)]]
+    return linear, locf
+
+
+INTERVALS = (50, 90, 95)
+"""Central intervals, in percent, whose coverage is measured."""
+
+
+def calibrated_on(imputer: GenerativeImputer, hidden: Hidden, levels: Sequence[float]) -> Calibration:
+    """The calibration that hidden cells give, in the scale in which the model works."""
+    draws, truth = (imputer.scaler_.transform_cells(x, hidden.feature) for x in (hidden.draws, hidden.truth))
+    return calibrate(levels, draws, truth, hidden.block)
+
+
+def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple[dict[str, str | float], ...]:
+    """One row per imputer: error, CRPS, and coverage of central intervals without and with calibration.
+
+    Errors are in the features' unit where they share one, else in standard deviations of each feature's observed
+    values. Coverage with calibration is cross-fitted: each half of the blocks is calibrated on the other.
+    """
+    if not len(hidden.truth):
+        return ()
+    units = {feature.unit for feature in panel.features}
+    alike = len(panel.features) == 1 or (len(units) == 1 and units != {""})
+    spread = np.ones(len(hidden.truth)) if alike else _spreads(panel)[hidden.feature]
+    about = {"units": (units.pop() or "as given") if alike else "standard deviations", "cells": len(spread)}
+    rows: list[dict[str, str | float]] = [
+        {"imputer": name} | about | _errors((guess - hidden.truth) / spread, (guess - hidden.truth) / spread)
+        for name, guess in (("last value carried forward", hidden.locf), ("linear interpolation", hidden.linear))
+    ]
+    draws, truth = hidden.draws / spread, hidden.truth / spread
+    row = {"imputer": imputer.name} | about | _errors(np.median(draws, 0) - truth, draws.mean(0) - truth)
+    row |= {"CRPS": float(crps(draws, truth).mean())}
+    return (*rows, row | coverage_of(imputer, hidden.draws, hidden.truth, hidden.feature, hidden.block))
+
+
+def coverage_of(
+    imputer: GenerativeImputer, draws: np.ndarray, truth: np.ndarray, feature: np.ndarray, block: np.ndarray
+) -> dict[str, float]:
+    """The share of cells inside central intervals, as drawn and with calibration.
+
+    Calibration is cross-fitted: each half of the blocks is calibrated on the other.
+
+    Args:
+        draws: (S, M) in the data's units. truth, feature, block: (M,); see ``Hidden``.
+    """
+    levels = sorted(level for percent in INTERVALS for level in _ends(percent))
+    raw = np.quantile(draws, levels, axis=0, method="median_unbiased")
+    found = {}
+    for name, quantiles in (
+        ("as drawn", raw),
+        ("calibrated", _cross_fitted(imputer, levels, draws, truth, feature, block)),
+    ):
+        for percent in INTERVALS:
+            low, high = (quantiles[levels.index(end)] for end in _ends(percent))
+            found[f"coverage {percent} %, {name}"] = float(((low <= truth) & (truth <= high)).mean())
+    return found
+
+
+def held_out_coverage(
+    imputer: GenerativeImputer,
+    windows: Windows,
+    *,
+    n_samples: int,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, float]:
+    """``coverage_of`` the held-out cells of records, each a block; only these cells are asked for."""
+    windows = windows.select(np.flatnonzero(windows.scored.any((1, 2))))
+    parts: list[tuple[np.ndarray, ...]] = []
+    records = imputer.impute_records(windows.without_held_out(), n_samples, seed, fill=windows.scored)
+    for n, record in enumerate(records):
+        feature, step = np.nonzero(windows.scored[n])
+        truth = windows.values[n, feature, step]
+        parts.append((record.values[:, 0, feature, step], truth, feature, np.full(len(truth), n)))
+        progress(n + 1, len(windows))
+    draws, truth, feature, block = (np.concatenate(part, -1) for part in zip(*parts, strict=True))
+    return {"cells": len(truth), "records": len(windows)} | coverage_of(imputer, draws, truth, feature, block)
+
+
+def _ends(percent: int) -> tuple[float, float]:
+    return round(0.5 - percent / 200, 6), round(0.5 + percent / 200, 6)
+
+
+def _errors(of_median: np.ndarray, of_mean: np.ndarray) -> dict[str, str | float]:
+    return {"MAE": float(np.abs(of_median).mean()), "RMSE": float(np.sqrt((of_mean**2).mean()))}
+
+
+def _spreads(panel: Panel) -> np.ndarray:
+    """(K,) standard deviation of what is observed; 1 where that is nothing or one value."""
+    pooled = np.concatenate([series.values for series in panel.series], axis=1)
+    return np.array([(np.std(row[~np.isnan(row)]) if (~np.isnan(row)).any() else 0.0) or 1.0 for row in pooled])
+
+
+def _cross_fitted(
+    imputer: GenerativeImputer,
+    levels: Sequence[float],
+    draws: np.ndarray,
+    truth: np.ndarray,
+    feature: np.ndarray,
+    block: np.ndarray,
+) -> np.ndarray:
+    """(Q, M) quantiles of each cell, calibrated on the other half of the blocks."""
+    scaler = imputer.scaler_
+    draws, truth = (scaler.transform_cells(x, feature) for x in (draws, truth))
+    raw, median = np.quantile(draws, levels, axis=0, method="median_unbiased"), np.median(draws, 0)
+    halves = np.isin(block, np.unique(block)[::2])
+    out = np.empty_like(raw)
+    for mine in (halves, ~halves):
+        found = calibrate(levels, draws[:, ~mine], truth[~mine], block[~mine])
+        out[:, mine] = found.applied(levels, raw[:, mine], median[mine])
+    return scaler.inverse_cells(out, feature)

@@ -1,0 +1,296 @@
+"""Fills tables as people have them: the same table back, with what each filled cell is and how sure."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from tsimpute.config import SamplingConfig
+from tsimpute.errors import ConfigError, NotFittedError
+from tsimpute.filling.calibration import Calibration
+from tsimpute.filling.checks import check_limits, check_numbers
+from tsimpute.filling.efforts import EFFORTS, Effort
+from tsimpute.filling.imputation import Imputation, imputation_of
+from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
+from tsimpute.filling.preparing import Prepared, matched, prepare
+from tsimpute.filling.series import Policy, fill_series
+from tsimpute.filling.windows import training_windows, window_steps, without
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.panel import Panel
+from tsimpute.pipeline.limits import Limits
+from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.pretrained import model_path
+from tsimpute.tables.clock import MissingTimes
+from tsimpute.tables.duplicates import Duplicates
+from tsimpute.tables.frames import Clockwork
+from tsimpute.tables.reading import read_table
+from tsimpute.tables.roles import Told
+from tsimpute.windows import Windows
+
+Progress = Callable[[str, int, int], None]
+"""(what, done, total)."""
+
+
+class TableImputer:
+    """Learns from a table and fills its gaps, or those of others like it.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
+        >>> filled = TableImputer(effort="trial", n_samples=5).fit(frame).impute(frame)
+        >>> bool(filled.notna().all().all() and (filled["a"][0] == 1.0))
+        True
+
+    Args:
+        model: a trained ``GenerativeImputer``, its file, or the name of one that comes along; then ``fit`` only
+            measures. None = ``fit`` trains one.
+        time, group, features, feature, value, unit: columns, where they cannot be told; see ``tables.roles.Told``.
+        units: of features, where the table does not tell them.
+        timezone, dayfirst, duplicates, missing_times, irregular: see ``tables.frames.Clockwork``.
+        limits: lowest and highest possible value by feature, "*" = all others.
+        missing_codes: numbers that mean "missing"; "certain" = those that cannot be anything else.
+        drop_invalid: True makes values outside the limits missing; False keeps them, and hides them from the model.
+        no_information: "fill" or "empty": features of which a series shows no value.
+        max_gap: longest gap in steps that is filled; longer ones stay wholly empty.
+        n_samples: draws per cell.
+        quantiles: levels in (0, 1).
+        seed: of everything that is drawn.
+        effort: how long to learn: "trial", "quick", "normal" or "thorough".
+        calibrate: True hides a share of the observed cells in ``fit``, measures on them and calibrates the quantiles.
+        keep_samples: True keeps all draws in ``Imputation.fillings``.
+
+    Attributes:
+        imputer_: the model.
+        calibration_: of the quantiles.
+        scores_: what was measured on hidden cells, one row per imputer.
+    """
+
+    def __init__(
+        self,
+        model: GenerativeImputer | str | Path | None = None,
+        *,
+        time: Hashable | Sequence[Hashable] | None = None,
+        group: Hashable | Sequence[Hashable] | None = None,
+        features: Sequence[Hashable] | None = None,
+        feature: Hashable | None = None,
+        value: Hashable | None = None,
+        unit: Hashable | None = None,
+        units: Mapping[str, str] | None = None,
+        timezone: str | None = None,
+        dayfirst: bool | None = None,
+        duplicates: Duplicates = "refuse",
+        missing_times: MissingTimes = "insert",
+        irregular: bool | None = None,
+        limits: Mapping[str, Limits | tuple[float | None, float | None]] | None = None,
+        missing_codes: Collection[float] | Literal["certain"] = "certain",
+        drop_invalid: bool = False,
+        no_information: Literal["fill", "empty"] = "fill",
+        max_gap: int | None = None,
+        n_samples: int = 50,
+        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+        seed: int = 0,
+        effort: Literal["trial", "quick", "normal", "thorough"] = "normal",
+        calibrate: bool = True,
+        keep_samples: bool = False,
+    ) -> None:
+        self.model = model
+        self.time, self.group, self.features = time, group, features
+        self.feature, self.value, self.unit, self.units = feature, value, unit, units
+        self.timezone, self.dayfirst, self.irregular = timezone, dayfirst, irregular
+        self.duplicates: Duplicates = duplicates
+        self.missing_times: MissingTimes = missing_times
+        self.limits, self.drop_invalid = limits, drop_invalid
+        self.missing_codes: Collection[float] | Literal["certain"] = missing_codes
+        self.no_information, self.max_gap = no_information, max_gap
+        self.n_samples, self.quantiles, self.seed = n_samples, quantiles, seed
+        self.effort, self.calibrate, self.keep_samples = effort, calibrate, keep_samples
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Changes settings.
+
+        Raises:
+            ConfigError: there is no such setting.
+        """
+        unknown = sorted(set(settings) - set(self.get_params()))
+        if unknown:
+            raise ConfigError(f"settings: expected some of {', '.join(self.get_params())}; came {unknown[0]!r}.")
+        for name, value in settings.items():
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self,
+        table: Any,
+        y: None = None,
+        *,
+        folder: Path | None = None,
+        progress: Progress = lambda what, done, total: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Self:
+        """Trains on the table, unless a model was given, and measures on hidden cells of it.
+
+        Args:
+            table: see ``tables.reading.read_table``.
+            y: not used; as scikit-learn has it.
+            folder: where training keeps its state; the same call goes on from there.
+            progress: called with what is done, how much of it, and how much there is.
+            should_stop: asked after each step of training; True ends it with the state in ``folder``.
+        """
+        return self.fit_prepared(self.prepared(table), folder=folder, progress=progress, should_stop=should_stop)
+
+    def fit_prepared(
+        self,
+        prepared: Prepared,
+        *,
+        folder: Path | None = None,
+        progress: Progress = lambda what, done, total: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Self:
+        """``fit`` of a table that has been understood."""
+        self.check()
+        effort = EFFORTS[self.effort]
+        seen = prepared.seen
+        nothing = [np.zeros(series.values.shape, bool) for series in seen.series]
+        hidden = hidden_cells(seen, effort.hidden, self.seed) if self.calibrate else nothing
+        shown = without(seen, hidden)
+        if self.model is None:
+            self.imputer_ = _trained(shown, prepared.limits, effort, self.seed, folder, progress, should_stop)
+        else:
+            self.imputer_ = _loaded(self.model)
+            check_limits(self.imputer_, prepared.limits)
+            seen, order = matched(seen, self.imputer_.features_)
+            hidden = [cells[order] for cells in hidden]
+        self.calibration_, self.scores_ = Calibration(), ()
+        if self.calibrate:
+            measured = drawn_at(
+                self.imputer_, seen, hidden, n_samples=self.n_samples, seed=self.seed, most_windows=effort.windows,
+                progress=lambda done, total: progress("measuring", done, total),
+            )  # fmt: skip
+            self.calibration_ = calibrated_on(self.imputer_, measured, self.levels)
+            self.scores_ = scores_of(self.imputer_, seen, measured)
+        return self
+
+    def impute(self, table: Any) -> Any:
+        """The table with its gaps filled by the median of the draws; an object of the same kind."""
+        return self.draw(table).table
+
+    def draw(self, table: Any, *, progress: Progress = lambda what, done, total: None) -> Imputation:
+        """The table filled, with quantiles and what each cell is.
+
+        Raises:
+            NotFittedError: before ``fit``.
+            DataError: the table has other features, units or another step than the model.
+        """
+        return self.draw_prepared(self.prepared(table), progress=progress)
+
+    def draw_prepared(self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None) -> Imputation:
+        """``draw`` of a table that has been understood."""
+        if not hasattr(self, "imputer_"):
+            raise NotFittedError("table imputer: expected fit before impute.")
+        seen, order = matched(prepared.seen, self.imputer_.features_)
+        back = np.argsort(order)
+        codes = prepared.provenance(Policy(self.max_gap, self.no_information == "fill"))
+        fillings = []
+        total, done = sum(len(s.times) for s in seen.series), 0
+        for kept, view, code in zip(prepared.kept.series, seen.series, codes, strict=True):
+            found = fill_series(
+                self.imputer_, seen, replace(kept, values=kept.values[order]), view.values, code[order],
+                levels=self.levels, n_samples=self.n_samples, seed=self.seed, calibration=self.calibration_,
+                keep_samples=self.keep_samples,
+                progress=partial(_tell, progress, done, len(view.times), total),
+            )  # fmt: skip
+            fillings.append(found.features(back))
+            done += len(view.times)
+            progress("imputing", done, total)
+        return imputation_of(prepared, fillings)
+
+    def prepared(self, table: Any) -> Prepared:
+        """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
+        read = table if hasattr(table, "understood") else read_table(table, self.told, self.clockwork, self.units)
+        return prepare(read, limits=self.limits or {}, missing_codes=self.missing_codes, drop_invalid=self.drop_invalid)
+
+    @property
+    def told(self) -> Told:
+        """What is said of the columns."""
+        return Told(_listed(self.time), _listed(self.group), self.features, self.feature, self.value, self.unit)
+
+    @property
+    def clockwork(self) -> Clockwork:
+        """How times are read."""
+        return Clockwork(self.timezone, self.dayfirst, self.duplicates, self.missing_times, self.irregular)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The quantiles' levels, increasing."""
+        return tuple(sorted(set(map(float, self.quantiles))))
+
+    def check(self) -> None:
+        """Refuses settings that are out of range.
+
+        Raises:
+            ConfigError: one is.
+        """
+        check_numbers(self.n_samples, self.max_gap, self.levels)
+        if self.effort not in EFFORTS:
+            raise ConfigError(f"effort: expected one of {', '.join(EFFORTS)}; came {self.effort!r}.")
+
+
+def impute(table: Any, **settings: Any) -> Any:
+    """The table with its gaps filled; an object of the same kind, every observed value as it was.
+
+    Learns from the table itself, unless ``model`` names a trained one. Settings: see ``TableImputer``.
+    """
+    return TableImputer(**settings).fit(table).impute(table)
+
+
+def _trained(
+    panel: Panel,
+    limits: Mapping[str, Limits],
+    effort: Effort,
+    seed: int,
+    folder: Path | None,
+    progress: Progress,
+    should_stop: Callable[[], bool],
+) -> GenerativeImputer:
+    windows = training_windows(panel, window_steps(panel))
+    imputer = GenerativeImputer(
+        "flow_matching", effort.network, effort.training(len(windows), seed), SamplingConfig(memory_mib=512)
+    )
+    scaler = Standardizer.fit(windows, limits)
+    state = None if folder is None else folder / _fingerprint(windows)
+    for step in imputer.fit_steps(windows, scaler=scaler, folder=state, should_stop=should_stop):
+        progress("learning", step.step, step.n_steps)
+    return imputer
+
+
+def _tell(progress: Progress, done: int, more: int, total: int, share: float) -> None:
+    progress("imputing", done + int(share * more), total)
+
+
+def _fingerprint(windows: Windows) -> str:
+    """What tells these data from others: a state is taken up with the same data only."""
+    found = hashlib.blake2b(digest_size=8)
+    found.update(repr((windows.features, windows.record_ids)).encode())
+    found.update(windows.values.tobytes())
+    found.update(windows.times.tobytes())
+    return found.hexdigest()
+
+
+def _loaded(model: GenerativeImputer | str | Path) -> GenerativeImputer:
+    return model if isinstance(model, GenerativeImputer) else GenerativeImputer.load(model_path(model))
+
+
+def _listed(names: Hashable | Sequence[Hashable] | None) -> Sequence[Hashable] | None:
+    """One name or several as several."""
+    return names if names is None or isinstance(names, list | tuple) else [names]  # type: ignore[return-value]
