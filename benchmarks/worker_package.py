@@ -22,7 +22,8 @@ def untrained(windows: Any, scaler: Any, network: str, process: str, sampling: d
     imputer = GenerativeImputer(process, NetworkConfig(network), sampling=SamplingConfig(**sampling))
     imputer.network_ = make("backbones", network, n_features=windows.n_features)
     imputer.scaler_, imputer.features_ = scaler, windows.features
-    imputer.time_step_, imputer.fitted_ = 1.0, {"epoch": 0, "step": 0}
+    imputer.time_step_, imputer.regular_, imputer.n_steps_ = 1.0, True, windows.n_steps
+    imputer.fitted_ = {"epoch": 0, "step": 0}
     return imputer
 
 

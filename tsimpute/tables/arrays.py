@@ -238,8 +238,8 @@ def _cells(cube: np.ndarray, placement: Placement) -> np.ndarray:
 def written(array: np.ndarray, where: np.ndarray, values: np.ndarray) -> np.ndarray:
     """A copy of an array with ``values`` at ``where``, both of its shape; NaN = nothing.
 
-    The dtype stays where it holds the values, whole numbers rounded; otherwise it becomes float64. In a masked array
-    nothing is a mask, and a value lifts it.
+    Whole numbers get rounded values. The dtype stays where it holds the values; otherwise it becomes float64. In a
+    masked array nothing is a mask, and a value lifts it.
 
     Raises:
         DataError: whole numbers beyond 2**53 would have to become float64, which cannot hold them.
@@ -262,7 +262,7 @@ def written(array: np.ndarray, where: np.ndarray, values: np.ndarray) -> np.ndar
                 "float64, which has a sign for empty, cannot hold numbers beyond 2**53 to the bit. Fill all cells."
             )
     out = array.astype(kind)
-    out[where] = np.rint(new) if kind.kind in "iu" else new
+    out[where] = np.rint(new) if array.dtype.kind in "iu" else new
     return out
 
 
