@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tsimpute.filling.series import Policy, longer_gaps, provenance_of
 
+from tsimpute.filling.series import Policy, longer_gaps, provenance_of
 from tsimpute.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, Series
 
 NAN = np.nan
