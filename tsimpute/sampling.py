@@ -136,7 +136,7 @@ class _Way:
         """(K, L) standard normal draws, or that part of the whole's."""
         _, k, length = record.values.shape
         first, whole = self.part_of or (0, length)
-        return torch.randn(k, whole, generator=generator)[:, first : first + length]
+        return torch.randn(k, whole, generator=generator)[:, first : first + length].clone()
 
 
 class _Bound:

@@ -69,6 +69,30 @@ def test_hidden_cells_are_observed_ones_of_about_the_asked_share_and_depend_on_t
     assert any((a != b).any() for a, b in zip(hidden, hidden_cells(whole, 0.1, seed=4), strict=True))
 
 
+def test_no_feature_gives_up_more_than_its_share_however_rarely_it_is_measured() -> None:
+    dense_and_daily = panel(2000, missing=0.0)
+    daily = np.zeros((2, 2000), bool)
+    daily[1] = np.arange(2000) % 24 != 0
+    for seed in range(3):
+        (hidden,) = hidden_cells(without(dense_and_daily, [daily]), 0.05, seed)
+        assert 50 <= hidden[0].sum() <= 100
+        assert 2 <= hidden[1].sum() <= 5
+
+
+def test_short_and_nearly_empty_records_keep_at_least_half_of_each_feature() -> None:
+    stays = panel(*[48] * 60, n_features=5, missing=0.8)
+    hidden = hidden_cells(stays, 0.05, seed=0)
+    for series, cells in zip(stays.series, hidden, strict=True):
+        assert (2 * cells.sum(1) <= series.observed.sum(1)).all()
+        assert (cells.sum(1) <= np.ceil(0.05 * series.observed.sum(1))).all()
+    assert sum(c.sum() for c in hidden) > 0.05 * sum(s.observed.sum() for s in stays.series)
+
+
+def test_a_record_without_any_value_hides_nothing() -> None:
+    empty = without(panel(30), [np.ones((2, 30), bool)])
+    assert not hidden_cells(empty, 0.1, 0)[0].any()
+
+
 def test_simple_guesses_are_interpolation_and_the_last_value() -> None:
     times = np.array([0.0, 1.0, 3.0, 4.0, 8.0])
     linear, locf = simple_guesses(Series("s", times, np.array([[np.nan, 1.0, np.nan, 4.0, np.nan]]), times))

@@ -269,3 +269,12 @@ def test_the_long_file_of_two_stations_is_one_feature_and_two_hourly_series(data
     assert [s.name for s in read.panel.series] == ["BETR801", "London Westminster"]
     assert read.panel.features == (Feature("pm25", "µg/m³"),)
     assert [int(s.observed.sum()) for s in read.panel.series] == [101, 1009]
+
+
+def test_of_rows_whose_mean_counts_none_with_a_value_of_its_own_is_written_over() -> None:
+    frame = table(time=[*HOURS[:3], HOURS[2], *HOURS[4:]])
+    frame.loc[2, "x"], frame.loc[3, "x"] = 50.0, -999.0
+    ready = prepared(frame, {"x": (0, None)}, codes=(), drop=True, clockwork=Clockwork(duplicates="mean"))
+    out = imputed(ready).table
+    at = out["time"] == HOURS[2]
+    assert out.loc[at, "x"].tolist() == [50.0, -999.0]

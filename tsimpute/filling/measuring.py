@@ -19,28 +19,36 @@ from tsimpute.windows import Windows
 
 
 def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
-    """Per series (K, T) bool: observed cells hidden as the panel's own gaps lie, about a share of them.
+    """Per series (K, T) bool: observed cells hidden as the panel's own gaps lie, about a share of each feature's.
 
     The gaps of a series are moved along it by a random time, all features together, and stretches of a window's length
-    are taken at random until the share is reached; so hidden cells are as hard to fill as missing ones. Where a series
-    has too few gaps for that, runs of cells are hidden beside; see ``LikeGaps``.
+    are taken at random, of each feature until its share is reached and never more than half of its values. Where that
+    gives too few cells, runs as long as the gaps are hidden beside; see ``LikeGaps``.
     """
     length = window_steps(panel)
-    runs = LikeGaps.of(windows_of(panel, length, length).observed)
+    runs = LikeGaps.of([series.observed for series in panel.series])
     hidden = []
     for series in panel.series:
         rng = np.random.default_rng(derive_seed(seed, "hidden", series.name))
         observed, n_steps = series.observed, len(series.times)
+        counts = observed.sum(1)
+        quota = np.minimum(np.ceil(share * counts), counts // 2).astype(int)
         moved = observed & np.roll(~observed, int(rng.integers(n_steps // 4, 1 + 3 * n_steps // 4)), axis=1)
-        wanted, cells = share * observed.sum(), np.zeros(observed.shape, bool)
+        cells = np.zeros(observed.shape, bool)
         for start in rng.permutation(np.arange(0, n_steps, length)):
-            if cells.sum() < wanted:
-                cells[:, start : start + length] = moved[:, start : start + length]
-        if cells.sum() < wanted / 2:
-            left = observed & ~cells
-            cells |= left & ~runs.hide(left, (wanted - cells.sum()) / max(1, left.sum()), rng)
+            part = slice(start, start + length)
+            cells[:, part] = _first(moved[:, part], quota - cells.sum(1))
+        needy = observed & ~cells & (2 * cells.sum(1) < quota)[:, None]
+        if needy.any():
+            beside = needy & ~runs.hide(needy, min(1.0, 4 * share), rng)
+            cells |= _first(beside, quota - cells.sum(1))
         hidden.append(cells)
     return hidden
+
+
+def _first(cells: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """(K, T) bool: of each feature the first so many (K,) cells."""
+    return cells & (np.cumsum(cells, axis=1) <= most[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +87,7 @@ def drawn_at(
         hidden: per series (K, T) bool.
         most_windows: where more hold hidden cells, so many of them are drawn.
     """
-    length = min(imputer.n_steps_, max(len(s.times) for s in panel.series))
+    length = min(imputer.n_steps_ or window_steps(panel), max(len(s.times) for s in panel.series))
     hop = max(1, length // 2)
     windows = windows_of(without(panel, hidden), length, hop)
     spots = [_middle(panel, hidden, name, length, hop) for name in windows.record_ids]
@@ -89,9 +97,9 @@ def drawn_at(
     found: list[tuple[np.ndarray, ...]] = []
     guesses = {s.name: simple_guesses(s) for s in without(panel, hidden).series}
     of_name = {s.name: s for s in panel.series}
-    for done, (n, record) in enumerate(
-        zip(chosen, imputer.impute_records(windows.select(chosen), n_samples, seed), strict=True), 1
-    ):
+    few = windows.select(chosen)
+    fill = ~few.shown & _within(panel, few.record_ids, length)
+    for done, (n, record) in enumerate(zip(chosen, imputer.impute_records(few, n_samples, seed, fill), strict=True), 1):
         (feature, step, first), name = spots[n], windows.record_ids[n].rpartition("@")[0]
         cells = feature, first + step
         simple = [guess[cells] for guess in guesses[name]]
@@ -104,6 +112,14 @@ def drawn_at(
         else [np.empty((n_samples, 0))] + [np.empty(0)] * 5
     )
     return Hidden(*parts)
+
+
+def _within(panel: Panel, names: Sequence[str], length: int) -> np.ndarray:
+    """(N, 1, L) bool: steps of windows that are in their series, and no padding after it."""
+    n_steps = {series.name: len(series.times) for series in panel.series}
+    parts = [name.rpartition("@") for name in names]
+    left = np.array([n_steps[group] - int(start) for group, _, start in parts], int)
+    return (np.arange(length) < left[:, None])[:, None]
 
 
 def _middle(
@@ -131,6 +147,9 @@ def simple_guesses(series: Series) -> tuple[np.ndarray, np.ndarray]:
             locf[k] = row[at[np.maximum(np.searchsorted(at, np.arange(len(row)), side="right") - 1, 0)]]
     return linear, locf
 
+
+_NEIGHBOURS = 8
+"""Blocks that follow each other in time and go into one half together: a gap may reach over several."""
 
 INTERVALS = (50, 90, 95)
 """Central intervals, in percent, whose coverage is measured."""
@@ -230,11 +249,12 @@ def _cross_fitted(
     feature: np.ndarray,
     block: np.ndarray,
 ) -> np.ndarray:
-    """(Q, M) quantiles of each cell, calibrated on the other half of the blocks."""
+    """(Q, M) quantiles of each cell, calibrated on the other half of the blocks; neighbours are in one half."""
     scaler = imputer.scaler_
     draws, truth = (scaler.transform_cells(x, feature) for x in (draws, truth))
     raw, median = np.quantile(draws, levels, axis=0, method="median_unbiased"), np.median(draws, 0)
-    halves = np.isin(block, np.unique(block)[::2])
+    place = np.unique(block, return_inverse=True)[1] // _NEIGHBOURS
+    halves = place % 2 == 0
     out = np.empty_like(raw)
     for mine in (halves, ~halves):
         found = calibrate(levels, draws[:, ~mine], truth[~mine], block[~mine])

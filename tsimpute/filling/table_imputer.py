@@ -172,7 +172,7 @@ class TableImputer:
             seen, order = matched(seen, self.imputer_.features_)
             hidden = [cells[order] for cells in hidden]
         self.calibration_, self.scores_ = Calibration(), ()
-        if self.calibrate:
+        if any(cells.any() for cells in hidden):
             measured = drawn_at(
                 self.imputer_, seen, hidden, n_samples=self.n_samples, seed=self.seed, most_windows=effort.windows,
                 progress=lambda done, total: progress("measuring", done, total),
@@ -198,6 +198,11 @@ class TableImputer:
         """``draw`` of a table that has been understood."""
         if not hasattr(self, "imputer_"):
             raise NotFittedError("table imputer: expected fit before impute.")
+        self.check()
+        check_limits(self.imputer_, prepared.limits)
+        new = [level for level in self.levels if level != 0.5 and level not in self.calibration_.factors]
+        if self.calibration_.n_cells and new:
+            raise ConfigError(f"quantiles: expected levels that fit has calibrated, came {new[0]:g}. Fit once more.")
         seen, order = matched(prepared.seen, self.imputer_.features_)
         back = np.argsort(order)
         codes = prepared.provenance(Policy(self.max_gap, self.no_information == "fill"))
@@ -217,7 +222,11 @@ class TableImputer:
 
     def prepared(self, table: Any) -> Prepared:
         """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
-        read = table if hasattr(table, "understood") else read_table(table, self.told, self.clockwork, self.units)
+        read = (
+            table
+            if hasattr(table, "completed") and hasattr(table, "marked")
+            else read_table(table, self.told, self.clockwork, self.units)
+        )
         return prepare(read, limits=self.limits or {}, missing_codes=self.missing_codes, drop_invalid=self.drop_invalid)
 
     @property
@@ -241,6 +250,8 @@ class TableImputer:
         Raises:
             ConfigError: one is.
         """
+        if self.no_information not in ("fill", "empty"):
+            raise ConfigError(f"no_information: expected fill or empty, came {self.no_information!r}.")
         check_numbers(self.n_samples, self.max_gap, self.levels)
         if self.effort not in EFFORTS:
             raise ConfigError(f"effort: expected one of {', '.join(EFFORTS)}; came {self.effort!r}.")
@@ -268,7 +279,7 @@ def _trained(
         "flow_matching", effort.network, effort.training(len(windows), seed), SamplingConfig(memory_mib=512)
     )
     scaler = Standardizer.fit(windows, limits)
-    state = None if folder is None else folder / _fingerprint(windows)
+    state = None if folder is None else folder / _fingerprint(windows, scaler)
     for step in imputer.fit_steps(windows, scaler=scaler, folder=state, should_stop=should_stop):
         progress("learning", step.step, step.n_steps)
     return imputer
@@ -278,10 +289,10 @@ def _tell(progress: Progress, done: int, more: int, total: int, share: float) ->
     progress("imputing", done + int(share * more), total)
 
 
-def _fingerprint(windows: Windows) -> str:
+def _fingerprint(windows: Windows, scaler: Standardizer) -> str:
     """What tells these data from others: a state is taken up with the same data only."""
     found = hashlib.blake2b(digest_size=8)
-    found.update(repr((windows.features, windows.record_ids)).encode())
+    found.update(repr((windows.features, windows.record_ids, scaler.to_dict())).encode())
     found.update(windows.values.tobytes())
     found.update(windows.times.tobytes())
     return found.hexdigest()

@@ -6,6 +6,7 @@ that is handed in: a record's mask depends neither on its batch nor on its neigh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -125,16 +126,17 @@ class LikeGaps:
     together: float
 
     @classmethod
-    def of(cls, observed: np.ndarray) -> LikeGaps:
-        """As the gaps of (N, K, L) records are; of runs of 1 to 8 steps where nothing is missing."""
-        missing = ~observed
-        padded = np.pad(missing.reshape(-1, missing.shape[2]), ((0, 0), (1, 1)))
-        edges = np.nonzero(padded[:, 1:] != padded[:, :-1])[1]
-        lengths = edges[1::2] - edges[::2]
-        if not len(lengths):
+    def of(cls, observed: np.ndarray | Sequence[np.ndarray]) -> LikeGaps:
+        """As the gaps of (K, L) records of any lengths are; runs of 1 to 8 steps where nothing is missing."""
+        lengths, n_together, n_missing = [], 0, 0
+        for missing in (~of_record for of_record in observed):
+            edges = np.nonzero(np.diff(np.pad(missing, ((0, 0), (1, 1))).astype(np.int8), axis=1))[1]
+            lengths.append(edges[1::2] - edges[::2])
+            n_together += int(missing[:, missing.mean(0) > 0.5].sum())
+            n_missing += int(missing.sum())
+        if not n_missing:
             return cls(np.arange(1, 9), 0.0)
-        everywhere = missing.mean(1) > 0.5
-        return cls(lengths, float(missing.transpose(0, 2, 1)[everywhere].sum() / missing.sum()))
+        return cls(np.concatenate(lengths), n_together / n_missing)
 
     def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.hide(observed, rng.random() / 2, rng)

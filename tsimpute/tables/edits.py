@@ -63,14 +63,21 @@ def edits_of(reading: FrameReading, changed: Sequence[np.ndarray], values: Seque
     cells, new_values = {}, {}
     for column, of_row in _columns(reading):
         hit = mask[of_row, place]
-        if not kept.all():
-            hit &= kept | np.isnan(_own(reading, column))
+        if _repeats_times(reading):
+            hit &= _stands_alone(of_row, place, kept) | np.isnan(_own(reading, column))
         rows = np.flatnonzero(hit)
         cells[column] = rows, filled[of_row if np.ndim(of_row) == 0 else of_row[rows], place[rows]]
         of_new = of_row if new.feature is None else new.feature
         at = mask[of_new, new.place]
         new_values[column] = np.where(at, filled[of_new, new.place], np.nan)
     return Edits(cells, new, new_values)
+
+
+def _stands_alone(of_row: np.ndarray, place: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """(R,) bool: the row alone stands for its cell; of several whose mean counts, none does."""
+    cell = place + (1 + int(place.max())) * np.broadcast_to(of_row, place.shape)
+    _, at = np.unique(cell, return_inverse=True)
+    return kept & (np.bincount(at, weights=kept)[at] == 1)
 
 
 def words_of(
