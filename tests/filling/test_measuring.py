@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -54,6 +54,14 @@ def test_intervals_that_are_too_narrow_as_drawn_hold_with_calibration() -> None:
         assert found[f"coverage {percent} %, as drawn"] == pytest.approx(narrow, abs=0.03)
         assert found[f"coverage {percent} %, calibrated"] == pytest.approx(percent / 100, abs=0.02)
     assert np.isnan(imputer.seen[0].values[records.scored]).all()
+
+
+def test_where_a_half_has_too_few_cells_no_coverage_is_told_as_calibrated() -> None:
+    records = windows(12)
+    assert 100 < records.scored.sum() < 200
+    found = held_out_coverage(cast(Any, TooSure(records)), records, n_samples=50)
+    assert "coverage 90 %, as drawn" in found
+    assert not any("calibrated" in name for name in found)
 
 
 def panel(n_steps: int = 500) -> Panel:

@@ -188,18 +188,19 @@ def coverage_of(
 ) -> dict[str, float]:
     """The share of cells inside central intervals, as drawn and with calibration.
 
-    Calibration is cross-fitted: each half of the blocks is calibrated on the other.
+    Calibration is cross-fitted: each half of the blocks is calibrated on the other; it is left out where a half has too
+    few cells for that.
 
     Args:
         draws: (S, M) in the data's units. truth, feature, block: (M,); see ``Hidden``.
     """
     levels = sorted(level for percent in INTERVALS for level in _ends(percent))
-    raw = np.quantile(draws, levels, axis=0, method="median_unbiased")
+    kinds = {"as drawn": np.quantile(draws, levels, axis=0, method="median_unbiased")}
+    calibrated = _cross_fitted(imputer, levels, draws, truth, feature, block)
+    if calibrated is not None:
+        kinds["calibrated"] = calibrated
     found = {}
-    for name, quantiles in (
-        ("as drawn", raw),
-        ("calibrated", _cross_fitted(imputer, levels, draws, truth, feature, block)),
-    ):
+    for name, quantiles in kinds.items():
         for percent in INTERVALS:
             low, high = (quantiles[levels.index(end)] for end in _ends(percent))
             found[f"coverage {percent} %, {name}"] = float(((low <= truth) & (truth <= high)).mean())
@@ -248,8 +249,11 @@ def _cross_fitted(
     truth: np.ndarray,
     feature: np.ndarray,
     block: np.ndarray,
-) -> np.ndarray:
-    """(Q, M) quantiles of each cell, calibrated on the other half of the blocks; neighbours are in one half."""
+) -> np.ndarray | None:
+    """(Q, M) quantiles of each cell, calibrated on the other half of the blocks; neighbours are in one half.
+
+    None where a half has too few cells.
+    """
     scaler = imputer.scaler_
     draws, truth = (scaler.transform_cells(x, feature) for x in (draws, truth))
     raw, median = np.quantile(draws, levels, axis=0, method="median_unbiased"), np.median(draws, 0)
@@ -258,5 +262,7 @@ def _cross_fitted(
     out = np.empty_like(raw)
     for mine in (halves, ~halves):
         found = calibrate(levels, draws[:, ~mine], truth[~mine], block[~mine])
+        if not found.n_cells:
+            return None
         out[:, mine] = found.applied(levels, raw[:, mine], median[mine])
     return scaler.inverse_cells(out, feature)
