@@ -20,6 +20,9 @@ PROVENANCE = ("observed", "imputed", "no information", "left empty", "declared i
 feature. "declared invalid": a value stood there, was declared invalid, and has been filled as a gap is. "left empty":
 missing and not filled, as asked."""
 
+FILLED = (IMPUTED, NO_INFORMATION, INVALID)
+"""Codes of cells that hold a draw's value and not an observation."""
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -138,4 +141,4 @@ class Filling:
     @property
     def filled(self) -> np.ndarray:
         """(K, T) bool: cells that hold a draw's value and not an observation."""
-        return np.isin(self.provenance, (IMPUTED, NO_INFORMATION, INVALID))
+        return np.isin(self.provenance, FILLED)

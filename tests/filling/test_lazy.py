@@ -320,7 +320,7 @@ def test_stores_that_would_lose_something_or_are_none_are_refused(fitted, tmp_pa
 
 
 def test_without_dask_the_message_says_what_to_install(fitted, monkeypatch) -> None:
-    monkeypatch.setattr("tsimpute.filling.lazy.find_spec", lambda name: None)
+    monkeypatch.setattr("tsimpute.tables.files.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "dask\[distributed\]" zarr'):
         impute_lazily(stations(), fitted)
 

@@ -7,37 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from delimited_files import outcome, read, texts, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, write_delimited
+from tsimpute.tables.delimited import Insertion, read_delimited, write_delimited
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 REAL = ("AirQualityUCI.csv", "us_embassy_beijing_2015.csv", "openaq_no2_long.csv")
-
-
-def read(folder: Path, content: str | bytes, name: str = "in.csv", **settings: str | None) -> Delimited:
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_delimited(path, **settings)
-
-
-def written(folder: Path, table: Delimited, changes: dict | None = None, insertions: tuple = ()) -> bytes:
-    write_delimited(table, folder / "out.csv", changes or {}, insertions)
-    return (folder / "out.csv").read_bytes()
-
-
-def outcome(folder: Path, content: str | bytes) -> Delimited | str:
-    """The table, or the message of the refusal; nothing else may happen."""
-    try:
-        return read(folder, content)
-    except DataError as error:
-        return str(error)
-
-
-def texts(table: Delimited) -> list[list[str]]:
-    return [list(column) for column in table.columns]
 
 
 @dataclass(frozen=True)

@@ -7,31 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from delimited_files import outcome, read, texts, written
 
 from tsimpute.errors import DataError
-from tsimpute.tables.delimited import Delimited, read_delimited, write_delimited
-
-
-def read(folder: Path, content: str | bytes) -> Delimited:
-    (folder / "in.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_delimited(folder / "in.csv")
-
-
-def written(folder: Path, table: Delimited, changes: dict | None = None) -> bytes:
-    write_delimited(table, folder / "out.csv", changes or {})
-    return (folder / "out.csv").read_bytes()
-
-
-def outcome(folder: Path, content: str | bytes) -> Delimited | str:
-    """The table, or the message of the refusal; nothing else may happen."""
-    try:
-        return read(folder, content)
-    except DataError as error:
-        return str(error)
-
-
-def texts(table: Delimited) -> list[list[str]]:
-    return [list(column) for column in table.columns]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class Calibration:
         """
         factors = np.array([self.factors.get(level, 1.0) for level in levels]).reshape(-1, *[1] * median.ndim)
         out = median + factors * (quantiles - median)
-        below, above = (np.array([side(level) for level in levels], bool) for side in (_is_low, _is_high))
+        below, above = np.array(levels) < 0.5, np.array(levels) > 0.5
         if below.any():  # from the median outwards, so that none crosses the next
             out[below] = np.minimum.accumulate(np.minimum(out[below], median)[::-1], 0)[::-1]
         if above.any():
@@ -99,11 +99,3 @@ def _independent(outside: np.ndarray, block: np.ndarray) -> float:
     sums = np.bincount(of_block, weights=outside - share)
     alone, together = share * (1 - share) * len(outside), float((sums**2).sum())
     return len(outside) * min(1.0, alone / together) if together > 0 else float(len(outside))
-
-
-def _is_low(level: float) -> bool:
-    return level < 0.5
-
-
-def _is_high(level: float) -> bool:
-    return level > 0.5

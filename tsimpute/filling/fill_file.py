@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
@@ -141,7 +140,7 @@ def fill_file(
             raise _Stopped
 
     try:
-        imputer.fit_prepared(prepared, folder=_state(outputs, imputer), progress=show, should_stop=should_stop)
+        imputer.fit_prepared(prepared, folder=outputs.state, progress=show, should_stop=should_stop)
         if should_stop():
             return None
         found = imputer.draw_prepared(prepared, progress=show)
@@ -158,13 +157,6 @@ def _check_units(imputer: TableImputer, table: Table) -> None:
     unknown = [name for name in imputer.units or {} if name not in names]
     if unknown:
         raise ConfigError(f"units: expected features of the table ({', '.join(names[:20])}), came {unknown[0]!r}.")
-
-
-def _state(outputs: Outputs, imputer: TableImputer) -> Path:
-    """The folder of what is learnt with these settings: limits, too, since they shape the scale it is learnt in."""
-    limits = sorted((name, repr(value)) for name, value in (imputer.limits or {}).items())
-    said = repr((imputer.effort, imputer.seed, limits))
-    return outputs.state / hashlib.blake2b(said.encode(), digest_size=4).hexdigest()
 
 
 def _write(

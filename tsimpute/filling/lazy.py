@@ -6,23 +6,26 @@ import copy
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
-from tsimpute.errors import ConfigError, DataError, MissingExtraError, NotFittedError
+from tsimpute.errors import ConfigError, DataError, NotFittedError
 from tsimpute.filling.preparing import matched
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.panel import PROVENANCE
 from tsimpute.shapes import check_distinct
 from tsimpute.tables.dimensions import Dimensions, array_dimensions, dataset_dimensions
+from tsimpute.tables.files import need
 from tsimpute.tables.labelled import read_labelled
 
 AnyTable = TypeVar("AnyTable", xr.Dataset, xr.DataArray)
 LEVEL = "quantile"
+PACKAGES = '"dask[distributed]" zarr'
+"""What pip is to be given where one is absent."""
+
 _NUMBERS = "numbers of the data array"
 _FLAGS = {
     "flag_values": list(range(len(PROVENANCE))),
@@ -68,7 +71,7 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
 
 def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> LazyImputation:
     """``impute_lazily`` with quantiles and what each cell is."""
-    need("dask")
+    need("dask", install=PACKAGES)
     import dask.array as da
     from dask.delayed import delayed
 
@@ -240,11 +243,3 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
     told.prepared(read)
     matched(read.panel, told.imputer_.features_)
     check_distinct("groups", [" / ".join(parts) for parts in product(*filler.texts.values())])
-
-
-def need(*packages: str) -> None:
-    absent = [name for name in packages if find_spec(name) is None]
-    if absent:
-        raise MissingExtraError(
-            f'{" and ".join(absent)}: expected to be installed; pip install "dask[distributed]" zarr.'
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,13 +89,15 @@ def drawn_at(
     """
     length = min(imputer.n_steps_ or window_steps(panel), max(len(s.times) for s in panel.series))
     hop = max(1, length // 2)
-    windows = windows_of(without(panel, hidden), length, hop)
-    spots = [_middle(panel, hidden, name, length, hop) for name in windows.record_ids]
+    blind = without(panel, hidden)
+    windows = windows_of(blind, length, hop)
+    hidden_in = {series.name: cells for series, cells in zip(panel.series, hidden, strict=True)}
+    spots = [_middle(hidden_in, name, length, hop) for name in windows.record_ids]
     there = np.flatnonzero([len(feature) > 0 for feature, _, _ in spots])
     rng = np.random.default_rng(derive_seed(seed, "windows"))
     chosen = np.sort(rng.permutation(there)[:most_windows])
     found: list[tuple[np.ndarray, ...]] = []
-    guesses = {s.name: simple_guesses(s) for s in without(panel, hidden).series}
+    guesses = {s.name: simple_guesses(s) for s in blind.series}
     of_name = {s.name: s for s in panel.series}
     few = windows.select(chosen)
     fill = ~few.shown & _within(panel, few.record_ids, length)
@@ -123,17 +125,16 @@ def _within(panel: Panel, names: Sequence[str], length: int) -> np.ndarray:
 
 
 def _middle(
-    panel: Panel, hidden: Sequence[np.ndarray], name: str, length: int, hop: int
+    hidden_in: Mapping[str, np.ndarray], name: str, length: int, hop: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Feature and step of the hidden cells that are nearest to a window's middle, and its first step in the series."""
     group, _, at = name.rpartition("@")
-    index = [s.name for s in panel.series].index(group)
-    start, n_steps = int(at), hidden[index].shape[1]
-    starts = window_starts(n_steps, length, hop)
+    hidden, start = hidden_in[group], int(at)
+    starts = window_starts(hidden.shape[1], length, hop)
     w = starts.index(start)
     low = 0 if w == 0 else (starts[w - 1] + start + length) // 2 - start
     high = length if start == starts[-1] else (start + starts[w + 1] + length) // 2 - start
-    feature, step = np.nonzero(hidden[index][:, start + low : start + high])
+    feature, step = np.nonzero(hidden[:, start + low : start + high])
     return feature, step + low, start
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tsimpute.filling.calibration import Calibration
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, Filling, Panel, Series
+from tsimpute.panel import FILLED, IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, Filling, Panel, Series
 from tsimpute.windows import Windows
 
 _METHOD = "median_unbiased"
@@ -87,7 +87,7 @@ def fill_series(
         progress: called now and then with the share that is done.
     """
     levels = tuple(levels)
-    fill = np.isin(provenance, (IMPUTED, NO_INFORMATION, INVALID))
+    fill = np.isin(provenance, FILLED)
     point = np.where(series.observed, series.values, np.nan)
     quantiles = np.repeat(point[None], len(levels), 0)
     samples = np.full((n_samples, *fill.shape), np.nan, np.float32) if keep_samples else None

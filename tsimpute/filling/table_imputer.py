@@ -279,7 +279,7 @@ def _trained(
         "flow_matching", effort.network, effort.training(len(windows), seed), SamplingConfig(memory_mib=512)
     )
     scaler = Standardizer.fit(windows, limits)
-    state = None if folder is None else folder / _fingerprint(windows, scaler)
+    state = None if folder is None else folder / _fingerprint(windows, scaler, effort, seed)
     for step in imputer.fit_steps(windows, scaler=scaler, folder=state, should_stop=should_stop):
         progress("learning", step.step, step.n_steps)
     return imputer
@@ -289,10 +289,10 @@ def _tell(progress: Progress, done: int, more: int, total: int, share: float) ->
     progress("imputing", done + int(share * more), total)
 
 
-def _fingerprint(windows: Windows, scaler: Standardizer) -> str:
-    """What tells these data from others: a state is taken up with the same data only."""
+def _fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:
+    """What tells one training from others: a state is taken up with the same data, scale and settings only."""
     found = hashlib.blake2b(digest_size=8)
-    found.update(repr((windows.features, windows.record_ids, scaler.to_dict())).encode())
+    found.update(repr((windows.features, windows.record_ids, scaler.to_dict(), effort, seed)).encode())
     found.update(windows.values.tobytes())
     found.update(windows.times.tobytes())
     return found.hexdigest()

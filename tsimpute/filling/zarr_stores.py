@@ -17,9 +17,9 @@ import xarray as xr
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.files import write_whole
-from tsimpute.filling.lazy import LEVEL, Filler, filler_of, need, put, unpacked
+from tsimpute.filling.lazy import LEVEL, PACKAGES, Filler, filler_of, put, unpacked
 from tsimpute.filling.table_imputer import Progress, TableImputer
-from tsimpute.tables.files import check_ending, write_whole_folder
+from tsimpute.tables.files import check_ending, need, write_whole_folder
 
 QUANTILES, CODES = "quantiles", "provenance"
 _OF_WHOLE = ("chunks", "preferred_chunks", "shards")
@@ -58,7 +58,7 @@ def impute_zarr(
         ConfigError: ``out`` exists or is no name for a store, or ``chunks`` name what is no dimension of groups.
         Others: see ``impute_lazily``; all blocks done before stay done.
     """
-    need("dask", "zarr")
+    need("dask", "zarr", install=PACKAGES)
     from dask.base import compute
     from dask.delayed import delayed
 

@@ -20,11 +20,7 @@ def usual_step(windows: Windows) -> tuple[float, bool]:
     if not len(steps):
         return 0.0, True
     usual = float(np.median(steps))
-    return usual, same_step(steps, usual)
-
-
-def same_step(steps: np.ndarray, usual: float) -> bool:
-    return bool(np.isclose(steps, usual, rtol=0.05).all())
+    return usual, bool(np.isclose(steps, usual, rtol=0.05).all())
 
 
 def completed(record: Windows, scaler: Standardizer, draws: np.ndarray, filled: np.ndarray) -> Samples:

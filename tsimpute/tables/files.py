@@ -101,7 +101,7 @@ def write_object(filled: Any, path: Path) -> None:
     elif ending(path) == ".zarr":
         write_whole_folder(path, lambda folder: filled.drop_encoding().to_zarr(folder, mode="w"))
     else:
-        _need("h5netcdf", "h5py")
+        need("h5netcdf", "h5py")
         stored = filled.copy(deep=False)
         for name in filled.variables:
             if not _fits(filled[name]):
@@ -145,7 +145,7 @@ def write_whole_folder(path: Path, write: Callable[[Path], object]) -> None:
 def _open_arrays(path: Path) -> Any:
     import xarray as xr
 
-    _need(*(("zarr",) if ending(path) == ".zarr" else ("h5netcdf", "h5py")))
+    need(*(("zarr",) if ending(path) == ".zarr" else ("h5netcdf", "h5py")))
     with xr.open_zarr(path) if ending(path) == ".zarr" else xr.open_dataset(path, engine="h5netcdf") as found:
         return found.load()
 
@@ -162,7 +162,13 @@ def _opened(path: Path, read: Callable[[Path], Any]) -> Any:
         ) from error
 
 
-def _need(*packages: str) -> None:
+def need(*packages: str, install: str = "") -> None:
+    """Refuses where an optional package is absent; ``install`` is what pip is to be given, if not these names.
+
+    Raises:
+        MissingExtraError: one is.
+    """
     absent = [name for name in packages if find_spec(name) is None]
     if absent:
-        raise MissingExtraError(f"{' and '.join(absent)}: expected to be installed; pip install {' '.join(packages)}.")
+        wanted = install or " ".join(packages)
+        raise MissingExtraError(f"{' and '.join(absent)}: expected to be installed; pip install {wanted}.")
