@@ -9,8 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from tsimpute.containers import Feature, Windows
+
+# The suite tries the same cases every time, so that a change is to blame when it fails; scripts/fuzz tries new ones.
+settings.register_profile("suite", derandomize=True, deadline=None)
+settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 def _root() -> Path | None:

@@ -16,7 +16,7 @@ ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
     {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "kept_memory", "threads"},
-    {"shapes", "windows", "panel", "containers"},
+    {"shapes", "limits", "windows", "panel", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
     {"objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},
     {"training"},

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tsimpute.imputers.locf import LocfImputer
     from tsimpute.imputers.mean import MeanImputer
     from tsimpute.imputers.median import MedianImputer
-    from tsimpute.pipeline.limits import Limits
+    from tsimpute.limits import Limits
     from tsimpute.pipeline.protocols import clean, csdi
     from tsimpute.runs import load_windows
 
@@ -53,7 +53,7 @@ _HOME = {
     "imputers.locf": ("LocfImputer",),
     "imputers.mean": ("MeanImputer",),
     "imputers.median": ("MedianImputer",),
-    "pipeline.limits": ("Limits",),
+    "limits": ("Limits",),
     "pipeline.protocols": ("clean", "csdi"),
     "runs": ("load_windows",),
 }  # fmt: skip

@@ -35,6 +35,8 @@ class ProtocolConfig:
         mechanism: how the cells are chosen where ``rate`` is given: "random", "blocks", ...; "clean" only.
         fold: which of the five test folds, where the data set prescribes no split.
         seed: of the split and of the holes.
+        limits: "card" = what lies outside the limits on the data set's card is made missing, and all that is drawn lies
+            within; "none" = the data as they are.
     """
 
     name: Literal["clean", "csdi"] = "clean"
@@ -42,6 +44,7 @@ class ProtocolConfig:
     mechanism: str = "random"
     fold: int = 0
     seed: int = 1
+    limits: Literal["none", "card"] = "none"
 
 
 @dataclass(frozen=True)

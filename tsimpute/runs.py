@@ -11,7 +11,7 @@ import dataclasses
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,10 @@ from tsimpute.evaluation import EvaluationContext, Report, evaluate
 from tsimpute.files import write_whole
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.limits import Limits
 from tsimpute.pipeline.protocols import clean, csdi
 from tsimpute.pipeline.task import Task
-from tsimpute.registry import make
+from tsimpute.registry import make, plugin
 from tsimpute.training import Step
 
 BASELINES = ("mean", "median", "locf", "linear")
@@ -52,19 +53,22 @@ def load_windows(name: str, root: str | Path | None = None, **options: Any) -> W
     return make("datasets", name, **options).load(find_root(name, None if root is None else Path(root)))
 
 
-def make_task(windows: Windows, protocol: ProtocolConfig) -> Task:
-    """Split, holes and scaler as the protocol says."""
+def make_task(windows: Windows, protocol: ProtocolConfig, limits: Mapping[str, Limits] | None = None) -> Task:
+    """Split, holes and scaler as the protocol says; ``limits`` are those of the data set's card."""
+    limits = limits if protocol.limits == "card" else None
     if protocol.name == "csdi":
         if protocol.mechanism != "random":
             raise ConfigError(f"protocol: csdi has random holes only, came mechanism {protocol.mechanism!r}.")
-        return csdi(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed)
-    return clean(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed, mechanism=protocol.mechanism)
+        return csdi(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed, limits=limits)
+    given = {"rate": protocol.rate, "fold": protocol.fold, "seed": protocol.seed, "mechanism": protocol.mechanism}
+    return clean(windows, **given, limits=limits)
 
 
 def task_of(config: RunConfig) -> Task:
     """The records of a config, split and with their holes."""
     data = config.data
-    return make_task(load_windows(data.name, data.root, **data.options), config.protocol)
+    limits = plugin("datasets", data.name).card.limits
+    return make_task(load_windows(data.name, data.root, **data.options), config.protocol, limits)
 
 
 def new_imputer(config: RunConfig) -> GenerativeImputer:
@@ -202,7 +206,7 @@ def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progre
         n_samples=settings.n_samples,
         seed=settings.seed,
         fill=settings.fill,
-        scaler=task.scaler if settings.units == "standardised" else None,
+        scaler=(task.units or task.scaler) if settings.units == "standardised" else None,
         context=context,
         progress=progress,
     )

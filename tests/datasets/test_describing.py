@@ -14,8 +14,9 @@ from tsimpute.containers import Feature, Windows
 from tsimpute.datasets import make
 from tsimpute.datasets.base import Card
 from tsimpute.datasets.describing import Description, describe
+from tsimpute.limits import Limits
 
-LIMITS = {"pH": (6.0, 8.5)}
+LIMITS = {"pH": Limits(6.0, 8.5)}
 CARD = Card(title="A title", licence="CC0", citation="", sources=(), limits=LIMITS)
 
 
@@ -79,7 +80,7 @@ def test_limits_of_the_card_by_name_for_all_or_not_at_all() -> None:
     assert remarks(values, "pH") == ("implausible, below 6: 1 (1)", "implausible, above 8.5: 2 (94, 735)")
     assert remarks(values, "Na") == ()
     assert remarks(values, "pH", card=None) == ()
-    everywhere = Card("", "", "", (), limits={"*": (0.0, 100.0)})
+    everywhere = Card("", "", "", (), limits={"*": Limits(0.0, 100.0)})
     assert remarks(values, "pH", everywhere) == ("implausible, above 100: 1 (735)",)
 
 
@@ -98,7 +99,7 @@ def test_codes_among_other_values_are_not() -> None:
 def test_a_top_that_looks_cut_is_named_unless_it_is_the_limit() -> None:
     values = [*np.linspace(1, 9, 50), *[10.0] * 12]
     assert remarks(values) == ("cut off at the top? exactly 10: 12",)
-    assert remarks(values, card=Card("", "", "", (), limits={"Temp": (0.0, 10.0)})) == ()
+    assert remarks(values, card=Card("", "", "", (), limits={"Temp": Limits(0.0, 10.0)})) == ()
     assert remarks([*np.linspace(1, 9, 50), *[10.0] * 9]) == ()
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from tsimpute.containers import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.limits import Limits
 from tsimpute.pipeline.masking import Historical, make_policy
 from tsimpute.pipeline.missingness import MECHANISMS
-from tsimpute.pipeline.protocols import NEVER_SHOWN, PROTOCOLS, clean, csdi
+from tsimpute.pipeline.protocols import NEVER_SHOWN, OUTSIDE, PROTOCOLS, clean, csdi
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.pipeline.task import REMOVED, Task
 
@@ -338,3 +339,41 @@ def test_pm25_scores_the_prescribed_cells(data_root: Path, protocol: Callable[..
     }
     assert months == {"02", "05", "08", "11"}
     assert len(policy.patterns) == task.train.lends_pattern.sum()
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("protocol", ["clean", "csdi"])
+def test_what_lies_outside_its_limits_is_made_missing_counted_and_neither_shown_nor_scored(protocol: str, own: bool):
+    windows = make_windows(own=own)
+    limits = {"f0": Limits(49, 51), "*": Limits(0)}
+    x = windows.values
+    outside = np.stack([(x[:, 0] < 49) | (x[:, 0] > 51), x[:, 1] < 0, x[:, 2] < 0, x[:, 3] < 0], axis=1)
+    task = PROTOCOLS[protocol](windows, rate=None if own else 0.3, seed=1, limits=limits)
+    assert task.changes[OUTSIDE] == outside.sum() > 0
+    for part in (task.train, task.valid, task.test):
+        at = [windows.record_ids.index(record_id) for record_id in part.record_ids]
+        assert not ((part.shown | part.scored) & outside[at]).any()
+        assert np.isnan(part.values[outside[at]]).all()
+    draws = task.scaler.inverse(np.random.default_rng(0).normal(size=(50, 4, 15)) * 5)
+    assert (draws[:, 0] >= 49).all()
+    assert (draws[:, 0] <= 51).all()
+    assert (draws >= 0).all()
+    assert (windows.values == x)[~np.isnan(x)].all()
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_with_limits_csdi_scores_the_same_cells_in_the_same_units(own: bool):
+    windows, limits = make_windows(own=own), {"*": Limits(-20, 150)}
+    rate = None if own else 0.3
+    with_limits, without = (csdi(windows, rate=rate, seed=1, limits=of) for of in (limits, None))
+    assert with_limits.units is not None
+    assert with_limits.units.to_dict() == without.scaler.to_dict()
+    inside = (without.test.values >= -20) & (without.test.values <= 150)
+    assert without.test.scored.sum() > with_limits.test.scored.sum() > 0
+    np.testing.assert_array_equal(with_limits.test.scored, without.test.scored & inside)
+
+
+def test_with_limits_clean_scores_in_units_of_the_shown_training_cells():
+    task = clean(make_windows(), rate=0.3, seed=1, limits={"*": Limits(-20, 150)})
+    assert task.units is not None
+    assert task.units.to_dict() == Standardizer.fit(task.train).to_dict()

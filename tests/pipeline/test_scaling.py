@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tsimpute.containers import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.pipeline.limits import Limits
+from tsimpute.limits import Limits
 from tsimpute.pipeline.scaling import Standardizer
 
 

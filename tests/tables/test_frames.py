@@ -14,8 +14,8 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputation import Imputation, imputation_of
 from tsimpute.filling.preparing import Prepared, matched, prepare
 from tsimpute.filling.series import Policy
+from tsimpute.limits import Limits
 from tsimpute.panel import PROVENANCE, Filling
-from tsimpute.pipeline.limits import Limits
 from tsimpute.tables.frames import Clockwork, numbers, read_frame, time_text
 from tsimpute.tables.reading import FrameTable, read_table
 from tsimpute.tables.roles import Told

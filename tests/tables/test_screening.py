@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tsimpute.datasets.physionet2012 import PhysioNet2012
 from tsimpute.errors import ConfigError
+from tsimpute.limits import Limits
 from tsimpute.panel import Clock, Panel, Series
-from tsimpute.pipeline.limits import Limits
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, parse_limits, screen
 from tsimpute.windows import Feature
 

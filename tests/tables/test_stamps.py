@@ -208,6 +208,21 @@ def test_numbers_stay_numbers() -> None:
     assert stamps.ticks.tolist() == stamps.labels.tolist() == [1_398_898_800, 1_398_902_400]
 
 
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["0.", "1.", "3."], [0.0, 1.0, 3.0]),
+        ([".5", "1.", "2"], [0.5, 1.0, 2.0]),
+        (["1e1", "20"], [10.0, 20.0]),
+        (["9" * 18, "1" + "0" * 18], [float(10**18), float(10**18)]),
+        (["1" + "0" * 30], [1e30]),
+        (["+7", "-8"], [7, -8]),
+    ],
+)
+def test_texts_of_numbers_are_read_as_the_numbers_they_are(texts: list[str], numbers: list[float]) -> None:
+    assert read(texts).labels.tolist() == numbers
+
+
 def test_a_duration_counts_in_hours_from_the_start() -> None:
     stamps = read(["00:00", "47:30"])
     assert (stamps.unit, stamps.ticks.tolist(), stamps.labels.tolist()) == ("hours", [0.0, 47.5], [0.0, 47.5])

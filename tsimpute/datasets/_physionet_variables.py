@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tsimpute.containers import Feature
+from tsimpute.limits import Limits
 
 # Name, unit, and the range outside of which a value is a mistake of notation or of the instrument, not a sick patient.
 _TABLE = (
@@ -44,4 +45,4 @@ _TABLE = (
 )
 
 FEATURES = tuple(Feature(name, unit) for name, unit, *_ in _TABLE)
-LIMITS = {name: (float(lowest), float(highest)) for name, _, lowest, highest in _TABLE}
+LIMITS = {name: Limits(float(low), float(high), integer=name == "GCS") for name, _, low, high in _TABLE}

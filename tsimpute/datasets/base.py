@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tsimpute.containers import Windows
+from tsimpute.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Card:
     citation: str
     sources: tuple[Source, ...]
     synthetic: bool = False
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    limits: Mapping[str, Limits] = field(default_factory=dict)
 
 
 class DatasetAdapter(Protocol):

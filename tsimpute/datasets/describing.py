@@ -11,6 +11,7 @@ import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.datasets.base import Card
+from tsimpute.limits import Limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,14 +146,12 @@ def _parts(windows: Windows) -> tuple[PartSummary, ...]:
     )  # fmt: skip
 
 
-def _feature(
-    windows: Windows, k: int, missing: np.ndarray, limits: Mapping[str, tuple[float, float]]
-) -> FeatureSummary:
+def _feature(windows: Windows, k: int, missing: np.ndarray, limits: Mapping[str, Limits]) -> FeatureSummary:
     feature, table = windows.features[k], windows.values[:, k]
     values = np.sort(table[~missing])
     nan = float("nan")
     statistics = (values[0], np.median(values), values[-1], values.mean(), values.std()) if len(values) else (nan,) * 5
-    low, high = limits.get(feature.name, limits.get("*", (-np.inf, np.inf)))
+    low, high = limits.get(feature.name, limits.get("*", Limits())).bounds
     remarks = [*_range_remarks(values, low, high), *_code_remarks(values), *_stuck_remarks(table, missing)]
     return FeatureSummary(
         feature.name, feature.unit, len(values), float(missing.mean()) if missing.size else nan,

@@ -14,6 +14,7 @@ from tsimpute.datasets._download import check_sha256, download_any
 from tsimpute.datasets._pm25_tables import read_table
 from tsimpute.datasets.base import Card, Source
 from tsimpute.errors import ConfigError, DataError, SourceError
+from tsimpute.limits import Limits
 
 TEST_MONTHS = (3, 6, 9, 12)
 TRAINING_MONTHS = (1, 2, 4, 5, 7, 8, 10, 11)
@@ -36,7 +37,7 @@ _CARD = Card(
         Source(GROUND, RELEASE, "8f77b738ae4c50621705a308e606e6229564ad7ad20358986bd6031355f0ab5f"),
         Source(MISSING, RELEASE, "3f991eab5bbc5e644e61360e6b71ce45179c86cf650b3bb9a53771d8f9953fe3"),
     ),
-    limits={"*": (0, 1000)},
+    limits={"*": Limits(0, 1000)},
 )
 
 

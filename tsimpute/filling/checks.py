@@ -8,7 +8,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.pipeline.limits import Limits, limits_of
+from tsimpute.limits import Limits, limits_of
 
 
 def check_numbers(n_samples: int, max_gap: int | None, levels: Sequence[float]) -> None:

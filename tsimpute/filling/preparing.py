@@ -11,8 +11,8 @@ import numpy as np
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.series import Policy, provenance_of
 from tsimpute.filling.windows import without
+from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
-from tsimpute.pipeline.limits import Limits, limits_of
 from tsimpute.tables.reading import Table
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, screen
 from tsimpute.windows import Feature

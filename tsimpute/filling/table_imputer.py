@@ -23,8 +23,8 @@ from tsimpute.filling.preparing import Prepared, matched, prepare
 from tsimpute.filling.series import Policy, fill_series
 from tsimpute.filling.windows import training_windows, window_steps, without
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.limits import Limits
 from tsimpute.panel import Panel
-from tsimpute.pipeline.limits import Limits
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.pretrained import model_path
 from tsimpute.tables.clock import MissingTimes

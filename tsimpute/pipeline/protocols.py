@@ -7,7 +7,7 @@ scaler has seen the held-out cells, and where no split is prescribed the test re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.limits import Limits, limits_of
 from tsimpute.pipeline.missingness import MECHANISMS, reached_rate
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.pipeline.splitting import (
@@ -30,6 +31,7 @@ from tsimpute.pipeline.task import OWN, REMOVED, Task
 
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
+OUTSIDE = "values outside the limits (made missing)"
 NEVER_SHOWN = "features never shown in training"
 
 
@@ -41,6 +43,7 @@ def clean(
     fold: int = 0,
     mechanism: str = "random",
     features: Sequence[str] | None = None,
+    limits: Mapping[str, Limits] | None = None,
 ) -> Task:
     """The task in which nothing of a held-out cell is seen anywhere.
 
@@ -56,6 +59,7 @@ def clean(
         fold: 0 to 4; 0 where the split is prescribed.
         mechanism: a name out of ``MECHANISMS``; where ``rate`` is None the task's mechanism is "own".
         features: names of features that may lose cells to ``mechanism``; None = all.
+        limits: by feature, "*" = all others: first of all, what lies outside is made missing; the scaler keeps to them.
 
     Raises:
         ConfigError: rate, fold or mechanism out of range; a rate where the data set holds out cells, or none where it
@@ -64,6 +68,7 @@ def clean(
     """
     own = _is_own(windows, rate)
     _check_mechanism(mechanism, own, features)
+    windows = _within(windows, limits)
     windows, changes = _without_empty(windows)
     split, how = _split(windows, fold, lambda: seeded_folds(windows.record_ids, fold, seed), seed)
     train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
@@ -80,13 +85,22 @@ def clean(
             f"cells of valid and test{'' if features is None else ' in ' + ', '.join(features)} hidden ({mechanism}, "
             f"rate {rate:g} asked, {reached_rate(test, test.scored, features):.4f} reached in test, seed {seed})"
         )
-    scaler = Standardizer.fit(train)
+    scaler = Standardizer.fit(train, limits)
+    units = Standardizer.fit(train) if limits else None
     changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
-    order = f"{how} -> {hidden} -> scaler fitted on the shown cells of train only."
-    return Task(train, valid, test, scaler, "clean", fold, mechanism, rate, changes, order, seed)
+    first = "values outside the limits made missing -> " if limits else ""
+    order = f"{first}{how} -> {hidden} -> scaler fitted on the shown cells of train only."
+    return Task(train, valid, test, scaler, "clean", fold, mechanism, rate, changes, order, seed, units)
 
 
-def csdi(windows: Windows, *, rate: float | None, fold: int = 0, seed: int = 1) -> Task:
+def csdi(
+    windows: Windows,
+    *,
+    rate: float | None,
+    fold: int = 0,
+    seed: int = 1,
+    limits: Mapping[str, Limits] | None = None,
+) -> Task:
     """The task exactly as the original CSDI code sets it up, leaks included.
 
     Records are taken by ascending id. Without own held-out cells (PhysioNet): records without any observation are
@@ -101,6 +115,8 @@ def csdi(windows: Windows, *, rate: float | None, fold: int = 0, seed: int = 1) 
         rate: share of each record's observed cells to hide, in (0, 1); None = the data set's own held-out cells.
         fold: 0 to 4; 0 where the split is prescribed.
         seed: of the legacy generator; the original's is 1.
+        limits: by feature, "*" = all others. Not of the original: after the holes are drawn, what lies outside is made
+            missing, and the scaler keeps to them; scores stay in the units of the original's scaler.
 
     Raises:
         ConfigError: rate, fold or seed out of range; a rate where the data set holds out cells, or none where it does
@@ -113,22 +129,27 @@ def csdi(windows: Windows, *, rate: float | None, fold: int = 0, seed: int = 1) 
     if not own:
         windows, changes = _without_empty(windows)
         windows = replace(windows, held_out=_csdi_holes(windows, rate, seed))
+    whole, windows = windows, _within(windows, limits)
+    changes |= {OUTSIDE: windows.changes[OUTSIDE]} if limits else {}
     split, how = _split(windows, fold, lambda: csdi_folds(len(windows), fold, seed), seed)
     train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
-    fitted_on, name = (windows, "all records, test included")
+    fitted_on, name = (np.arange(len(windows)), "all records, test included")
     if windows.split is not None:
-        fitted_on, name = windows.select(np.concatenate([split.train, split.valid])), "train and valid"
-    scaler = Standardizer.fit_cells(fitted_on.values, fitted_on.observed)
+        fitted_on, name = np.concatenate([split.train, split.valid]), "train and valid"
+    scaler = units = Standardizer.fit(replace(whole.select(fitted_on), held_out=None))
+    if limits:
+        scaler = Standardizer.fit(replace(windows.select(fitted_on), held_out=None), limits)
     hidden = (
         "the data set's held-out cells taken" if own else f"cells of all records hidden (rate {rate:g}, seed {seed})"
     )
+    hidden += " -> values outside the limits made missing" if limits else ""
     order = (
         f"{hidden} -> scaler fitted on all observed cells of {name}, held-out cells included -> {how} -> "
         "held-out cells of train shown again."
     )
     mechanism = OWN if own else "random"
     train = replace(train, held_out=None)
-    return Task(train, valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed)
+    return Task(train, valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed, units)
 
 
 PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi}
@@ -154,6 +175,20 @@ def _check_mechanism(mechanism: str, own: bool, features: Sequence[str] | None) 
         )
     if not own and mechanism not in MECHANISMS:
         raise ConfigError(f"mechanism: expected one of {', '.join(MECHANISMS)}; came {mechanism!r}.")
+
+
+def _within(windows: Windows, limits: Mapping[str, Limits] | None) -> Windows:
+    """The records without any value outside the limits, and the number of these among their changes."""
+    if not limits:
+        return windows
+    given = limits_of([feature.name for feature in windows.features], limits)
+    outside = np.stack([of_one.outside(windows.values[:, k]) for k, of_one in enumerate(given)], axis=1)
+    return replace(
+        windows,
+        values=np.where(outside, np.nan, windows.values),
+        held_out=None if windows.held_out is None else windows.held_out & ~outside,
+        changes=dict(windows.changes) | {OUTSIDE: int(outside.sum())},
+    )
 
 
 def _split(windows: Windows, fold: int, draw: Callable[[], Split], seed: int) -> tuple[Split, str]:

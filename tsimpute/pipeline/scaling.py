@@ -10,7 +10,8 @@ import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.errors import DataError
-from tsimpute.pipeline.limits import Limits, Warp, limits_of
+from tsimpute.limits import Limits, limits_of
+from tsimpute.pipeline.warps import Warp
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,8 @@ class Task:
     Attributes:
         train: training records; without held-out cells.
         valid, test: records whose ``held_out`` cells are hidden from the model and scored.
-        scaler: means and standard deviations to train and impute with.
+        scaler: means and standard deviations to train and impute with, and the limits to keep.
+        units: means and standard deviations of the values themselves, that scores are given in; None = ``scaler``.
         protocol: "clean" or "csdi".
         fold: 0 to 4; 0 where the split is prescribed.
         mechanism: how the scored cells were chosen: "own" (by the data set) or a name out of ``MECHANISMS``.
@@ -68,6 +69,7 @@ class Task:
     changes: Mapping[str, int]
     order: str
     seed: int = 0
+    units: Standardizer | None = None
 
     def __post_init__(self) -> None:
         parts = [getattr(self, part) for part in PARTS]

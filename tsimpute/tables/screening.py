@@ -11,8 +11,8 @@ import numpy as np
 
 from tsimpute.datasets.describing import STUCK_STEPS, examples, piled_at_top, suspicious_codes, without_codes
 from tsimpute.errors import ConfigError
+from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
-from tsimpute.pipeline.limits import Limits, limits_of
 
 Kind = Literal["outside limits", "code", "stuck", "never observed", "constant", "cut off", "isolated extreme"]
 

@@ -188,7 +188,8 @@ def _number_texts(series: pd.Series, what: str) -> Numbers:
         raise DataError(f"{what}, row {row}: expected one decimal mark, came {texts.iloc[row]!r}; write it plainly.")
     decimals = int(plain.str.partition(".")[2].str.len().max())
     exponent = bool(plain.str.contains("[eE]").any())
-    numbers = plain.astype(np.float64 if decimals or exponent else np.int64).to_numpy()
+    whole = plain.str.fullmatch(r"[+-]?\d{1,18}").all()
+    numbers = plain.astype(np.int64 if whole else np.float64).to_numpy()
     if not np.isfinite(numbers).all():
         row = int(np.argmax(~np.isfinite(numbers)))
         raise DataError(f"{what}, row {row}: expected a finite number, came {texts.iloc[row]!r}; correct it.")

@@ -1,73 +1,19 @@
-"""Limits of a feature, kept by a smooth monotone transform: every draw lies within, without a pile at the edge."""
+"""A smooth map of a feature's possible values onto all numbers: draws keep to its limits without a pile at the edge."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.limits import Limits, refuse_outside
 
 # In units of a warp's scale: what is nearer to a bound counts as on it, how far inward it may be moved, and the
 # coarsest step of float32 at a bound that is left free there.
 NEAREST, FURTHEST, COARSEST = 1e-6, 0.1, 1e-4
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Lowest and highest possible value of one feature, and whether it counts in whole numbers.
-
-    Attributes:
-        low, high: in the data's units, both possible values themselves; None = no bound on that side.
-        integer: only whole numbers are possible.
-
-    Raises:
-        ConfigError: a bound is not finite, ``low`` is not below ``high``, or a bound of whole numbers is not whole.
-    """
-
-    low: float | None = None
-    high: float | None = None
-    integer: bool = False
-
-    def __post_init__(self) -> None:
-        for bound in (self.low, self.high):
-            if bound is not None and not np.isfinite(bound):
-                raise ConfigError(f"limits: expected finite bounds, came {bound}. Leave out the side without a bound.")
-            if bound is not None and self.integer and bound != np.rint(bound):
-                raise ConfigError(f"limits: expected whole bounds for whole numbers, came {bound:g}.")
-        if self.low is not None and self.high is not None and self.low >= self.high:
-            raise ConfigError(f"limits: expected the low bound below the high one, came {self}.")
-
-    def __str__(self) -> str:
-        low, high = ("" if bound is None else f"{bound:g}" for bound in (self.low, self.high))
-        return f"{low}:{high}" + ":int" * self.integer
-
-    def outside(self, values: np.ndarray) -> np.ndarray:
-        """A bool mask of the values below ``low`` or above ``high``; NaN is neither."""
-        low, high = self._bounds
-        return (values < low) | (values > high)
-
-    @property
-    def _bounds(self) -> tuple[float, float]:
-        return -np.inf if self.low is None else self.low, np.inf if self.high is None else self.high
-
-
-def limits_of(features: Sequence[str], limits: Mapping[str, Limits]) -> tuple[Limits, ...]:
-    """The limits of each feature: its own, else those of "*", else none.
-
-    Raises:
-        ConfigError: limits are given for a feature that is not there.
-    """
-    unknown = [name for name in limits if name not in features and name != "*"]
-    if unknown:
-        raise ConfigError(
-            f"limits: expected names out of {', '.join(map(repr, features))} or '*' for all others; "
-            f"came {unknown[0]!r}. Correct the name or leave it out."
-        )
-    rest = limits.get("*", Limits())
-    return tuple(limits.get(name, rest) for name in features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,30 +124,16 @@ class Warp:
             raise DataError(f"warp: expected limits, scale, margin and feature; came {dict(stored)}.") from error
 
 
-def refuse_outside(limits: Limits, values: np.ndarray, feature: str) -> None:
-    """Refuses values outside the limits.
-
-    Raises:
-        DataError: there is one.
-    """
-    outside = limits.outside(values)
-    if outside.any():
-        raise DataError(
-            f"{f'feature {feature!r}' if feature else 'values'}: expected values within the limits {limits}, "
-            f"{outside.sum()} lie outside, such as {values[outside][0]:g}. Make them missing, or widen the limits."
-        )
-
-
 def _widened(limits: Limits) -> tuple[float, float]:
     """The bounds of what is mapped; half a number further out where it is rounded afterwards."""
-    low, high = limits._bounds
+    low, high = limits.bounds
     half = 0.5 * limits.integer
     return low - half, high + half
 
 
 def _innermost(limits: Limits, scale: float) -> tuple[float, float]:
     """The lowest and highest number that may come out."""
-    low, high = limits._bounds
+    low, high = limits.bounds
     if limits.integer:
         return low, high
     return _inside(low, np.inf, scale), _inside(high, -np.inf, scale)
