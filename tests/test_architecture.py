@@ -22,8 +22,8 @@ LAYERS = (
     {"training"},
     {"imputers"},
     {"evaluation", "reporting", "plots", "tables", "pretrained", "runs", "demo", "few_steps"},
-    {"filling"},
-    {"cli", "cli_tables", "terminal", "__main__"},
+    {"filling", "suites"},
+    {"cli", "cli_suites", "cli_tables", "terminal", "__main__"},
 )
 """From the bottom up: a part may import parts of its own layer's list only where ``BESIDE`` says so, and any below."""
 
@@ -59,6 +59,8 @@ BESIDE = {
     ("few_steps", "plots"),
     ("cli", "terminal"),
     ("cli", "cli_tables"),
+    ("cli", "cli_suites"),
+    ("cli_suites", "terminal"),
     ("cli_tables", "terminal"),
     ("__main__", "cli"),
 }

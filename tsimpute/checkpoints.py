@@ -26,8 +26,17 @@ def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, A
     text = json.dumps(about, sort_keys=True)
     metadata = {"format": FORMAT, "about": text, "digest": _digest(plain, text)}
     # As bytes, since safetensors' own writer makes files that no one but their owner can read.
-    content = save(plain, metadata=metadata)
+    content = _sorted_header(save(plain, metadata=metadata))
     write_whole(path, lambda partial: partial.write_bytes(content))
+
+
+def _sorted_header(content: bytes) -> bytes:
+    """The same safetensors file with its header in order of names: safetensors writes metadata in any order."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # weights begin at a multiple of 8 bytes
+    return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -11,10 +11,12 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
+from tsimpute.cli_suites import evaluate_suite
 from tsimpute.cli_tables import OneSentence, add_arguments, fill
 from tsimpute.config import DataConfig, RunConfig, SamplingConfig
 from tsimpute.config_files import config_path, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
+from tsimpute.suites.settings import shipped_suites
 from tsimpute.terminal import Bar, stop_on_interrupt
 
 EXAMPLES = {
@@ -143,7 +145,9 @@ def _add_draw(parser: ArgumentParser) -> None:
 
 
 def _add_evaluate(parser: ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="folder of a run")
+    suites = ", ".join(shipped_suites())
+    parser.add_argument("run", type=Path | None, nargs="?", default=None, help="folder of a run")
+    parser.add_argument("--suite", type=str | None, default=None, help="instead of a run: a suite file, or " + suites)
     parser.add_argument("--config", action="config", help="default: the run's own config.yaml")
     parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5; default: the last")
     parser.add_argument("--baselines", type=bool, default=False, help="true: score the simple imputers too")
@@ -232,7 +236,12 @@ def draw(options: Namespace) -> None:
 
 
 def evaluate(options: Namespace) -> None:
-    """Scores epochs of a run on held-out cells and adds to its metrics.csv, table and curves."""
+    """Scores epochs of a run on held-out cells and adds to its metrics.csv, table and curves; or a whole suite."""
+    if options.suite is not None:
+        evaluate_suite(options.suite, options.out, lambda text: print(text, flush=True))
+        return
+    if options.run is None:
+        raise ConfigError("run: expected the folder of a run, or --suite FILE; came neither.")
     from tsimpute import runs
 
     config, out = _run_config(options), options.out or options.run

@@ -73,10 +73,21 @@ def cell_scores(draws: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
         "sq_lower": (lower - truth) ** 2,
     }
     for percent in INTERVALS:
-        ranks = (s + 1) * np.array([100 - percent, 100 + percent]) / 200 - 1
-        ends = _interpolate(draws, ranks)
-        out[f"coverage_{percent}"] = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).astype(np.float64)
+        out[f"coverage_{percent}"] = _holds(draws, truth, percent).astype(np.float64)
     return out
+
+
+def interval_holds(draws: np.ndarray, truth: np.ndarray, percent: float) -> np.ndarray:
+    """(M,) bool: whether the central interval of so many percent of draws (M, S) holds the truth (M,).
+
+    Its ends are the draws of rank ``p (S + 1)``, interpolated, within the range of the draws.
+    """
+    return _holds(np.sort(draws, axis=1), truth, percent)
+
+
+def _holds(ordered: np.ndarray, truth: np.ndarray, percent: float) -> np.ndarray:
+    ends = _interpolate(ordered, (ordered.shape[1] + 1) * np.array([100 - percent, 100 + percent]) / 200 - 1)
+    return (ends[:, 0] <= truth) & (truth <= ends[:, 1])
 
 
 def _interpolate(ordered: np.ndarray, ranks: np.ndarray) -> np.ndarray:

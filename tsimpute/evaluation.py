@@ -163,10 +163,7 @@ def _cells(samples: Samples, chunk: Windows) -> Cells:
 
 
 def _add(scores: Scores, cells: Cells, header: Header) -> None:
-    draws, truth = cells.draws.astype(np.float64, copy=False), cells.truth.astype(np.float64, copy=False)
-    if header.scaler is not None:
-        mean, std = (np.array(x)[cells.feature] for x in header.scaler)
-        draws, truth = (draws - mean[:, None]) / std[:, None], (truth - mean) / std
+    draws, truth = header.in_units(cells)
     scores.update_cells(draws, truth, cells.record, cells.feature, cells.record_ids.tolist())
 
 

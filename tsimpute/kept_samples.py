@@ -54,6 +54,14 @@ class Header:
         stored["context"] = EvaluationContext(**stored["context"])
         return cls(**stored)
 
+    def in_units(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+        """Draws (M, S) and truth (M,) of a chunk in the units that are scored in, float64."""
+        draws, truth = cells.draws.astype(np.float64, copy=False), cells.truth.astype(np.float64, copy=False)
+        if self.scaler is None:
+            return draws, truth
+        mean, std = (np.array(x)[cells.feature] for x in self.scaler)
+        return (draws - mean[:, None]) / std[:, None], (truth - mean) / std
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:

@@ -1,0 +1,136 @@
+"""An imputer that peeks is found out, wherever it peeks; those that do not, pass."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tsimpute.config import NetworkConfig, ProcessConfig, TrainingConfig
+from tsimpute.containers import Samples, Windows
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.linear import LinearImputer
+from tsimpute.imputers.mean import MeanImputer
+from tsimpute.pipeline.protocols import clean, csdi
+from tsimpute.pipeline.task import Task
+from tsimpute.suites.sabotage import PASSES, sabotage, sabotage_filling, scaler_moves
+
+
+@pytest.fixture
+def task(small_windows: Windows) -> Task:
+    n = 5
+    many = Windows(
+        np.concatenate([small_windows.values + i for i in range(n)]),
+        np.tile(small_windows.times, (n, 1)),
+        small_windows.features,
+        tuple(f"{i}-{name}" for i in range(n) for name in small_windows.record_ids),
+    )
+    return clean(many, rate=0.3, seed=0)
+
+
+class PeeksInTraining(MeanImputer):
+    """Learns from all values that are there, held out or not."""
+
+    def fit(self, train: Windows, valid: Windows | None = None) -> PeeksInTraining:
+        super().fit(train, valid)
+        self.centre_ = np.nanmean(train.values, (0, 2))
+        return self
+
+
+class PeeksAtValidation(MeanImputer):
+    def fit(self, train: Windows, valid: Windows | None = None) -> PeeksAtValidation:
+        super().fit(train, valid)
+        assert valid is not None
+        self.centre_ = self.centre_ + np.nanmean(valid.values)
+        return self
+
+
+class PeeksInFilling(LinearImputer):
+    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
+        return super().impute(replace(windows, held_out=None), n_samples, seed, fill)
+
+
+class NeverTheSame(LinearImputer):
+    """Draws that differ at each call."""
+
+    calls = 0
+
+    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
+        samples = super().impute(windows, n_samples, seed, fill)
+        type(self).calls += 1
+        noise = np.random.default_rng(self.calls).normal(scale=0.01, size=samples.values.shape)
+        return replace(samples, values=np.where(samples.shown, samples.values, samples.values + noise))
+
+
+class NeverTheSameAndPeeks(NeverTheSame):
+    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
+        samples = super().impute(windows, n_samples, seed, fill)
+        peeked = np.where(windows.scored, windows.values, samples.values)
+        return replace(samples, values=peeked)
+
+
+@pytest.mark.parametrize("kind", [MeanImputer, LinearImputer])
+def test_honest_imputers_pass(kind: type, task: Task) -> None:
+    assert sabotage(kind, task) == PASSES
+
+
+@pytest.mark.parametrize("process", ["flow_matching", "diffusion"])
+def test_what_is_trained_passes_with_its_scaler_and_epoch(process: str, task: Task) -> None:
+    def make() -> GenerativeImputer:
+        small = NetworkConfig(options={"width": 8, "n_heads": 1, "n_blocks": 1, "width_time": 8, "width_tau": 8})
+        return GenerativeImputer(ProcessConfig(process), small, TrainingConfig(epochs=2, patience=1))
+
+    assert sabotage(make, task) == PASSES
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (PeeksInTraining, "moved: draws, what is learnt"),
+        (PeeksAtValidation, "moved: draws, what is learnt"),
+        (PeeksInFilling, "moved: draws"),
+        (NeverTheSameAndPeeks, "moved: draws"),
+    ],
+)
+def test_one_that_peeks_is_found_out(kind: type, what: str, task: Task) -> None:
+    assert sabotage(kind, task) == what
+
+
+def test_one_that_does_not_repeat_itself_is_told_apart_from_one_that_peeks(task: Task) -> None:
+    assert (
+        sabotage(NeverTheSame, task)
+        == f"{PASSES}, as far as the stored state (draws are not the same twice) can be compared"
+    )
+
+
+def test_a_fitted_imputer_is_judged_by_what_it_draws(task: Task) -> None:
+    assert sabotage_filling(LinearImputer().fit(task.train), task.test) == PASSES
+    assert sabotage_filling(PeeksInFilling().fit(task.train), task.test) == "moved: draws"
+
+
+def test_the_scaler_of_csdi_has_seen_what_it_hides_that_of_clean_has_not(task: Task, small_windows: Windows) -> None:
+    parts = [task.train, task.valid, task.test]
+    whole = Windows(
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.times for part in parts]),
+        small_windows.features,
+        tuple(name for part in parts for name in part.record_ids),
+    )
+    make_clean = lambda windows: clean(windows, rate=0.3, seed=0)
+    make_csdi = lambda windows: csdi(windows, rate=0.3, seed=1)
+    assert not scaler_moves(make_clean(whole), make_clean, whole)
+    assert scaler_moves(make_csdi(whole), make_csdi, whole)
+
+
+def test_nothing_is_left_on_disk(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    seen = []
+    save = MeanImputer.save
+    monkeypatch.setattr(MeanImputer, "save", lambda self, path: (save(self, path), seen.append(path)))
+    sabotage(MeanImputer, task)
+    assert all(tmp_path in path.parents for path in seen)
+    assert seen
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,130 @@
+"""Pictures of a suite: a metric versus seconds of training, by length of the gap, and how much intervals hold."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tsimpute.plots._curves import LINES, TITLES
+from tsimpute.plots._style import GREY, INK, finish, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+MARKERS = "osD^vPX*"
+Points = Mapping[str, Sequence[tuple[float, float]]]
+"""By name of the method: (x, y), in order of x."""
+
+
+def versus_seconds(
+    by_metric: Mapping[str, Points], levels: Mapping[str, Mapping[str, float]], title: str, path: Path | None = None
+) -> Figure:
+    """Metrics against seconds of training, one panel a metric, one line a method.
+
+    Args:
+        by_metric: metric -> method -> (seconds, value) after each epoch that was scored.
+        levels: metric -> method -> value, for methods without epochs: level lines.
+        title: above all.
+        path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
+    """
+    figure = new_figure(5.4 * len(by_metric), 4.2)
+    axes = figure.subplots(1, len(by_metric), squeeze=False)[0]
+    for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
+        _draw_lines(axis, points)
+        axis.set_xscale("log")
+        _plain_ticks(axis.xaxis)
+        axis.set_xlabel("seconds of training")
+        axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
+        _scale_values(axis, points, levels.get(metric, {}))
+        _draw_levels(axis, levels.get(metric, {}))
+    return _finished(figure, title, path)
+
+
+def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, path: Path | None = None) -> Figure:
+    """Metrics against the length of the gap that a cell lies in, one panel a metric, one line a method.
+
+    Args:
+        by_metric: metric -> method -> (place in ``bins``, value).
+        bins: names of the lengths.
+        title, path: as in ``versus_seconds``.
+    """
+    figure = new_figure(5.4 * len(by_metric), 4.2)
+    axes = figure.subplots(1, len(by_metric), squeeze=False)[0]
+    for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
+        _draw_lines(axis, points)
+        axis.set_xticks(range(len(bins)), [textwrap.fill(name, 9) for name in bins])
+        axis.set_xlim(-0.4, len(bins) - 0.6)
+        axis.set_xlabel("length of the gap, steps")
+        axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
+        if metric.startswith("coverage_"):
+            _draw_levels(axis, {"nominal": int(metric.removeprefix("coverage_")) / 100})
+        else:
+            _scale_values(axis, points, {})
+    return _finished(figure, title, path)
+
+
+def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
+    """The share of truths that central intervals hold, less their width: above 0 they are too wide, below too narrow.
+
+    Args:
+        points: method -> (width, share held), both from 0 to 1.
+        title, path: as in ``versus_seconds``.
+    """
+    figure = new_figure(6.4, 4.4)
+    axis = figure.subplots()
+    _draw_lines(axis, {name: [(100 * x, 100 * (y - x)) for x, y in of_one] for name, of_one in points.items()})
+    axis.axhline(0, color=INK, lw=1.1, zorder=1)
+    axis.set_xlabel("width of the central interval, %")
+    axis.set_ylabel("held less width, percentage points")
+    axis.set_title("do intervals hold what they say?", loc="left", fontsize=11)
+    return _finished(figure, title, path)
+
+
+def _draw_lines(axis: Axes, points: Points) -> None:
+    for i, (name, of_one) in enumerate(points.items()):
+        if of_one:
+            axis.plot(
+                *zip(*of_one, strict=True), label=name, color=LINES[i % len(LINES)],
+                marker=MARKERS[i % len(MARKERS)], ls=("-", "--")[i // len(LINES) % 2], markersize=4.5, lw=1.6, zorder=3,
+            )  # fmt: skip
+
+
+def _scale_values(axis: Axes, points: Points, levels: Mapping[str, float]) -> None:
+    """A log axis where one value would press all others to the bottom."""
+    values = [y for of_one in points.values() for _, y in of_one] + list(levels.values())
+    if values and min(values) > 0 and max(values) > 8 * min(values):
+        axis.set_yscale("log")
+        _plain_ticks(axis.yaxis)
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """Plain numbers at 1, 2 and 5 times the powers of ten of a log axis."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _draw_levels(axis: Axes, levels: Mapping[str, float]) -> None:
+    place = -1.0
+    for y in levels.values():
+        axis.axhline(y, color=GREY, ls=(0, (5, 2.5)), lw=1.1, zorder=1)
+    axis.autoscale_view()
+    for name, y in sorted(levels.items(), key=lambda level: level[1]):
+        height = axis.transAxes.inverted().transform(axis.transData.transform((axis.get_xlim()[0], y)))[1]
+        place = max(float(height), place + 0.055)
+        axis.text(1.015, place, name, transform=axis.transAxes, va="center", fontsize=9, color=INK)
+
+
+def _finished(figure: Figure, title: str, path: Path | None) -> Figure:
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False, fontsize=9)
+    text = textwrap.fill(title, int(figure.get_figwidth() * 11))
+    figure.suptitle(text, fontsize=11, x=0.01, ha="left", color=INK)
+    return finish(figure, path)

@@ -1,0 +1,111 @@
+"""From the settings of a method to an imputer: one to train, the original's weights, a simple one, or one's own."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tsimpute.backbones.csdi_weights import load_csdi_weights
+from tsimpute.config import NetworkConfig, ProcessConfig, RunConfig
+from tsimpute.config_files import config_path, from_dict, load_config, to_dict
+from tsimpute.errors import ConfigError
+from tsimpute.imputers._completing import usual_step
+from tsimpute.imputers.base import Imputer
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.pipeline.task import Task
+from tsimpute.registry import available, make
+from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
+
+
+def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: int, seed: int) -> RunConfig:
+    """The whole of a training of our own on a task.
+
+    Raises:
+        ConfigError: no such config, none for this data set, or a setting that there is not.
+    """
+    if method.config is None:
+        raise ConfigError("method: expected a config, came none.")
+    name = by_data(method.config, task)
+    values = to_dict(RunConfig() if name == "default" else load_config(config_path(name)))
+    for path, value in method.settings.items():
+        *way, last = path.split(".")
+        where = values
+        for step in way:
+            where = where.setdefault(step, {})
+        where[last] = where.get(last, {}) | value if isinstance(value, dict) else value
+    config = from_dict(RunConfig, values)
+    training = replace(config.training, seed=seed)
+    epochs = tuple(epoch for epoch in suite.at_epochs if epoch < training.epochs)
+    return replace(
+        config,
+        data=task.data,
+        protocol=replace(task.protocol, fold=fold),
+        training=replace(training, keep_epochs=(*epochs, training.epochs)),
+        evaluation=replace(config.evaluation, at_epochs=()),
+    )
+
+
+def by_data(value: str | dict[str, Any], task: TaskConfig) -> str:
+    """What is said for the data set of a task.
+
+    Raises:
+        ConfigError: nothing is.
+    """
+    if isinstance(value, str):
+        return value
+    if task.data.name not in value:
+        raise ConfigError(f"suite: nothing for data set {task.data.name!r}, only for {', '.join(value)}.")
+    return str(value[task.data.name])
+
+
+def new_imputer(method: MethodConfig, config: RunConfig | None) -> Imputer:
+    """An imputer that is not fitted yet.
+
+    Raises:
+        ConfigError: no such imputer or option.
+    """
+    if config is not None:
+        return GenerativeImputer(config.process, config.network, config.training, config.sampling)
+    if method.imputer.partition(":")[0].endswith(".py"):
+        return _own(method)
+    for kind in ("imputers", "peers"):
+        if method.imputer in available(kind):
+            return make(kind, method.imputer, **method.options)
+    names = ", ".join([*available("imputers"), *available("peers")])
+    raise ConfigError(f"suite: imputer: expected one of {names}, or file.py:name; came {method.imputer!r}.")
+
+
+def short_training(config: RunConfig) -> RunConfig:
+    """The same with two steps of training."""
+    training = replace(config.training, epochs=1, keep_epochs=(), patience=None, ask_unobserved=0.0, warmup_steps=0)
+    return replace(config, training=training)
+
+
+def original_csdi(path: Path, task: Task) -> GenerativeImputer:
+    """The network that CSDI's authors trained, with the task's scaler and CSDI's sampler: 50 ancestral steps.
+
+    Raises:
+        CheckpointError: the file is none of the original's weights.
+    """
+    imputer = GenerativeImputer(ProcessConfig("diffusion"), NetworkConfig("dual_transformer"))
+    imputer.network_, imputer.scaler_, imputer.features_ = load_csdi_weights(path), task.scaler, task.train.features
+    (imputer.time_step_, imputer.regular_), imputer.n_steps_ = usual_step(task.train), task.train.n_steps
+    imputer.fitted_ = {"epoch": 0, "step": 0}
+    return imputer
+
+
+def _own(method: MethodConfig) -> Imputer:
+    """What a file of the user's gives: ``name(**options)``; the file is run, as its owner asked for."""
+    path, _, name = method.imputer.partition(":")
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path) if Path(path).is_file() else None
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"suite: imputer: expected a file of Python, as my_imputer.py:MyImputer; no file {path!r}.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    maker: Callable[..., Imputer] | None = getattr(module, name, None)
+    if maker is None:
+        raise ConfigError(f"suite: imputer: {path} has no {name!r}; name a class or function of it after the colon.")
+    return maker(**method.options)

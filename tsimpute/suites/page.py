@@ -1,0 +1,163 @@
+"""What a suite shows: metrics.csv, breakdowns.csv, tables.md, pictures, and one page of HTML with all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tsimpute.errors import DataError
+from tsimpute.files import write_whole
+from tsimpute.plots import by_gap, calibration, curves, versus_seconds
+from tsimpute.reporting import Report, Row
+from tsimpute.suites.breakdowns import BINS
+from tsimpute.suites.entries import all_found
+from tsimpute.suites.settings import Suite
+from tsimpute.suites.tables import Line, Result, about, head_and_rows, last_lines, lines, markdown, parts_csv
+from tsimpute.tables._report_page import PAGE, paragraph, picture, safe, section, table
+
+CURVES = ("crps", "rmse_mean", "ncrps", "mae_median")
+GAPS = ("crps", "coverage_90")
+
+
+def render(suite: Suite, out: Path) -> list[Path]:
+    """Writes all that is found so far into ``out``, each file whole or not at all; gives back their paths.
+
+    Raises:
+        DataError: nothing is done yet, or a file of an entry is damaged.
+    """
+    results = list(all_found(suite, out))
+    if not results:
+        raise DataError(f"{out}: expected results of the suite, there are none yet.")
+    report = Report.concat(result[2] for result in results)
+    report.write(out)
+    found = lines(results)
+    _text(out / "tables.md", markdown(suite, results))
+    _text(out / "breakdowns.csv", parts_csv(results))
+    about_all = [{"entry": asdict(entry)} | asdict(of_one) for entry, of_one, _, _ in results]
+    _text(out / "entries.json", json.dumps(about_all, indent=1) + "\n")
+    pictures = {task: _pictures(suite, task, results, found, out) for task in suite.tasks}
+    _text(out / "index.html", _page(suite, results, found, pictures))
+    names = ("metrics.csv", "breakdowns.csv", "tables.md", "entries.json", "index.html")
+    return [*(out / name for name in names), *(path for paths in pictures.values() for path in paths)]
+
+
+def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequence[Line], out: Path) -> list[Path]:
+    of_task = [result for result in results if result[0].task == task]
+    of_lines = [line for line in found if line.task == task]
+    if not of_task:
+        return []
+    paths = [out / f"{task}_{name}.png" for name in ("seconds", "gaps", "intervals")]
+    title = f"{task}: {of_task[0][1].n_cells:,} cells, {of_lines[0].units} units"
+    trained = _by_method([line for line in of_lines if line.epoch is not None])
+    levels = {line.method: line for line in of_lines if line.epoch is None}
+    made = []
+    if any(line.trained for of_one in trained.values() for line in of_one):
+        seconds = {metric: {name: _points(of_one, metric) for name, of_one in trained.items()} for metric in CURVES[:2]}
+        flat = {metric: {name: _value(line, metric) for name, line in levels.items()} for metric in CURVES[:2]}
+        versus_seconds(seconds, flat, title, paths[0])
+        made.append(paths[0])
+    last = {line.method: line.epoch for line in last_lines(of_lines)}
+    by_gap({metric: _gap_points(of_task, last, metric) for metric in GAPS}, BINS, title, paths[1])
+    drawn = [result for result in of_task if result[1].scored[-1].n_samples > 1]
+    if drawn:
+        calibration(_interval_points(drawn, last), title, paths[2])
+    made += [path for path in paths[1:] if path == paths[1] or drawn]
+    return made + _curves(of_task, task, out)
+
+
+def _curves(results: Sequence[Result], task: str, out: Path) -> list[Path]:
+    """Metrics versus epochs, where there are several; of the rows with the usual number of draws."""
+    made = []
+    for fold in sorted({result[0].fold for result in results}):
+        rows = [row for result in results if result[0].fold == fold for row in result[2].rows]
+        trained = [row for row in rows if row.epoch is not None]
+        if len({row.epoch for row in trained}) > 1:
+            path = out / f"{task}_epochs_fold{fold}.png"
+            curves(Report(tuple(_usual(rows))), CURVES[:2], path)
+            made.append(path)
+    return made
+
+
+def _usual(rows: Sequence[Row]) -> list[Row]:
+    """Of each state of a method one number of draws, so that one state is one point: the fewest."""
+    fewest: dict[tuple, int] = {}
+    for row in rows:
+        key = row.imputer, row.epoch, row.run
+        fewest[key] = min(row.n_samples, fewest.get(key, row.n_samples))
+    return [row for row in rows if row.n_samples == fewest[row.imputer, row.epoch, row.run]]
+
+
+def _by_method(found: Sequence[Line]) -> dict[str, list[Line]]:
+    out: dict[str, list[Line]] = {}
+    for line in sorted(found, key=lambda line: line.epoch or 0):
+        out.setdefault(line.method, []).append(line)
+    return out
+
+
+def _value(line: Line, metric: str) -> float:
+    value = line.values[metric][0]
+    return float("nan") if value is None else value
+
+
+def _points(found: Sequence[Line], metric: str) -> list[tuple[float, float]]:
+    return [(line.trained, _value(line, metric)) for line in found if line.trained]
+
+
+def _gap_points(
+    results: Sequence[Result], last: dict[str, int | None], metric: str
+) -> dict[str, list[tuple[float, float]]]:
+    """The first run of each method after its last epoch."""
+    out: dict[str, list[tuple[float, float]]] = {}
+    for entry, _, _, parts in results:
+        if entry.method not in out:
+            of_last = [p for epoch, p in parts if epoch == last[entry.method]]
+            values = {p.key: p.value for p in of_last if (p.kind, p.metric) == ("gap", metric)}
+            out[entry.method] = [(i, v) for i, name in enumerate(BINS) if (v := values.get(name)) is not None]
+    return {name: points for name, points in out.items() if points}
+
+
+def _interval_points(results: Sequence[Result], last: dict[str, int | None]) -> dict[str, list[tuple[float, float]]]:
+    out: dict[str, list[tuple[float, float]]] = {}
+    for entry, _, _, parts in results:
+        if entry.method not in out:
+            out[entry.method] = [
+                (int(p.key) / 100, p.value)
+                for e, p in parts
+                if e == last[entry.method] and p.kind == "interval" and p.value is not None
+            ]
+    return out
+
+
+def _page(suite: Suite, results: Sequence[Result], found: Sequence[Line], pictures: dict[str, list[Path]]) -> str:
+    body = [f"<h1>{safe(suite.title or 'Suite')}</h1>"]
+    machines = sorted({result[1].machine for result in results})
+    body.append(paragraph(f"{len(results)} entries, made on {'; '.join(machines)}."))
+    for task in suite.tasks:
+        of_task = [result for result in results if result[0].task == task]
+        if not of_task:
+            continue
+        head, rows = head_and_rows([line for line in last_lines(found) if line.task == task])
+        parts = [paragraph(text) for text in about(suite, task, of_task)]
+        parts.append(table(head, rows))
+        parts += [_published(suite, task)]
+        parts += [picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]]
+        body.append(section(task, *filter(None, parts)))
+    return PAGE.substitute(title=safe(suite.title or "Suite"), body="\n".join(body))
+
+
+def _published(suite: Suite, task: str) -> str:
+    rows = [row for row in suite.published if row.task == task]
+    if not rows:
+        return ""
+    numbers = ("crps", "ncrps", "mae", "rmse")
+    shown = [
+        [row.method, *("-" if (v := getattr(row, n)) is None else f"{v:g}" for n in numbers), row.source, row.differs]
+        for row in rows
+    ]
+    return table(["printed by others", "CRPS", "nCRPS", "MAE", "RMSE", "source", "what differs"], shown)
+
+
+def _text(path: Path, text: str) -> None:
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))

@@ -1,0 +1,122 @@
+"""Whether hidden values reach what is learnt or drawn: they are changed, and nothing may move.
+
+A method is fitted twice on a few records, once as they are and once with every held-out cell of training, validation
+and test records set to something else; then both fill the same test records. A third fit, on the records as they are,
+tells what moves by itself: a method that does not repeat itself cannot be judged to the bit, and that is said.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tsimpute.containers import Windows
+from tsimpute.imputers.base import Imputer
+from tsimpute.pipeline.task import Task
+
+VALUES = (1e9, -12345.678)
+"""What hidden cells are set to."""
+
+PASSES = "passes"
+_RECORDS = {"train": 24, "valid": 8, "test": 4}
+
+
+def sabotage(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: int = 2) -> str:
+    """``PASSES``, or what moved.
+
+    Args:
+        make: gives a new imputer; it is fitted on a few records, so a short training is enough.
+        task: some records of each part are taken. Training records without held-out cells get some, so that a method
+            that looks at ``values`` where ``held_out`` says no is found out.
+    """
+    parts = {name: _few(getattr(task, name), number) for name, number in _RECORDS.items()}
+    parts["train"] = _with_holes(parts["train"], seed)
+    state, draws = _fit_and_fill(make, parts, seed, n_samples)
+    again = _fit_and_fill(make, parts, seed, n_samples)
+    repeats = state == again[0], _equal(draws, again[1])
+    moved = []
+    for value in VALUES:
+        spoilt = {name: _spoilt(part, value) for name, part in parts.items()}
+        found = _fit_and_fill(make, spoilt, seed, n_samples)
+        moved += ["what is learnt"] if repeats[0] and found[0] != state else []
+        moved += ["draws"] if repeats[1] and not _equal(found[1], draws) else []
+        if not repeats[1] and _distance(found[1], draws) > 10 * _distance(again[1], draws):
+            moved.append("draws")
+    if moved:
+        return f"moved: {', '.join(sorted(set(moved)))}"
+    return PASSES if all(repeats) else f"{PASSES}, as far as {_UNSTEADY[repeats]} can be compared"
+
+
+_UNSTEADY = {
+    (False, True): "draws (the stored state is not the same twice)",
+    (True, False): "the stored state (draws are not the same twice)",
+    (False, False): "means of draws (nothing is the same twice)",
+}
+
+
+def sabotage_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples: int = 2) -> str:
+    """``PASSES``, or what moved, for an imputer that was fitted elsewhere: only its draws are compared."""
+    few = _few(test, _RECORDS["test"])
+    draws = imputer.impute(few, n_samples, seed).values
+    same = all(_equal(imputer.impute(_spoilt(few, value), n_samples, seed).values, draws) for value in VALUES)
+    return PASSES if same else "moved: draws"
+
+
+def scaler_moves(task: Task, make_task: Callable[[Windows], Task], windows: Windows) -> bool:
+    """Whether the protocol's own scaler has seen held-out values of validation and test records.
+
+    Args:
+        make_task: the protocol, from records to a task.
+        windows: the records that ``task`` was made of. Their held-out cells are set to their feature's largest value,
+            which no limits take away, and the task is made anew.
+    """
+    values = windows.values.copy()
+    highest = np.nanmax(np.where(np.isnan(values), -np.inf, values), axis=(0, 2))
+    at = {record_id: n for n, record_id in enumerate(windows.record_ids)}
+    for part in (task.valid, task.test):
+        for record_id, scored in zip(part.record_ids, part.scored, strict=True):
+            n = at[record_id]
+            values[n] = np.where(scored & ~np.isnan(values[n]), highest[:, None], values[n])
+    return make_task(replace(windows, values=values)).scaler.to_dict() != task.scaler.to_dict()
+
+
+def _fit_and_fill(
+    make: Callable[[], Imputer], parts: dict[str, Windows], seed: int, n_samples: int
+) -> tuple[bytes, np.ndarray]:
+    imputer = make().fit(parts["train"], parts["valid"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "imputer"
+        imputer.save(path)
+        state = path.read_bytes()
+    return state, np.asarray(imputer.impute(parts["test"], n_samples, seed).values)
+
+
+def _few(windows: Windows, number: int) -> Windows:
+    """The first records with something held out; where none has, the first ones."""
+    with_holes = np.flatnonzero(windows.scored.any((1, 2)))
+    return windows.select((with_holes if len(with_holes) else np.arange(len(windows)))[:number])
+
+
+def _with_holes(windows: Windows, seed: int) -> Windows:
+    if windows.scored.any():
+        return windows
+    chosen = np.random.default_rng(seed).random(windows.values.shape) < 0.1
+    return replace(windows, held_out=windows.observed & chosen)
+
+
+def _spoilt(windows: Windows, value: float) -> Windows:
+    return replace(windows, values=np.where(windows.scored, value, windows.values).astype(windows.values.dtype))
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    """Between means over draws: how much the answer moves where single draws do anyway."""
+    with np.errstate(all="ignore"):
+        return float(np.nanmax(np.abs(a.mean(0) - b.mean(0)), initial=0.0))

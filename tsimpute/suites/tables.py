@@ -1,0 +1,211 @@
+"""The tables of a suite: one a task, a line a method, mean and standard error over runs, results of others below."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+
+import numpy as np
+
+from tsimpute.reporting import Report
+from tsimpute.suites.breakdowns import Part
+from tsimpute.suites.entries import Found, Scored
+from tsimpute.suites.settings import Entry, Published, Suite
+
+METRICS = (
+    ("crps", "CRPS"),
+    ("ncrps", "nCRPS"),
+    ("mae_median", "MAE of median"),
+    ("rmse_mean", "RMSE of mean"),
+    ("rmse_lower_median", "RMSE of lower median"),
+    ("coverage_90", "inside 90 %"),
+)
+PUBLISHED = ("crps", "ncrps", "mae", "rmse")
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one method has reached on one task after one epoch, over its runs (folds x seeds).
+
+    Attributes:
+        epoch: None for a method that is not trained in epochs.
+        values: (mean, standard error) by metric; the error is None with one run, the mean where it is undefined.
+        trained, filled: mean seconds of training and of filling; ``trained`` is None where it is not known.
+        evaluations: network evaluations a draw; None = no network.
+        n_samples: draws per record.
+        n_runs, n_cells: runs, and cells scored over all of them.
+        sabotage: what the test of hidden values says.
+    """
+
+    task: str
+    method: str
+    epoch: int | None
+    values: Mapping[str, tuple[float | None, float | None]]
+    trained: float | None
+    filled: float
+    solver: str
+    evaluations: int | None
+    n_samples: int
+    n_runs: int
+    n_cells: int
+    units: str
+    sabotage: str
+
+
+Result = tuple[Entry, Found, Report, list[tuple[int | None, Part]]]
+
+
+def lines(results: Sequence[Result]) -> list[Line]:
+    """Every state of every method, in the order of the results; states with runs of different number of draws apart."""
+    groups: dict[tuple[str, str, int | None, int], list[tuple[Result, Scored]]] = {}
+    for result in results:
+        for scored in result[1].scored:
+            key = (result[0].task, result[0].method, scored.epoch, scored.n_samples)
+            groups.setdefault(key, []).append((result, scored))
+    return [_line(key, found) for key, found in groups.items()]
+
+
+def last_lines(found: Iterable[Line]) -> list[Line]:
+    """The last state of each method on each task."""
+    last: dict[tuple[str, str], Line] = {}
+    for line in found:
+        before = last.get((line.task, line.method))
+        if before is None or (line.epoch or 0) >= (before.epoch or 0):
+            last[line.task, line.method] = line
+    return list(last.values())
+
+
+def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, Scored]]) -> Line:
+    task, method, epoch, n_samples = key
+    rows = [
+        {row.metric: row for row in report.where(feature="all", epoch=epoch, n_samples=n_samples).rows}
+        for (_, _, report, _), _ in found
+    ]
+    first, trained = rows[0]["crps"], [scored.trained for _, scored in found if scored.trained is not None]
+    return Line(
+        task=task,
+        method=method,
+        epoch=epoch,
+        values={metric: _mean_error([of_run[metric].value for of_run in rows]) for metric, _ in METRICS},
+        trained=float(np.mean(trained)) if trained else None,
+        filled=float(np.mean([scored.filled for _, scored in found])),
+        solver=first.solver,
+        evaluations=first.n_steps,
+        n_samples=n_samples,
+        n_runs=len(found),
+        n_cells=sum(of_run["crps"].n_cells for of_run in rows),
+        units=first.units,
+        sabotage="; ".join(sorted({result[1].sabotage for result, _ in found if result[1].sabotage})) or "not tested",
+    )
+
+
+def _mean_error(values: Sequence[float | None]) -> tuple[float | None, float | None]:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None, None
+    error = float(np.std(known, ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
+    return float(np.mean(known)), error
+
+
+def markdown(suite: Suite, results: Sequence[Result]) -> str:
+    """All tables, one a task, with what the numbers are of."""
+    found = lines(results)
+    parts = [f"# {suite.title or 'Suite'}", ""]
+    for task in suite.tasks:
+        of_task = [line for line in last_lines(found) if line.task == task]
+        if of_task:
+            parts += [f"## {task}", "", *_about(suite, task, [r for r in results if r[0].task == task]), ""]
+            parts += [_table(of_task), ""]
+            parts += _published_table([row for row in suite.published if row.task == task])
+    parts += [_NOTES]
+    return "\n".join(parts) + "\n"
+
+
+_NOTES = (
+    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS (a pure number). Mean and standard "
+    "error over runs where there are several. *hidden values changed*: the method is fitted and asked again with every "
+    "held-out value set to 1e9 and to another number; it passes where nothing that is learnt or drawn moves by a bit. "
+    "Seconds are of the machine named in each entry, other work beside it or not."
+)
+
+
+def head_and_rows(found: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+    """A table for people: its head, and a row of texts for each line."""
+    head = ["method", "epochs", "draws", "steps a draw", *(title for _, title in METRICS)]
+    head += ["training, s", "filling, s", "runs", "hidden values changed"]
+    return head, [
+        [
+            line.method,
+            _text(line.epoch),
+            str(line.n_samples),
+            _text(line.evaluations),
+            *(value_text(*line.values[metric]) for metric, _ in METRICS),
+            "-" if line.trained is None else f"{line.trained:.0f}" if line.trained >= 1 else f"{line.trained:.1g}",
+            f"{line.filled:.0f}" if line.filled >= 1 else f"{line.filled:.1g}",
+            str(line.n_runs),
+            line.sabotage,
+        ]
+        for line in found
+    ]
+
+
+def value_text(value: float | None, error: float | None) -> str:
+    if value is None:
+        return "undefined"
+    text = f"{value:.3f}" if abs(value) < 10 else f"{value:.2f}"
+    return text if error is None else f"{text} ± {error:.2g}"
+
+
+def _table(found: Sequence[Line]) -> str:
+    head, rows = head_and_rows(found)
+    ruler = ["---", *["---:"] * (len(head) - 2), "---"]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows))
+
+
+def about(suite: Suite, task: str, results: Sequence[Result]) -> list[str]:
+    """Sentences: which cells, in which order they came about, and whether the protocol itself leaks."""
+    found, report = results[0][1], results[0][2]
+    units = {"standardised": "standardised units", "data": "the data's own units"}[suite.tasks[task].units]
+    counts = sorted({(r[0].fold, r[1].n_cells, r[1].n_records) for r in results})
+    cells = "; ".join(f"fold {fold}: {n:,} cells of {records:,} records" for fold, n, records in counts)
+    expected = suite.tasks[task].n_cells
+    sure = " (as many as expected)" if expected is not None and suite.tasks[task].max_records is None else ""
+    leak = (
+        "The protocol's own scaler has seen held-out values of validation and test records, as the original's has."
+        if any(r[1].protocol_leaks for r in results)
+        else "Nothing of a held-out value is in the scaler."
+    )
+    return [f"{report.rows[0].dataset}, {report.rows[0].split}, {units}. {cells}{sure}.", f"{found.order} {leak}"]
+
+
+def _about(suite: Suite, task: str, results: Sequence[Result]) -> list[str]:
+    return [" ".join(about(suite, task, results))]
+
+
+def _published_table(rows: Sequence[Published]) -> list[str]:
+    if not rows:
+        return []
+    head = ["printed by others", "CRPS", "nCRPS", "MAE", "RMSE", "source", "what differs"]
+    body = [
+        [row.method, *(_text(getattr(row, name)) for name in PUBLISHED), row.source, row.differs or "-"] for row in rows
+    ]
+    ruler = ["---", *["---:"] * 4, "---", "---"]
+    return ["\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *body)), ""]
+
+
+def parts_csv(results: Sequence[Result]) -> str:
+    """The breakdowns of all entries as one table."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*(f.name for f in fields(Entry)), "epoch", *(f.name for f in fields(Part))])
+    for entry, _, _, parts in results:
+        for epoch, part in parts:
+            writer.writerow(["" if v is None else v for v in (*astuple(entry), epoch, *astuple(part))])
+    return out.getvalue()
+
+
+def _text(value: float | int | None) -> str:
+    return "-" if value is None else str(value)
