@@ -7,7 +7,7 @@ import os
 from importlib import resources
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -91,7 +91,7 @@ def save_config(config: RunConfig, path: Path) -> None:
 def _is_a(kind: Any, value: Any) -> bool:
     """Whether ``value`` is of an annotated type of this module."""
     origin, args = get_origin(kind), get_args(kind)
-    if origin is UnionType:
+    if origin in (UnionType, Union):
         return any(_is_a(arg, value) for arg in args)
     if origin is Literal:
         return value in args

@@ -68,10 +68,10 @@ class Found:
 def key_of(suite: Suite, entry: Entry) -> str:
     """A short key of all settings that the numbers of an entry depend on, but for the epochs asked for."""
     asked = {
-        "task": to_dict(suite.tasks[entry.task]),
+        "task": {k: v for k, v in to_dict(suite.tasks[entry.task]).items() if k != "at_epochs"},
         "method": to_dict(suite.methods[entry.method]),
         "entry": dataclasses.asdict(entry),
-        "draws": [suite.n_samples, suite.final_samples, suite.fill, suite.sabotage],
+        "draws": [suite.n_samples, suite.fill, suite.sabotage],
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 

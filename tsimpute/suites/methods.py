@@ -38,7 +38,10 @@ def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: 
         where[last] = where.get(last, {}) | value if isinstance(value, dict) else value
     config = from_dict(RunConfig, values)
     training = replace(config.training, seed=seed)
-    epochs = tuple(epoch for epoch in suite.at_epochs if epoch < training.epochs)
+    # All that any task asks for: tasks that train on the same cells share one training.
+    alike = [of_one for of_one in suite.tasks.values() if of_one.data == task.data]
+    asked = {epoch for of_one in alike for epoch in epochs_asked(suite, of_one)}
+    epochs = tuple(sorted(epoch for epoch in asked if epoch < training.epochs))
     return replace(
         config,
         data=task.data,
@@ -46,6 +49,11 @@ def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: 
         training=replace(training, keep_epochs=(*epochs, training.epochs)),
         evaluation=replace(config.evaluation, at_epochs=()),
     )
+
+
+def epochs_asked(suite: Suite, task: TaskConfig) -> tuple[int, ...]:
+    """The epochs after which a task is scored, beside the last."""
+    return suite.at_epochs if task.at_epochs is None else task.at_epochs
 
 
 def by_data(value: str | dict[str, Any], task: TaskConfig) -> str:

@@ -76,7 +76,7 @@ def _is_done(suite: Suite, out: Path, entry: Entry) -> bool:
     method = suite.methods[entry.method]
     if method.config is None and method.run is None:
         return True
-    return set(epochs_of(suite, entry, out)) <= {scored.epoch for scored in found.scored}
+    return set(epochs_of(suite, entry)) <= {scored.epoch for scored in found.scored}
 
 
 def _prepare(suite: Suite, entry: Entry) -> _Prepared:
@@ -157,7 +157,7 @@ def _score(
     suite: Suite, entry: Entry, model: State, prepared: _Prepared, folder: Path, progress: Callable[[int, int], None]
 ) -> tuple[Report, list[Part]]:
     method, of_task, task = suite.methods[entry.method], suite.tasks[entry.task], prepared.task
-    n_samples = method.n_samples or ((suite.final_samples if model.last else None) or suite.n_samples)
+    n_samples = method.n_samples or of_task.n_samples or suite.n_samples
     samples = folder / "samples.npz"
     report = evaluate(
         model.imputer,

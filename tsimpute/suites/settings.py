@@ -24,6 +24,7 @@ class TaskConfig:
         units: "standardised" (features of different units) or "data".
         n_cells: how many cells must be scored in all test records, by fold; another number ends the run. None = any.
         max_records: score only the first so many test records that have held-out cells; None = all.
+        n_samples, at_epochs: None = as the suite says.
     """
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -31,6 +32,8 @@ class TaskConfig:
     units: Literal["standardised", "data"] = "standardised"
     n_cells: tuple[int, ...] | None = None
     max_records: int | None = None
+    n_samples: int | None = None
+    at_epochs: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class MethodConfig:
             "default".
         settings: what is set instead of what the config says, as {"training.epochs": 40, "process.name": "diffusion"}.
         run: folder of a finished run, one for all data sets or by data set; its kept epochs are scored.
-        weights: file of weights of the original CSDI; the network is put together from it.
+        weights: file of weights of the original CSDI, $NAMES of the environment filled in.
         tasks: names of the tasks it takes part in; none = all.
         n_samples: draws per record; None = as the suite says; 1 for methods that give one answer.
         fill: None = as the suite says. The original CSDI draws every missing cell, so its weights want "missing".
@@ -99,7 +102,6 @@ class Suite:
         tasks, methods: by name, in the order of the tables.
         folds, seeds: each method is run once for each pair; a seed is that of training and draws.
         n_samples: draws per record.
-        final_samples: the same after the last epoch; None = ``n_samples``.
         at_epochs: epochs after which a training is scored, beside its last.
         fill: see ``EvaluationConfig``.
         sabotage: changes hidden values and sees that nothing moves, for each method.
@@ -112,7 +114,6 @@ class Suite:
     folds: tuple[int, ...] = (0,)
     seeds: tuple[int, ...] = (0,)
     n_samples: int = 20
-    final_samples: int | None = None
     at_epochs: tuple[int, ...] = ()
     fill: Literal["scored", "missing"] = "scored"
     sabotage: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
-from tsimpute.suites.methods import by_data, new_imputer, original_csdi, training_config
+from tsimpute.suites.methods import by_data, epochs_asked, new_imputer, original_csdi, training_config
 from tsimpute.suites.settings import Entry, Suite, TaskConfig
 
 Progress = Callable[[str, int, int], None]
@@ -32,17 +33,18 @@ class State:
     imputer: Imputer
     epoch: int | None
     trained: float | None
-    last: bool = True
 
 
-def epochs_of(suite: Suite, entry: Entry, out: Path) -> list[int]:
+def epochs_of(suite: Suite, entry: Entry) -> list[int]:
     """The epochs of a training at which it is scored; of one that is done those that were kept, and its last."""
     method, task = suite.methods[entry.method], suite.tasks[entry.task]
+    asked = epochs_asked(suite, task)
     if method.run is None:
-        return list(training_config(suite, task, method, entry.fold, entry.seed).training.keep_epochs)
+        last = training_config(suite, task, method, entry.fold, entry.seed).training.epochs
+        return [*(epoch for epoch in asked if epoch < last), last]
     folder = Path(by_data(method.run, task))
     last = load_config(folder / "config.yaml").training.epochs
-    return [*(e for e in suite.at_epochs if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file()), last]
+    return [*(e for e in asked if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file()), last]
 
 
 def states(
@@ -56,16 +58,16 @@ def states(
     """The states of a method that are scored, in order; trained where they are not there yet."""
     method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
     if method.weights is not None:
-        yield State(original_csdi(Path(method.weights), task), None, None)
+        yield State(original_csdi(Path(os.path.expandvars(method.weights)), task), None, None)
     elif method.run is not None:
         folder = Path(by_data(method.run, of_task))
         _check_split(folder, task, of_task, entry)
-        yield from _kept_models(folder, epochs_of(suite, entry, out), load_config(folder / "config.yaml").sampling)
+        yield from _kept_models(folder, epochs_of(suite, entry), load_config(folder / "config.yaml").sampling)
     elif method.config is not None:
         config = training_config(suite, of_task, method, entry.fold, entry.seed)
         folder = out / "models" / f"{entry.method}-{_training_key(config, task)}"
         if _train(config, task, folder, f"{entry.task}, {entry.method}: training", should_stop, progress):
-            yield from _kept_models(folder, epochs_of(suite, entry, out), config.sampling)
+            yield from _kept_models(folder, epochs_of(suite, entry), config.sampling)
     else:
         imputer = new_imputer(method, None)
         progress(f"{entry.task}, {entry.method}: fitting", 0, 1)
@@ -96,7 +98,7 @@ def _kept_models(folder: Path, epochs: Sequence[int], sampling: SamplingConfig) 
                 f"{folder}: epoch {epoch} was not kept when this was trained, as it was not asked for then. Ask for "
                 "other epochs (at_epochs), or remove the folder to train anew."
             )
-        yield State(GenerativeImputer.load(path, sampling), epoch, seconds.get(epoch), epoch == epochs[-1])
+        yield State(GenerativeImputer.load(path, sampling), epoch, seconds.get(epoch))
 
 
 def _seconds(folder: Path) -> dict[int, float]:
