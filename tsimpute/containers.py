@@ -7,6 +7,7 @@ imported from here, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,7 +74,8 @@ class Condition:
     def to(self, device: torch.device | str) -> Condition:
         """On another device, but for times in a dtype of their own: not every device has float64."""
         stay = () if self.times.dtype == self.values.dtype else ("times",)
-        return Condition(**{name: x if x is None or name in stay else x.to(device) for name, x in vars(self).items()})
+        moved: dict[str, Any] = {n: x if x is None or n in stay else x.to(device) for n, x in vars(self).items()}
+        return Condition(**moved)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """The one sampling loop: Condition -> draws of the cells to fill.
 
 Every record is computed by itself, its draws together in rows of a number that the record and the settings decide,
-each draw from generators of its own. So a record's draws are the same alone, in another batch or in another order, bit for
-bit, and no more than that many rows of one record are in the network's memory.
+each draw from generators of its own. So a record's draws are the same alone, in another batch or in another order, bit
+for bit, and no more than that many rows of one record are in the network's memory.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _SETTINGS = {
 }
 
 
-_CHUNK_BYTES = 4 * 2**20
+_CHUNK_BYTES = 8 * 2**20
 """Of draws that are computed side by side: enough records to keep several threads busy."""
 
 
@@ -177,7 +177,7 @@ class GenerativeImputer(Sampling):
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
                 yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
 
-        size = max(1, _CHUNK_BYTES // (4 * n_samples * windows.values[:1].size)) if len(windows) else 1
+        size = windows.records_within(_CHUNK_BYTES, n_samples)
         chunks = [np.arange(first, min(first + size, len(windows))) for first in range(0, len(windows), size)]
         return chain.from_iterable(map(impute_chunk, chunks))
 
