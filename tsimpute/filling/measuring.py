@@ -232,7 +232,7 @@ def _calibrated(
     feature: np.ndarray,
     block: np.ndarray,
 ) -> Calibration:
-    return calibrate(levels, *(scaler.transform_cells(x, feature) for x in (draws, truth)), block)
+    return calibrate(levels, scaler.transform_cells(draws, feature), scaler.transform_cells(truth, feature), block)
 
 
 def _cross_fitted(

@@ -38,7 +38,7 @@ def window_places(panel: Panel, length: int, hop: int) -> list[tuple[int, int]]:
     """
     places = []
     for n, series in enumerate(panel.series):
-        any_shown = series.observed.any(0)
+        any_shown = np.any(series.observed, axis=0)
         starts = window_starts(len(series.times), length, hop)
         places += [(n, start) for start in starts if any_shown[start : start + length].any()]
     if not places:
