@@ -127,6 +127,25 @@ def of_networks() -> list[dict[str, Any]]:
     return out
 
 
+class Quick(Nothing):
+    def bytes_per_row(self, condition: Condition) -> int:
+        return 1
+
+
+def of_long_records() -> dict[int, float]:
+    """What filling one record needs beyond it, by its steps; pieces are some 40 thousand steps long."""
+    model = imputer()
+    model.network, model.network_, model.n_steps_ = replace(model.network, guess="linear"), Quick(), 64
+    model.sampling = replace(model.sampling, memory_mib=8)
+
+    def fill(record: Windows) -> None:
+        for _ in model.impute_long(record, 2):
+            pass
+
+    fill(waves(1, 1000))  # what is set up at the first use does not count
+    return {n_steps: growth(partial(fill, waves(1, n_steps))) for n_steps in (100_000, 400_000)}
+
+
 def with_little_memory(mib: int) -> dict[str, Any]:
     """Draws of a process that the system gives only ``mib`` more: rows of each try, and how far off the numbers are."""
     network = registry.make("backbones", "dual_transformer", n_features=12, **(TINY | {"width": 16}))
@@ -149,5 +168,6 @@ def with_little_memory(mib: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    found = {"networks": of_networks(), "streaming": of_streaming(), "little": with_little_memory(100)}
+    found = {"networks": of_networks(), "streaming": of_streaming(), "long": of_long_records()}
+    found |= {"little": with_little_memory(100)}
     json.dump(found, sys.stdout, indent=1)

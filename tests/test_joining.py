@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
 from tiny_models import random_condition, tiny_network
 from torch import Tensor
 
-from tsimpute import registry
+from tsimpute import registry, sampling
 from tsimpute.backbones.base import Field
 from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError
 from tsimpute.imputers._long import pieces, steps_within
 from tsimpute.joining import Joined, window_starts
 from tsimpute.sampling import sample
+from tsimpute.seeding import derive_seed
 
 PROCESS = registry.make("processes", "flow_matching")
 SOLVER = registry.make("solvers", "multistep")
@@ -137,20 +139,71 @@ def test_windows_begin_every_hop_and_the_last_one_ends_with_the_record(n_steps: 
 
 
 @pytest.mark.threads(2)
-def test_pieces_of_a_record_give_what_the_whole_gives_bit_for_bit() -> None:
+@pytest.mark.parametrize("solver", [SOLVER, registry.make("solvers", "one_step", eta=1.0)], ids=["no noise", "noise"])
+def test_pieces_of_a_record_give_what_the_whole_gives_bit_for_bit(monkeypatch: Any, solver: Any) -> None:
+    monkeypatch.setattr(sampling, "_BLOCK", 32)
     network, n_evaluations, length, hop = tiny_network(n_features=2), 3, 8, 5
     whole = random_condition(1, 2, 203)
     options = {"n_samples": 3, "n_steps": n_evaluations, "rows_at_once": 3, "seeds": [7]}
-    at_once = sample(Joined(network, length, hop), PROCESS, SOLVER, whole, **options)
+    at_once = sample(Joined(network, length, hop), PROCESS, solver, whole, **options)
     made = pieces(203, length, hop, n_evaluations, 40)
     assert len(made) == 6
     for piece in made:
         assert piece.computed.stop - piece.computed.start < 110
         part = whole.steps(piece.computed)
         found = sample(
-            Joined(network, length, hop), PROCESS, SOLVER, part, part_of=(piece.computed.start, 203), **options
+            Joined(network, length, hop), PROCESS, solver, part, part_of=(piece.computed.start, 203), **options
         )
         assert torch.equal(found[..., piece.kept_within], at_once[..., piece.kept])
+
+
+class Untouched:
+    """A process and solver that give back the noise that they begin with; of two steps, what they get on the way."""
+
+    def grid(self, n_steps: int, power: float) -> Tensor:
+        return torch.linspace(0, 1, n_steps + 1, dtype=torch.float64)
+
+    def scales(self, tau: Tensor) -> None: ...
+
+    def solve(self, predict: Any, scales: Any, state: Tensor, grid: Tensor, draw_noise: Any) -> Tensor:
+        return state if len(grid) == 2 else draw_noise()
+
+
+def noise_of(condition: Condition, n_calls: int = 1, **part: Any) -> Tensor:
+    """(K, L) numbers that draw 2 gets at the first or the second time that it asks."""
+    way: Any = Untouched()
+    joined = Joined(ExactAutoregression(), 24, 12)
+    return sample(joined, way, way, condition, n_samples=3, n_steps=n_calls, seeds=[5], **part)[2, 0]
+
+
+def blank(n_steps: int, k: int = 2) -> Condition:
+    nothing = torch.zeros(1, k, n_steps, dtype=torch.bool)
+    return Condition(torch.zeros(1, k, n_steps), nothing, ~nothing, torch.arange(float(n_steps))[None])
+
+
+def test_noise_is_normal_and_of_a_short_record_what_the_generator_of_the_draw_gives(monkeypatch: Any) -> None:
+    generator = torch.Generator().manual_seed(derive_seed(5, 2))
+    first, second = (torch.randn(2, 50, generator=generator) for _ in range(2))
+    assert torch.equal(noise_of(blank(50)), first)
+    assert torch.equal(noise_of(blank(50), 2), second)
+    monkeypatch.setattr(sampling, "_BLOCK", 16)
+    long = noise_of(blank(8000))
+    assert torch.corrcoef(long.reshape(1000, 16)).fill_diagonal_(0).abs().mean() < 0.25  # no block repeats another
+    assert abs(float(long.mean())) < 0.03
+    assert abs(float(long.std()) - 1) < 0.03
+
+
+def test_any_part_gets_its_noise_of_the_whole_and_draws_little_else(monkeypatch: Any) -> None:
+    monkeypatch.setattr(sampling, "_BLOCK", 16)
+    wholes = [noise_of(blank(103), n_calls) for n_calls in (1, 2)]
+    made, randn = [], torch.randn
+    monkeypatch.setattr(torch, "randn", lambda *shape, **more: (made.append(shape), randn(*shape, **more))[1])
+    for first, last in ((0, 16), (0, 17), (15, 16), (16, 48), (40, 103), (96, 103), (0, 103)):
+        for n_calls, whole in enumerate(wholes, 1):
+            made.clear()
+            found = noise_of(blank(last - first), n_calls, part_of=(first, 103))
+            assert torch.equal(found, whole[:, first:last])
+            assert sum(n for _, n in made) <= 3 * 2 * (last - first + 2 * 16)
 
 
 @pytest.mark.parametrize("n_steps", [1, 39, 40, 64, 65, 500, 1001])

@@ -7,6 +7,7 @@ imported from here, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +27,8 @@ class Condition:
         values: (B, K, L) standardised values of the shown cells, 0 elsewhere.
         cond_mask: (B, K, L) bool, the shown cells.
         fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
-        times: (B, L) the series' own clock.
+        times: (B, L) the series' own clock, in the dtype of the values; or in float64 and on the CPU, where a record is
+            long and only windows of it, see ``steps``, reach a network.
         measured: (B,) bool, records whose cells to fill were all measured, as only training knows; None = none.
         guess: (B, K, L) a first guess at cells that are not shown, 0 elsewhere; what is learnt and drawn is the
             difference to it. None = there is none.
@@ -64,13 +66,16 @@ class Condition:
         return Condition(*(None if x is None else x[index] for x in vars(self).values()))  # type: ignore[arg-type]
 
     def steps(self, index: slice) -> Condition:
-        """The same records at those steps only, their times counted from the first of them."""
+        """The same records at those steps only, their times counted from the first of them, in the values' dtype."""
         values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.fill_mask))
         guess, times = None if self.guess is None else self.guess[..., index], self.times[:, index]
-        return Condition(values, shown, asked, times - times[:, :1], self.measured, guess)
+        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.measured, guess)
 
     def to(self, device: torch.device | str) -> Condition:
-        return Condition(*(None if x is None else x.to(device) for x in vars(self).values()))  # type: ignore[arg-type]
+        """On another device, but for times in a dtype of their own: not every device has float64."""
+        stay = () if self.times.dtype == self.values.dtype else ("times",)
+        moved: dict[str, Any] = {n: x if x is None or n in stay else x.to(device) for n, x in vars(self).items()}
+        return Condition(**moved)
 
 
 @dataclass(frozen=True, eq=False)

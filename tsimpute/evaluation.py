@@ -87,7 +87,8 @@ def evaluate(
     scores = Scores(windows.features)
     seconds = 0.0
     with CellFile(keep_samples) as file:
-        for chunk, done, total in _chunks(windows, fill, min(records_at_once, _most_records(windows, n_samples))):
+        size = min(records_at_once, windows.records_within(_CHUNK_BYTES, n_samples))
+        for chunk, done, total in _chunks(windows, fill, size):
             cells, took = _impute_cells(imputer, chunk, header)
             seconds += took
             _add(scores, cells, header)
@@ -123,12 +124,6 @@ def _check_request(windows: Windows, n_samples: int, fill: str, scaler: Scaler |
         raise DataError("windows: expected held-out cells to score; none is marked. Choose some with held_out.")
     if scaler is not None and (len(scaler.mean), len(scaler.std)) != (windows.n_features,) * 2:
         raise DataError(f"scaler: expected {windows.n_features} features, came {len(scaler.mean)}.")
-
-
-def _most_records(windows: Windows, n_samples: int) -> int:
-    """Records of a chunk."""
-    record = n_samples * windows.n_features * windows.n_steps * windows.values.itemsize
-    return max(1, _CHUNK_BYTES // record)
 
 
 def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cells, float]:

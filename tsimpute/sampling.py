@@ -1,8 +1,8 @@
 """The one sampling loop: Condition -> draws of the cells to fill.
 
 Every record is computed by itself, its draws together in rows of a number that the record and the settings decide,
-each draw from its own generator. So a record's draws are the same alone, in another batch or in another order, bit for
-bit, and no more than that many rows of one record are in the network's memory.
+each draw from generators of its own. So a record's draws are the same alone, in another batch or in another order, bit
+for bit, and no more than that many rows of one record are in the network's memory.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from tsimpute.threads import in_threads
 
 _FAST_ON_CPU = 64 * 2**20
 """Bytes of activations beyond which more rows at once are no faster (1 to 64 rows of 120 to 1680 cells measured)."""
+
+_BLOCK = 4096
+"""Steps of noise from one generator: a part of a longer record draws its own blocks and no others."""
 
 _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "could not create a primitive")
 """What RuntimeErrors say that mean it, the last being oneDNN's; torch has a class of its own for GPUs only."""
@@ -132,11 +135,39 @@ class _Way:
     grid: Tensor
     part_of: tuple[int, int] | None
 
-    def noise(self, record: Condition, generator: torch.Generator) -> Tensor:
-        """(K, L) standard normal draws, or that part of the whole's."""
+    def noise_of(self, record: Condition, seed: int, row: int) -> _Noise:
+        """What one draw of a record gets, or that part of the whole's."""
         _, k, length = record.values.shape
         first, whole = self.part_of or (0, length)
-        return torch.randn(k, whole, generator=generator)[:, first : first + length].clone()
+        return _Noise(seed, row, k, slice(first, first + length), whole)
+
+
+class _Noise:
+    """Standard normal numbers for one draw at some steps of a record, from a generator for each block of steps.
+
+    Time and memory are those of the blocks that the steps lie in. A record of one block has the generator of the draw.
+
+    Args:
+        seed, row: of the record, and which draw it is.
+        n_features: K.
+        steps: the steps that numbers are wanted for.
+        n_steps: of the whole record.
+    """
+
+    def __init__(self, seed: int, row: int, n_features: int, steps: slice, n_steps: int) -> None:
+        first = steps.start // _BLOCK
+        self._n_features = n_features
+        self._wanted = slice(steps.start - first * _BLOCK, steps.stop - first * _BLOCK)
+        self._blocks = [
+            (torch.Generator().manual_seed(derive_seed(seed, row, *([block] if block else []))), n)
+            for block in range(first, -(-steps.stop // _BLOCK))
+            for n in [min(_BLOCK, n_steps - block * _BLOCK)]
+        ]
+
+    def draw(self) -> Tensor:
+        """(K, L); each call gives new numbers."""
+        blocks = [torch.randn(self._n_features, n, generator=generator) for generator, n in self._blocks]
+        return torch.cat(blocks, 1)[:, self._wanted]
 
 
 class _Bound:
@@ -188,11 +219,11 @@ def _draw(field: Field, way: _Way, record: Condition, seed: int, rows: range) ->
 
 
 def _sample_rows(field: Field, way: _Way, record: Condition, seed: int, rows: range) -> Tensor:
-    generators = [torch.Generator().manual_seed(derive_seed(seed, row)) for row in rows]
+    noise = [way.noise_of(record, seed, row) for row in rows]
     asked = record.fill_mask
 
     def draw_noise() -> Tensor:
-        return torch.stack([way.noise(record, g) for g in generators]).to(record.values) * asked
+        return torch.stack([of_row.draw() for of_row in noise]).to(record.values) * asked
 
     def predict(state: Tensor, tau: Tensor) -> Prediction:
         found = way.process.predict(field(state, tau), state, tau)

@@ -113,6 +113,10 @@ class Windows:
         """(N, K, L) bool: observed and not held out."""
         return self.observed & ~self.scored
 
+    def records_within(self, n_bytes: int, n_samples: int) -> int:
+        """How many records at once have draws, in the dtype of the values, of no more than that; one at least."""
+        return max(1, n_bytes // (n_samples * self.n_features * self.n_steps * self.values.itemsize))
+
     def select(self, index: np.ndarray | Sequence[int] | slice) -> Windows:
         """The records at ``index`` (integers, a bool mask or a slice), in that order."""
         at = np.arange(len(self))[index]

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from tsimpute.filling import measuring
 from tsimpute.filling.measuring import drawn_at, held_out_coverage, hidden_cells
 from tsimpute.filling.windows import without
 from tsimpute.panel import Clock, Panel, Series
@@ -95,3 +96,73 @@ def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_no
         np.testing.assert_array_equal(values, blind[:, start : start + 24])
     few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, most_windows=3)
     assert len(np.unique(few.block)) == 3
+
+
+class Telling(TooSure):
+    """Draw ``s`` of feature k at step t of series n, named by its number, is 1e8 * n + 1e6 * s + 1e4 * k + t."""
+
+    def impute_records(
+        self, windows: Windows, n: int, seed: int = 0, fill: np.ndarray | None = None
+    ) -> Iterator[Samples]:
+        assert fill is not None
+        for name, times, shown, asked in zip(windows.record_ids, windows.times, windows.shown, fill, strict=True):
+            group, start = name.split("@")
+            place = 1e4 * np.arange(shown.shape[0])[:, None] + int(start) + times + 1e8 * int(group)
+            draws = np.where(asked, 1e6 * np.arange(n)[:, None, None] + place, np.nan)
+            yield Samples(draws[:, None], shown[None], windows.features, (name,))
+
+
+def straight(name: str, n_steps: int) -> Series:
+    """Feature k is k + 1 times the time; a tenth is missing."""
+    rng = np.random.default_rng(len(name) + n_steps)
+    times = np.arange(float(n_steps))
+    values = np.arange(1.0, 4.0)[:, None] * times
+    values[:, rng.random(n_steps) < 0.1] = np.nan
+    values[:, [0, -1]] = np.nan
+    return Series(name, times, values, times)
+
+
+@pytest.mark.parametrize("most", [4, 10_000])
+def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    built, windows_at = [], measuring.windows_at
+    monkeypatch.setattr(measuring, "windows_at", lambda p, at, n: (built.append(len(at)), windows_at(p, at, n))[1])
+    series = straight("0", 150), straight("1", 17), straight("2", 61)
+    whole = Panel(tuple(Feature(f"f{k}") for k in range(3)), series, Clock("hours", 1.0))
+    hidden = [one.observed & (np.random.default_rng(3).random(one.values.shape) < 0.2) for one in series]
+    told: list[tuple[int, int]] = []
+    found = drawn_at(
+        cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, most_windows=most,
+        progress=lambda *share: told.append(share),
+    )  # fmt: skip
+    assert built == [told[-1][1]]
+    assert told == [(n, built[0]) for n in range(1, built[0] + 1)]
+    assert len(np.unique(found.block)) == built[0]
+    assert built[0] == 4 or (len(found.truth) == sum(h.sum() for h in hidden) and built[0] > 15)
+    step = found.truth / (found.feature + 1)
+    np.testing.assert_array_equal(found.draws[0] % 1e4, step)
+    np.testing.assert_array_equal(found.draws[0] % 1e8 // 1e4, found.feature)
+    np.testing.assert_array_equal(found.draws, found.draws[0] + 1e6 * np.arange(3)[:, None])
+    of_series = (found.draws[0] // 1e8).astype(int)
+    assert (np.diff(of_series) >= 0).all()
+    blind = without(whole, hidden).series
+    where = zip(of_series, found.feature, step.astype(int), found.linear, found.locf, strict=True)
+    for n, k, t, linear, locf in where:
+        known = np.flatnonzero(blind[n].observed[k])
+        earlier = known[known < t]
+        assert locf == (k + 1) * (earlier[-1] if len(earlier) else known[0])
+        assert linear == pytest.approx((k + 1) * np.clip(t, known[0], known[-1]))
+
+
+@pytest.mark.parametrize(("n_steps", "length", "hop"), [(5, 8, 4), (8, 8, 4), (61, 8, 4), (62, 9, 4), (50, 7, 7)])
+def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(n_steps: int, length: int, hop: int) -> None:
+    middles = measuring._middles(n_steps, length, hop)
+    assert [t for part in middles.values() for t in range(n_steps)[part]] == list(range(n_steps))
+    far = {start: abs(np.arange(n_steps) - start - (length - 1) / 2) for start in middles}
+    for start, part in middles.items():
+        assert (far[start][part] <= np.min([off[part] for off in far.values()], 0)).all()
+
+
+def test_nothing_hidden_is_nothing_drawn() -> None:
+    whole = panel(60)
+    found = drawn_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
+    assert (found.draws.shape, len(found.truth), len(found.linear)) == ((3, 0), 0, 0)

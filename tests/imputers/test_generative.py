@@ -85,6 +85,31 @@ def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: An
     assert bits(one) == bits(two)
 
 
+@pytest.mark.parametrize("guess", ["none", "linear"])
+def test_a_long_record_may_begin_at_any_time(guess: Any):
+    rng = np.random.default_rng(0)
+
+    def stamped(windows: Windows, start: float) -> Windows:
+        """Whole seconds, in hours."""
+        seconds = np.cumsum(rng.integers(1, 4, windows.times.shape), 1)
+        return replace(windows, times=start + seconds / 3600)
+
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, guess=guess), TRAINING, SAMPLING)
+    imputer.fit(stamped(waves(7), 0.0))
+    late = stamped(waves(1, n_steps=100, seed=3), 10 * 8766.0)
+    early = replace(late, times=late.times - late.times[0, 0])
+    assert (np.diff(late.times.astype(np.float32)) == 0).any()
+    one, two, else_ = (
+        next(imputer.impute_long(w, 3))[1].values
+        for w in (late, early, replace(early, times=early.times * np.linspace(1, 1.2, 100)))
+    )
+    assert bits(one) == bits(two)
+    assert bits(one) != bits(else_), "times do not matter"
+    paused = replace(late, times=late.times + 1e7 * (np.arange(100) >= 50))
+    with pytest.raises(DataError, match=r"single precision.*long pauses"):
+        next(imputer.impute_long(paused, 3))
+
+
 # What comes back -----------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsimpute.pipeline.guessing import first_guess
+from tsimpute.pipeline.guessing import first_guess, last_shown
 
 
 def one(values: list[float], shown: list[int], times: list[float] | None = None, span: float = 1e12) -> np.ndarray:
@@ -48,3 +48,12 @@ def test_features_and_records_do_not_mix() -> None:
         for k in range(2):
             alone = first_guess(values[n : n + 1, k : k + 1], shown[n : n + 1, k : k + 1], times[n : n + 1], 5.0)
             assert (together[n, k] == alone[0, 0]).all()
+
+
+def test_the_last_shown_step_before_each_of_some_steps_is_found() -> None:
+    shown = np.random.default_rng(2).random((2, 3, 40)) < 0.1
+    steps = [0, 0, 3, 4, 4, 20, 39, 40]
+    for step, found in zip(steps, last_shown(shown, steps), strict=True):
+        for n in range(2):
+            for k in range(3):
+                assert found[n, k] == max(np.flatnonzero(shown[n, k, :step]), default=-1)

@@ -12,7 +12,7 @@ from tiny_models import waves
 from tsimpute.containers import Batch, Windows
 from tsimpute.errors import DataError
 from tsimpute.pipeline.guessing import first_guess
-from tsimpute.pipeline.loading import Loader, condition_of
+from tsimpute.pipeline.loading import Loader, condition_of, conditions_of
 from tsimpute.pipeline.masking import RandomTargets
 from tsimpute.pipeline.scaling import Standardizer
 
@@ -152,6 +152,23 @@ def test_condition_fills_what_is_missing_or_what_is_asked_for():
     for bad in (np.ones((3, 8, 3), bool), np.ones((3, 3, 8))):
         with pytest.raises(DataError, match="fill: expected bool of shape"):
             condition_of(windows, scaler, bad)
+
+
+@pytest.mark.parametrize("span", [None, 7.0, 1e6])
+def test_parts_of_a_record_are_those_of_the_whole_bit_for_bit(span: float | None):
+    rng = np.random.default_rng(0)
+    windows = waves(1, n_steps=400)
+    values = np.where(rng.random(windows.values.shape) < 0.97, np.nan, windows.values)  # gaps longer than parts
+    values[:, 2] = np.nan
+    windows = replace(windows, values=values, times=1e5 + np.cumsum(rng.exponential(size=(1, 400)), 1))
+    scaler, fill = Standardizer.fit(waves(5)), rng.random(values.shape) < 0.5
+    whole = condition_of(windows, scaler, fill, span)
+    parts = [slice(0, 30), slice(10, 50), slice(50, 51), slice(200, 300), slice(260, 400)]
+    for part, found in zip(parts, conditions_of(windows, scaler, parts, fill, span), strict=True):
+        for name in ("values", "cond_mask", "fill_mask") + ("guess",) * (span is not None):
+            assert torch.equal(getattr(found, name), getattr(whole, name)[..., part])
+        np.testing.assert_array_equal(found.times.numpy(), windows.times[:, part])
+        assert (found.guess is None) == (span is None)
 
 
 def test_times_that_single_precision_cannot_tell_apart_are_refused():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.pipeline.scaling import Standardizer
 
 _LEAST = 100
 """Cells below which nothing is calibrated: a 95 % quantile would come from a handful of them."""
@@ -48,6 +49,31 @@ class Calibration:
         return out
 
 
+def summarised(
+    scaler: Standardizer, calibration: Calibration, levels: Sequence[float], draws: np.ndarray, feature: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The median (M,) and the calibrated quantiles (Q, M) of each cell; whole numbers where draws are.
+
+    Args:
+        scaler: of the model, whose scale is the one of ``calibration``.
+        levels: Q increasing levels in (0, 1).
+        draws: (S, M) in the data's units.
+        feature: (M,) the index of each cell's feature.
+    """
+    found = _quantiles(draws, [0.5, *levels])
+    if not calibration.factors and scaler.warps is None:
+        return found[0], found[1:]
+    scaled = scaler.transform_cells(found, feature)
+    scaled[1:] = calibration.applied(levels, scaled[1:], scaled[0])
+    kept = scaler.inverse_cells(scaled, feature)
+    return kept[0], kept[1:]
+
+
+def _quantiles(draws: np.ndarray, levels: float | Sequence[float]) -> np.ndarray:
+    """(..., M) of few draws (S, M): the usual interpolation takes their range for more than it is."""
+    return np.quantile(draws, levels, axis=0, method="median_unbiased")
+
+
 def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, block: np.ndarray) -> Calibration:
     """The factors that make each quantile right on cells whose truth is known and was hidden.
 
@@ -82,7 +108,7 @@ def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, blo
 def _factor(level: float, draws: np.ndarray, truth: np.ndarray, median: np.ndarray, block: np.ndarray) -> float:
     """The smallest factor with which a share of ``1 - tail`` of the truth lies on the inner side of the quantile."""
     tail = min(level, 1 - level)
-    distance = np.quantile(draws, level, axis=0, method="median_unbiased") - median
+    distance = _quantiles(draws, level) - median
     there = distance != 0
     score = (truth[there] - median[there]) / distance[there]  # how many times the distance the truth lies outwards
     if len(score) < _LEAST:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 from tsimpute.ensembles import crps
-from tsimpute.filling.calibration import Calibration, calibrate
-from tsimpute.filling.windows import window_steps, windows_of, without
+from tsimpute.filling.calibration import Calibration, calibrate, summarised
+from tsimpute.filling.windows import window_places, window_steps, windows_at, without
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.linear import interpolated
+from tsimpute.imputers.locf import carried
 from tsimpute.joining import window_starts
 from tsimpute.panel import Panel, Series
 from tsimpute.pipeline.masking import LikeGaps
+from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
 from tsimpute.windows import Windows
 
@@ -90,63 +95,40 @@ def drawn_at(
     length = min(imputer.n_steps_ or window_steps(panel), max(len(s.times) for s in panel.series))
     hop = max(1, length // 2)
     blind = without(panel, hidden)
-    windows = windows_of(blind, length, hop)
-    hidden_in = {series.name: cells for series, cells in zip(panel.series, hidden, strict=True)}
-    spots = [_middle(hidden_in, name, length, hop) for name in windows.record_ids]
-    there = np.flatnonzero([len(feature) > 0 for feature, _, _ in spots])
-    rng = np.random.default_rng(derive_seed(seed, "windows"))
-    chosen = np.sort(rng.permutation(there)[:most_windows])
+    places = window_places(blind, length, hop)
+    middles = [_middles(len(series.times), length, hop) for series in panel.series]
+    there = [n for n, (s, start) in enumerate(places) if hidden[s][:, middles[s][start]].any()]
+    chosen = np.sort(np.random.default_rng(derive_seed(seed, "windows")).permutation(there)[:most_windows]).tolist()
+    if not chosen:
+        return Hidden(np.empty((n_samples, 0)), *[np.empty(0)] * 5)
+    few = windows_at(blind, [places[n] for n in chosen], length)
+    left = np.array([len(panel.series[s].times) - start for s, start in (places[n] for n in chosen)])
+    fill = ~few.shown & (np.arange(length) < left[:, None])[:, None]  # no padding after a series
+    simple = lru_cache(1)(lambda s: simple_guesses(blind.series[s]))  # windows come series by series
     found: list[tuple[np.ndarray, ...]] = []
-    guesses = {s.name: simple_guesses(s) for s in blind.series}
-    of_name = {s.name: s for s in panel.series}
-    few = windows.select(chosen)
-    fill = ~few.shown & _within(panel, few.record_ids, length)
-    for done, (n, record) in enumerate(zip(chosen, imputer.impute_records(few, n_samples, seed, fill), strict=True), 1):
-        (feature, step, first), name = spots[n], windows.record_ids[n].rpartition("@")[0]
-        cells = feature, first + step
-        simple = [guess[cells] for guess in guesses[name]]
-        draws = record.values[:, 0, feature, step]
-        found.append((draws, of_name[name].values[cells], feature, np.full(len(feature), n), *simple))
-        progress(done, len(chosen))
-    parts = (
-        [np.concatenate(part, -1) for part in zip(*found, strict=True)]
-        if found
-        else [np.empty((n_samples, 0))] + [np.empty(0)] * 5
-    )
-    return Hidden(*parts)
+    for n, record in zip(chosen, imputer.impute_records(few, n_samples, seed, fill), strict=True):
+        (s, start), series = places[n], panel.series[places[n][0]]
+        middle = middles[s][start]
+        feature, step = np.nonzero(hidden[s][:, middle])
+        cells = feature, step + middle.start
+        draws = record.values[:, 0, feature, step + middle.start - start]
+        block = np.full(len(feature), n)
+        found.append((draws, series.values[cells], feature, block, *(guess[cells] for guess in simple(s))))
+        progress(len(found), len(chosen))
+    return Hidden(*(np.concatenate(part, -1) for part in zip(*found, strict=True)))
 
 
-def _within(panel: Panel, names: Sequence[str], length: int) -> np.ndarray:
-    """(N, 1, L) bool: steps of windows that are in their series, and no padding after it."""
-    n_steps = {series.name: len(series.times) for series in panel.series}
-    parts = [name.rpartition("@") for name in names]
-    left = np.array([n_steps[group] - int(start) for group, _, start in parts], int)
-    return (np.arange(length) < left[:, None])[:, None]
-
-
-def _middle(
-    hidden_in: Mapping[str, np.ndarray], name: str, length: int, hop: int
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Feature and step of the hidden cells that are nearest to a window's middle, and its first step in the series."""
-    group, _, at = name.rpartition("@")
-    hidden, start = hidden_in[group], int(at)
-    starts = window_starts(hidden.shape[1], length, hop)
-    w = starts.index(start)
-    low = 0 if w == 0 else (starts[w - 1] + start + length) // 2 - start
-    high = length if start == starts[-1] else (start + starts[w + 1] + length) // 2 - start
-    feature, step = np.nonzero(hidden[:, start + low : start + high])
-    return feature, step + low, start
+def _middles(n_steps: int, length: int, hop: int) -> dict[int, slice]:
+    """Of each window of a series, by its first step: the steps that are nearest to its middle; each step is in one."""
+    starts = window_starts(n_steps, length, hop)
+    bounds = [0, *((a + b + length) // 2 for a, b in pairwise(starts)), n_steps]
+    return {start: slice(*ends) for start, ends in zip(starts, pairwise(bounds), strict=True)}
 
 
 def simple_guesses(series: Series) -> tuple[np.ndarray, np.ndarray]:
     """(K, T) each: linear interpolation; the last value carried forward, and at the start the first one back."""
-    linear, locf = np.zeros(series.values.shape), np.zeros(series.values.shape)
-    for k, row in enumerate(series.values):
-        at = np.flatnonzero(~np.isnan(row))
-        if len(at):
-            linear[k] = np.interp(series.times, series.times[at], row[at])
-            locf[k] = row[at[np.maximum(np.searchsorted(at, np.arange(len(row)), side="right") - 1, 0)]]
-    return linear, locf
+    known, nothing = series.values[None], np.zeros(len(series.values))
+    return interpolated(known, series.times[None], nothing)[0], carried(known, nothing)[0]
 
 
 _NEIGHBOURS = 8
@@ -158,8 +140,7 @@ INTERVALS = (50, 90, 95)
 
 def calibrated_on(imputer: GenerativeImputer, hidden: Hidden, levels: Sequence[float]) -> Calibration:
     """The calibration that hidden cells give, in the scale in which the model works."""
-    draws, truth = (imputer.scaler_.transform_cells(x, hidden.feature) for x in (hidden.draws, hidden.truth))
-    return calibrate(levels, draws, truth, hidden.block)
+    return _calibrated(imputer.scaler_, levels, hidden.draws, hidden.truth, hidden.feature, hidden.block)
 
 
 def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple[dict[str, str | float], ...]:
@@ -196,8 +177,8 @@ def coverage_of(
         draws: (S, M) in the data's units. truth, feature, block: (M,); see ``Hidden``.
     """
     levels = sorted(level for percent in INTERVALS for level in _ends(percent))
-    kinds = {"as drawn": np.quantile(draws, levels, axis=0, method="median_unbiased")}
-    calibrated = _cross_fitted(imputer, levels, draws, truth, feature, block)
+    kinds = {"as drawn": summarised(imputer.scaler_, Calibration(), levels, draws, feature)[1]}
+    calibrated = _cross_fitted(imputer.scaler_, levels, draws, truth, feature, block)
     if calibrated is not None:
         kinds["calibrated"] = calibrated
     found = {}
@@ -243,8 +224,19 @@ def _spreads(panel: Panel) -> np.ndarray:
     return np.array([(np.std(row[~np.isnan(row)]) if (~np.isnan(row)).any() else 0.0) or 1.0 for row in pooled])
 
 
+def _calibrated(
+    scaler: Standardizer,
+    levels: Sequence[float],
+    draws: np.ndarray,
+    truth: np.ndarray,
+    feature: np.ndarray,
+    block: np.ndarray,
+) -> Calibration:
+    return calibrate(levels, scaler.transform_cells(draws, feature), scaler.transform_cells(truth, feature), block)
+
+
 def _cross_fitted(
-    imputer: GenerativeImputer,
+    scaler: Standardizer,
     levels: Sequence[float],
     draws: np.ndarray,
     truth: np.ndarray,
@@ -255,15 +247,12 @@ def _cross_fitted(
 
     None where a half has too few cells.
     """
-    scaler = imputer.scaler_
-    draws, truth = (scaler.transform_cells(x, feature) for x in (draws, truth))
-    raw, median = np.quantile(draws, levels, axis=0, method="median_unbiased"), np.median(draws, 0)
     place = np.unique(block, return_inverse=True)[1] // _NEIGHBOURS
     halves = place % 2 == 0
-    out = np.empty_like(raw)
+    out = np.empty((len(levels), len(truth)))
     for mine in (halves, ~halves):
-        found = calibrate(levels, draws[:, ~mine], truth[~mine], block[~mine])
+        found = _calibrated(scaler, levels, draws[:, ~mine], truth[~mine], feature[~mine], block[~mine])
         if not found.n_cells:
             return None
-        out[:, mine] = found.applied(levels, raw[:, mine], median[mine])
-    return scaler.inverse_cells(out, feature)
+        out[:, mine] = summarised(scaler, found, levels, draws[:, mine], feature[mine])[1]
+    return out

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.filling.calibration import Calibration
+from tsimpute.filling.calibration import Calibration, summarised
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.panel import FILLED, IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, Filling, Panel, Series
 from tsimpute.windows import Windows
-
-_METHOD = "median_unbiased"
-"""Of quantiles of few draws: the usual interpolation takes their range for more than it is."""
 
 
 @dataclass(frozen=True)
@@ -95,28 +92,10 @@ def fill_series(
     drawing = imputer.impute_long(record, n_samples, seed, fill[None], progress=progress) if fill.any() else ()
     for steps, drawn in drawing:
         draws, here = drawn.values[:, 0], fill[:, steps]
-        median, point_quantiles = _summary(imputer, calibration, levels, draws[:, here], np.nonzero(here)[0])
+        cells = draws[:, here], np.nonzero(here)[0]
+        median, point_quantiles = summarised(imputer.scaler_, calibration, levels, *cells)
         point[:, steps][here] = median
         quantiles[:, :, steps][:, here] = point_quantiles
         if samples is not None:
             samples[:, :, steps][:, here] = draws[:, here]
     return Filling(point, levels, quantiles, provenance, samples)
-
-
-def _summary(
-    imputer: GenerativeImputer,
-    calibration: Calibration,
-    levels: Sequence[float],
-    draws: np.ndarray,
-    feature: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The median (M,) and the calibrated quantiles (Q, M) of draws (S, M); whole numbers where draws are."""
-    found = np.quantile(draws, [0.5, *levels], axis=0, method=_METHOD)
-    scaler = imputer.scaler_
-    if not calibration.factors and scaler.warps is None:
-        return found[0], found[1:]
-    scaled = scaler.transform_cells(found, feature)
-    kept = scaler.inverse_cells(
-        np.concatenate([scaled[:1], calibration.applied(levels, scaled[1:], scaled[0])]), feature
-    )
-    return kept[0], kept[1:]

@@ -26,26 +26,42 @@ def window_steps(panel: Panel) -> int:
 
 
 def windows_of(panel: Panel, length: int, hop: int) -> Windows:
-    """Windows of all series that show any value; a shorter series is one window that ends with blank steps.
+    """Windows of all series that show any value; see ``window_places`` and ``windows_at``."""
+    return windows_at(panel, window_places(panel, length, hop), length)
 
-    Returns:
-        Windows named after their series and first step; times from 0 in the panel's unit.
+
+def window_places(panel: Panel, length: int, hop: int) -> list[tuple[int, int]]:
+    """Index of the series and first step of each window that shows any value.
 
     Raises:
         DataError: no series has a value.
     """
-    values, times, names = [], [], []
-    for series in panel.series:
-        for start in window_starts(len(series.times), length, hop):
-            part = slice(start, start + length)
-            if not series.observed[:, part].any():
-                continue
-            values.append(_padded(series.values[:, part], length))
-            times.append(_continued(series.times[part], length, panel.clock.step))
-            names.append(f"{series.name}@{start}")
-    if not values:
+    places = []
+    for n, series in enumerate(panel.series):
+        any_shown = np.any(series.observed, axis=0)
+        starts = window_starts(len(series.times), length, hop)
+        places += [(n, start) for start in starts if any_shown[start : start + length].any()]
+    if not places:
         raise DataError("table: expected at least one value to learn from, all cells are missing.")
-    return Windows(np.stack(values), np.stack(times), panel.features, tuple(names))
+    return places
+
+
+def windows_at(panel: Panel, places: Sequence[tuple[int, int]], length: int) -> Windows:
+    """The windows at some of ``window_places``; blank steps follow the end of a series.
+
+    Args:
+        places: one at least.
+
+    Returns:
+        Windows named after their series and first step; times from 0 in the panel's unit.
+    """
+    parts = [(panel.series[n], slice(start, start + length)) for n, start in places]
+    return Windows(
+        np.stack([_padded(series.values[:, part], length) for series, part in parts]),
+        np.stack([_continued(series.times[part], length, panel.clock.step) for series, part in parts]),
+        panel.features,
+        tuple(f"{series.name}@{part.start}" for series, part in parts),
+    )
 
 
 def training_windows(panel: Panel, length: int) -> Windows:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
 from tsimpute.joining import window_starts
+from tsimpute.pipeline.loading import single_precision
+
+_AT_ONCE = 1024
+"""Windows whose times are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,22 @@ def pieces(n_steps: int, length: int, hop: int, n_evaluations: int, kept_steps: 
     bounds = [n_steps * i // n_pieces for i in range(n_pieces + 1)]
     made = []
     for first, last in pairwise(bounds):
-        windows = [a for a in starts if a + length > first - margin and a < last + margin]
-        made.append(Piece(slice(windows[0], windows[-1] + length), slice(first, last)))
+        i, j = bisect_right(starts, first - margin - length), bisect_left(starts, last + margin)
+        made.append(Piece(slice(starts[i], starts[j - 1] + length), slice(first, last)))
     return made
+
+
+def check_times(times: np.ndarray, length: int, hop: int) -> None:
+    """Refuses times (T,) of which those of a window, counted from its first, are not all different as float32.
+
+    Raises:
+        DataError: so they are.
+    """
+    windows = sliding_window_view(times, length)
+    starts = np.array(window_starts(len(times), length, hop))
+    for first in range(0, len(starts), _AT_ONCE):
+        own = windows[starts[first : first + _AT_ONCE]]
+        single_precision(own - own[:, :1])
 
 
 def steps_within(memory_mib: int, n_samples: int, n_features: int, least: int) -> int:

@@ -21,10 +21,10 @@ from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
 from tsimpute.imputers._checks import cells_to_fill, check_features
 from tsimpute.imputers._completing import completed, time_steps, usual_step
-from tsimpute.imputers._long import Done, pieces, steps_within
+from tsimpute.imputers._long import Done, check_times, pieces, steps_within
 from tsimpute.imputers._sampling import Sampling
 from tsimpute.joining import Joined
-from tsimpute.pipeline.loading import Loader, condition_of
+from tsimpute.pipeline.loading import Loader, condition_of, conditions_of
 from tsimpute.pipeline.masking import make_policy
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.registry import make
@@ -39,7 +39,7 @@ _SETTINGS = {
 }
 
 
-_CHUNK_BYTES = 4 * 2**20
+_CHUNK_BYTES = 8 * 2**20
 """Of draws that are computed side by side: enough records to keep several threads busy."""
 
 
@@ -177,7 +177,7 @@ class GenerativeImputer(Sampling):
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
                 yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
 
-        size = max(1, _CHUNK_BYTES // (4 * n_samples * windows.values[:1].size)) if len(windows) else 1
+        size = windows.records_within(_CHUNK_BYTES, n_samples)
         chunks = [np.arange(first, min(first + size, len(windows))) for first in range(0, len(windows), size)]
         return chain.from_iterable(map(impute_chunk, chunks))
 
@@ -203,7 +203,9 @@ class GenerativeImputer(Sampling):
             Where nothing is asked for, no steps are given.
 
         Raises:
-            ConfigError: ``overlap`` out of range. Others: see ``impute``.
+            ConfigError: ``overlap`` out of range.
+            DataError: times within a window, counted from its first, lose their order in single precision.
+            Others: see ``impute``.
         """
         self._fitted()
         self._check(record)
@@ -214,18 +216,20 @@ class GenerativeImputer(Sampling):
             )
         length = min(self.n_steps_ or record.n_steps, record.n_steps)
         memory, hop = self.sampling.memory_mib, max(1, round(length * (1 - overlap)))
+        check_times(record.times[0], length, hop)
         n_evaluations = self._solver().n_evaluations(self.n_steps)
         done = Done(n_samples * n_evaluations, progress)
         draw = self._sampler(Joined(self._backbone(), length, hop, memory, done.add), n_samples)
         seeds = [derive_seed(seed, "impute", record.record_ids[0])]
         kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
-        whole = condition_of(record, self.scaler_, cells, self.guess_span_)
-        for piece in pieces(record.n_steps, length, hop, n_evaluations, kept_steps):
+        made = pieces(record.n_steps, length, hop, n_evaluations, kept_steps)
+        asked = [piece for piece in made if cells[..., piece.kept].any()]
+        parts = [piece.computed for piece in asked]
+        conditions = conditions_of(record, self.scaler_, parts, cells, self.guess_span_)
+        for piece, condition in zip(asked, conditions, strict=True):
             done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
-            if not cells[..., piece.kept].any():
-                continue
-            condition = whole.steps(piece.computed).to(self.sampling.device)
-            draws = draw(condition, seeds=seeds, part_of=(piece.computed.start, record.n_steps)).cpu().numpy()
+            part_of = piece.computed.start, record.n_steps
+            draws = draw(condition.to(self.sampling.device), seeds=seeds, part_of=part_of).cpu().numpy()
             kept = draws[..., piece.kept_within]
             yield piece.kept, completed(record.steps(piece.kept), self.scaler_, kept, cells[..., piece.kept])
 

@@ -17,11 +17,25 @@ class LinearImputer(SimpleImputer):
     name = "linear"
 
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
-        out = np.broadcast_to(self.centre_[:, None], known.shape).astype(np.float64)
-        for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
-            at = ~np.isnan(known[n, k])
-            out[n, k] = np.interp(times[n], times[n, at], known[n, k, at].astype(np.float64))
-        return out
+        return interpolated(known, times, self.centre_)
+
+
+def interpolated(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Straight lines in time between the known values of each record and feature, constant before and after them.
+
+    Args:
+        known: (N, K, L), NaN where nothing is known.
+        times: (N, L), increasing.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+
+    Returns:
+        (N, K, L) float64.
+    """
+    out = np.broadcast_to(otherwise[:, None], known.shape).astype(np.float64)
+    for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
+        at = ~np.isnan(known[n, k])
+        out[n, k] = np.interp(times[n], times[n, at], known[n, k, at].astype(np.float64))
+    return out
 
 
 PLUGIN = LinearImputer

@@ -17,11 +17,24 @@ class LocfImputer(SimpleImputer):
     name = "locf"
 
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
-        holds = ~np.isnan(known)
-        last = np.maximum.accumulate(np.where(holds, np.arange(known.shape[2]), -1), axis=2)
-        source = np.where(last < 0, holds.argmax(2, keepdims=True), last)
-        carried = np.take_along_axis(known, source, axis=2)
-        return np.where(holds.any(2, keepdims=True), carried, self.centre_[:, None])
+        return carried(known, self.centre_)
+
+
+def carried(known: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """The last known value of each record and feature, before the first one that one.
+
+    Args:
+        known: (N, K, L), NaN where nothing is known.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+
+    Returns:
+        (N, K, L).
+    """
+    holds = ~np.isnan(known)
+    last = np.maximum.accumulate(np.where(holds, np.arange(known.shape[2]), -1), axis=2)
+    source = np.where(last < 0, holds.argmax(2, keepdims=True), last)
+    found = np.take_along_axis(known, source, axis=2)
+    return np.where(holds.any(2, keepdims=True), found, otherwise[:, None])
 
 
 PLUGIN = LocfImputer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 
 from tsimpute.containers import Batch, Condition, Windows
 from tsimpute.errors import DataError
-from tsimpute.pipeline.guessing import first_guess
+from tsimpute.pipeline.guessing import Nearest, first_guess, last_shown
 from tsimpute.pipeline.masking import MaskPolicy
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
@@ -63,7 +63,7 @@ class Loader:
     ) -> None:
         self.shown = windows.shown
         self.values = _standardised(windows.values, self.shown, scaler)
-        self.times = _clock(windows)
+        self.times = single_precision(windows.times)
         self.record_ids, self.features = windows.record_ids, windows.features
         self.usable = np.flatnonzero(self.shown.any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
@@ -131,30 +131,80 @@ def condition_of(
     Raises:
         DataError: ``fill`` is no bool mask of the windows' shape, or times lose their order in single precision.
     """
+    if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
+        raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
+    return _condition(windows, single_precision(windows.times), scaler, fill, guess_span)
+
+
+def conditions_of(
+    windows: Windows, scaler: Standardizer, parts: Sequence[slice], fill: np.ndarray, guess_span: float | None = None
+) -> Iterator[Condition]:
+    """What ``condition_of`` the whole holds of some of its parts; only one part is in memory at a time.
+
+    Args:
+        parts: steps, of which neither starts nor stops decrease from part to part; they may overlap.
+        fill, guess_span: as for ``condition_of``.
+
+    Yields:
+        The parts, their times as they are, in float64: for windows that count theirs from 0.
+    """
+    shown, length = windows.shown, windows.n_steps
+    if guess_span is not None:
+        before = last_shown(shown, [part.start for part in parts])
+        mirrored = last_shown(shown[..., ::-1], [length - part.stop for part in reversed(parts)])
+        after = [length - 1 - steps for steps in reversed(mirrored)]
+    for n, part in enumerate(parts):
+        outside = ()
+        if guess_span is not None:
+            outside = _nearest(windows, before[n], -np.inf, scaler), _nearest(windows, after[n], np.inf, scaler)
+        steps = windows.steps(part)
+        yield _condition(steps, steps.times.astype(np.float64), scaler, fill[..., part], guess_span, *outside)
+
+
+def single_precision(times: np.ndarray) -> np.ndarray:
+    """(N, L) times as float32.
+
+    Raises:
+        DataError: they no longer increase.
+    """
+    found = times.astype(np.float32)
+    if (np.diff(found, axis=1) <= 0).any():
+        raise DataError(
+            "times: too large for single precision to tell neighbouring steps apart, the largest is "
+            f"{np.abs(times).max():g}. Count time from the start of each record, and part records at long pauses."
+        )
+    return found
+
+
+def _condition(
+    windows: Windows,
+    times: np.ndarray,
+    scaler: Standardizer,
+    fill: np.ndarray | None,
+    guess_span: float | None,
+    before: Nearest | None = None,
+    after: Nearest | None = None,
+) -> Condition:
     shown = windows.shown
-    if fill is not None and (fill.shape != shown.shape or fill.dtype != bool):
-        raise DataError(f"fill: expected bool of shape {shown.shape}, came {fill.dtype} of {fill.shape}.")
     values, guess = _standardised(windows.values, shown, scaler), None
     if guess_span is not None:
-        guess = torch.from_numpy(first_guess(values, shown, windows.times, guess_span).astype(np.float32))
+        found = first_guess(values, shown, windows.times, guess_span, before, after)
+        guess = torch.from_numpy(found.astype(np.float32))
     return Condition(
         values=torch.from_numpy(values),
         cond_mask=torch.from_numpy(shown),
         fill_mask=torch.from_numpy(~shown if fill is None else fill & ~shown),
-        times=torch.from_numpy(_clock(windows)),
+        times=torch.from_numpy(times),
         guess=guess,
     )
 
 
-def _clock(windows: Windows) -> np.ndarray:
-    """(N, L) times in single precision."""
-    times = windows.times.astype(np.float32)
-    if (np.diff(times, axis=1) <= 0).any():
-        raise DataError(
-            "times: too large for single precision to tell neighbouring steps apart, the largest is "
-            f"{np.abs(windows.times).max():g}. Count time from the start of each record."
-        )
-    return times
+def _nearest(windows: Windows, steps: np.ndarray, none: float, scaler: Standardizer) -> Nearest:
+    """What is at those steps, (N, K), of the features; ``none`` is the time of steps outside the records."""
+    there = (steps >= 0) & (steps < windows.n_steps)
+    at = np.where(there, steps, 0)
+    values = _standardised(np.take_along_axis(windows.values, at[..., None], 2), there[..., None], scaler)[..., 0]
+    return Nearest(np.where(there, np.take_along_axis(windows.times, at, 1), none), values)
 
 
 def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Standardizer) -> np.ndarray:
