@@ -12,6 +12,7 @@ from typing import Any
 
 from tsimpute.errors import ConfigError
 from tsimpute.files import remove_partial, write_whole
+from tsimpute.filling.calendar import calendar_text
 from tsimpute.filling.imputation import Imputation
 from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.table_imputer import TableImputer
@@ -189,7 +190,8 @@ def _understood(source: Path, prepared: Prepared) -> str:
 
 def _about(prepared: Prepared) -> list[tuple[str, str]]:
     """What the table was understood to be, its features without what means missing, and what was noted on the way."""
-    understood = prepared.table.understood + [("note", note) for note in dict.fromkeys(prepared.table.notes)]
+    calendar = [("calendar", calendar_text(prepared.given))] if prepared.given else []
+    understood = prepared.table.understood + calendar + [("note", note) for note in dict.fromkeys(prepared.table.notes)]
     return [(name, features_text(prepared.kept) if name == "features" else value) for name, value in understood]
 
 

@@ -20,13 +20,13 @@ MOST_WINDOWS = 4000
 
 
 def window_steps(panel: Panel) -> int:
-    """Steps of a window: 16 to 64, fewer where there are many features, no more than the longest series has."""
+    """Steps of a window: 16 to 64, fewer where many features are not given, no more than the longest series has."""
     longest = max(len(series.times) for series in panel.series)
-    return min(max(16, min(64, WINDOW_CELLS // len(panel.features))), longest)
+    return min(max(16, min(64, WINDOW_CELLS // sum(_own(panel)))), longest)
 
 
 def windows_of(panel: Panel, length: int, hop: int) -> Windows:
-    """Windows of all series that show any value; a shorter series is one window that ends with blank steps.
+    """Windows of all series that show any value of their own; a shorter series is one that ends with blank steps.
 
     Returns:
         Windows named after their series and first step; times from 0 in the panel's unit.
@@ -35,10 +35,11 @@ def windows_of(panel: Panel, length: int, hop: int) -> Windows:
         DataError: no series has a value.
     """
     values, times, names = [], [], []
+    own = _own(panel)
     for series in panel.series:
         for start in window_starts(len(series.times), length, hop):
             part = slice(start, start + length)
-            if not series.observed[:, part].any():
+            if not series.observed[own, part].any():
                 continue
             values.append(_padded(series.values[:, part], length))
             times.append(_continued(series.times[part], length, panel.clock.step))
@@ -54,6 +55,10 @@ def training_windows(panel: Panel, length: int) -> Windows:
     return windows_of(panel, length, min(length, max(1, length // 4, -(-n_steps // MOST_WINDOWS))))
 
 
+def _own(panel: Panel) -> list[bool]:
+    return [not feature.given for feature in panel.features]
+
+
 def _padded(values: np.ndarray, length: int) -> np.ndarray:
     return np.pad(values, ((0, 0), (0, length - values.shape[1])), constant_values=np.nan)
 
@@ -66,6 +71,9 @@ def _continued(times: np.ndarray, length: int, step: float | None) -> np.ndarray
 
 
 def without(panel: Panel, cells: Sequence[np.ndarray]) -> Panel:
-    """The panel with these cells, per series (K, T) bool, made missing."""
-    series = [replace(s, values=np.where(c, np.nan, s.values)) for s, c in zip(panel.series, cells, strict=True)]
+    """The panel with these cells, per series (K', T) bool of its first K' features, made missing."""
+    series = [
+        replace(s, values=np.concatenate([np.where(c, np.nan, s.values[: len(c)]), s.values[len(c) :]]))
+        for s, c in zip(panel.series, cells, strict=True)
+    ]
     return replace(panel, series=tuple(series))

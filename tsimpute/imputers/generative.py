@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import platform
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -278,7 +279,7 @@ class GenerativeImputer(Sampling):
     def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
         return {
             "settings": {name: to_dict(getattr(self, name)) for name in _SETTINGS},
-            "features": [[f.name, f.unit] for f in self.features_],
+            "features": [astuple(feature) for feature in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
             "regular": self.regular_,
