@@ -12,12 +12,10 @@ from typing import Any
 
 from tsimpute.errors import ConfigError
 from tsimpute.files import remove_partial, write_whole
-from tsimpute.filling.calendar import calendar_text
 from tsimpute.filling.imputation import Imputation
-from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.tables.files import TextForm, check_ending, ending, read_file, write_object
-from tsimpute.tables.reading import Table, features_text
+from tsimpute.tables.reading import Table
 from tsimpute.tables.report import ReportContent, write_report
 
 
@@ -133,7 +131,7 @@ def fill_file(
     table = read_file(source, imputer.told, imputer.clockwork, imputer.units, form)
     _check_units(imputer, table)
     prepared = imputer.prepared(table)
-    say(_understood(source, prepared))
+    say(f"{source}:\n{prepared.text}")
 
     def show(what: str, done: int, total: int) -> None:
         progress(what, done, total)
@@ -172,7 +170,7 @@ def _write(
     if outputs.model is not None:
         imputer.imputer_.save(outputs.model)
     content = ReportContent(
-        f"{source.name} filled", _about(prepared), done, prepared.warnings, imputer.scores_, prepared.kept,
+        f"{source.name} filled", prepared.about, done, prepared.warnings, imputer.scores_, prepared.kept,
         found.fillings,
     )  # fmt: skip
     write_report(content, outputs.report)
@@ -180,19 +178,6 @@ def _write(
     write_object(found.provenance, outputs.provenance)
     write_object(found.table, outputs.table)
     shutil.rmtree(outputs.state, ignore_errors=True)
-
-
-def _understood(source: Path, prepared: Prepared) -> str:
-    lines = [f"{source}:"] + [f"  {name}: {value}" for name, value in _about(prepared)]
-    lines += [f"  look: {warning}" for warning in prepared.warnings]
-    return "\n".join(lines)
-
-
-def _about(prepared: Prepared) -> list[tuple[str, str]]:
-    """What the table was understood to be, its features without what means missing, and what was noted on the way."""
-    calendar = [("calendar", calendar_text(prepared.given))] if prepared.given else []
-    understood = prepared.table.understood + calendar + [("note", note) for note in dict.fromkeys(prepared.table.notes)]
-    return [(name, features_text(prepared.kept) if name == "features" else value) for name, value in understood]
 
 
 def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tuple[str, str]]:

@@ -9,12 +9,12 @@ from typing import Literal
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.calendar import calendar_features, with_calendar
+from tsimpute.filling.calendar import calendar_features, calendar_text, with_calendar
 from tsimpute.filling.series import Policy, provenance_of
 from tsimpute.filling.windows import without
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
-from tsimpute.tables.reading import Table
+from tsimpute.tables.reading import Table, features_text
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, screen
 from tsimpute.windows import Feature
 
@@ -43,6 +43,18 @@ class Prepared:
     given: tuple[Feature, ...]
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """What the table was understood to be, its features without what means missing, and what was noted."""
+        calendar = [("calendar", calendar_text(self.given))] if self.given else []
+        understood = self.table.understood + calendar + [("note", note) for note in dict.fromkeys(self.table.notes)]
+        return [(name, features_text(self.kept) if name == "features" else value) for name, value in understood]
+
+    @property
+    def text(self) -> str:
+        """``about`` and ``warnings``, a line each."""
+        return "\n".join(f"  {name}: {value}" for name, value in [*self.about, *(("look", w) for w in self.warnings)])
 
     def provenance(self, policy: Policy) -> list[np.ndarray]:
         """Per series (K, T) uint8: what each cell is to be."""
