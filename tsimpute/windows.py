@@ -38,6 +38,12 @@ class Feature:
 class Windows:
     """Data at rest: N records of K features at L times, NaN where nothing was observed.
 
+    Example:
+        >>> values = np.array([[[1.0, np.nan, 3.0]]])  # one record, one feature, three steps
+        >>> windows = Windows(values, np.arange(3.0)[None], (Feature("PM2.5", "ug/m3"),), ("station 1",))
+        >>> windows.shown.tolist()
+        [[[True, False, True]]]
+
     Attributes:
         values: (N, K, L) floats in the data's own units; NaN = missing.
         times: (N, L) the series' own clock, strictly increasing along L.

@@ -106,6 +106,20 @@ def fill_file(
 ) -> Imputation | None:
     """Fills a file; the same call again goes on where an interrupted one was.
 
+    Example:
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> source, out = Path(folder.name, "in.csv"), Path(folder.name, "out.csv")
+        >>> frame.to_csv(source, index=False)
+        >>> found = fill_file(source, out, {"effort": "trial", "n_samples": 3, "calibrate": False})
+        >>> int(pd.read_csv(out).isna().sum().sum())
+        0
+        >>> sorted(path.name for path in out.parent.iterdir() if path not in (source, out))
+        ['out.cells.csv', 'out.model.safetensors', 'out.provenance.csv', 'out.report.html']
+        >>> folder.cleanup()
+
     Args:
         source: see ``tables.files.read_file``.
         out: of the same kind; other files go beside it, see ``Outputs``.

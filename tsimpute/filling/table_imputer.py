@@ -265,6 +265,13 @@ def impute(table: Any, **settings: Any) -> Any:
     """The table with its gaps filled; an object of the same kind, every observed value as it was.
 
     Learns from the table itself, unless ``model`` names a trained one. Settings: see ``TableImputer``.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
+        >>> filled = impute(frame, effort="trial", n_samples=3, calibrate=False)
+        >>> int(frame.isna().sum().sum()), int(filled.isna().sum().sum())
+        (40, 0)
     """
     return TableImputer(**settings).fit(table).impute(table)
 

@@ -33,6 +33,20 @@ def check_features(learnt: Sequence[Feature], given: Sequence[Feature]) -> None:
     raise DataError(f"features: expected the order learnt in fit, {', '.join(names)}; came {', '.join(came)}.")
 
 
+def check_given(features: Sequence[Feature]) -> None:
+    """Refuses features of which given ones do not come last.
+
+    Raises:
+        DataError: one comes before another that is not given, or all are given.
+    """
+    given = [feature.given for feature in features]
+    if given != sorted(given) or all(given):
+        raise DataError(
+            "features: expected some that are not given, and given ones after them; came "
+            f"{', '.join(f.name + ' (given)' * f.given for f in features)}. Reorder them."
+        )
+
+
 def cells_to_fill(windows: Windows, n_samples: int, fill: np.ndarray | None) -> np.ndarray:
     """(N, K, L) bool: the missing cells that are asked for, of given features none; held-out cells count as missing.
 
