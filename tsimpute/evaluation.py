@@ -59,8 +59,8 @@ def evaluate(
         >>> imputer = ti.LinearImputer().fit(task.train)
         >>> report = evaluate(imputer, task.test, n_samples=1, scaler=task.scaler)
         >>> row = next(row for row in report.rows if row.metric == "mae_median" and row.feature == "all")
-        >>> row.imputer, row.units, row.n_cells == task.test.held_out.sum()
-        ('linear', 'standardised', True)
+        >>> row.imputer, row.units, row.n_records
+        ('linear', 'standardised', 4)
 
     Args:
         imputer: fitted.

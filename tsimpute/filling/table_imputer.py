@@ -108,8 +108,15 @@ class TableImputer:
         self.n_samples, self.quantiles, self.seed = n_samples, quantiles, seed
         self.effort, self.calibrate, self.keep_samples = effort, calibrate, keep_samples
 
+    def __repr__(self) -> str:
+        """The settings that are not the defaults."""
+        defaults = {name: repr(of_one.default) for name, of_one in inspect.signature(type(self)).parameters.items()}
+        texts = {name: repr(value) for name, value in self.get_params().items()}
+        changed = ", ".join(f"{name}={text}" for name, text in texts.items() if text != defaults[name])
+        return f"{type(self).__name__}({changed})"
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name."""
+        """The settings by name, as they were given; ``deep`` is not used, as no setting has settings of its own."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **settings: Any) -> Self:
