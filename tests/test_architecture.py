@@ -23,7 +23,7 @@ LAYERS = (
     {"imputers"},
     {"evaluation", "reporting", "plots", "tables", "pretrained", "runs", "demo", "few_steps"},
     {"filling", "suites"},
-    {"cli", "cli_suites", "cli_tables", "terminal", "__main__"},
+    {"cli", "cli_suites", "cli_tables", "terminal", "accessors", "__main__"},
 )
 """From the bottom up: a part may import parts of its own layer's list only where ``BESIDE`` says so, and any below."""
 

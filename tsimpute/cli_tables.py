@@ -17,7 +17,7 @@ from tsimpute.terminal import Bars, stop_on_interrupt
 
 SETTINGS = (
     "timezone", "dayfirst", "duplicates", "missing_times", "irregular", "drop_invalid", "no_information", "max_gap",
-    "n_samples", "seed", "effort", "calibrate",
+    "calendar", "n_samples", "seed", "effort", "calibrate",
 )  # fmt: skip
 """Arguments that are settings of ``TableImputer`` as they are."""
 
@@ -75,6 +75,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--missing_times", type=Literal["insert", "keep"], default="insert", help="insert rows for missing times")
     add("--drop_invalid", action="store_true", help="values outside the limits are made missing, and filled")
     add("--no_information", type=Literal["fill", "empty"], default="fill", help="features a series shows no value of")
+    add("--calendar", action="store_true", help="give the model the hour of the day and the day of the week")
     add("--max_gap", type=int | None, default=None, help="longest gap, in steps, that is filled; longer: wholly empty")
 
 

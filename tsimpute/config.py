@@ -29,6 +29,10 @@ class DataConfig:
 class ProtocolConfig:
     """What is shown, hidden and scored.
 
+    Example:
+        >>> ProtocolConfig("clean", rate=0.5).rate
+        0.5
+
     Attributes:
         name: "clean" (nothing of the held-out cells seen anywhere) or "csdi" (exactly as the original).
         rate: share of each record's observed cells that is held out; None = the data set's own held-out cells.
@@ -51,6 +55,10 @@ class ProtocolConfig:
 class NetworkConfig:
     """The backbone.
 
+    Example:
+        >>> NetworkConfig(options={"width": 32, "n_heads": 4}).name
+        'context_cells'
+
     Attributes:
         name: of its file.
         options: its own settings (width, n_heads, n_blocks, ...).
@@ -65,7 +73,12 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class ProcessConfig:
-    """The process between noise and data, by the name of its file, and its own settings."""
+    """The process between noise and data, by the name of its file, and its own settings.
+
+    Example:
+        >>> ProcessConfig("diffusion").options
+        {}
+    """
 
     name: str = "flow_matching"
     options: dict[str, Any] = field(default_factory=dict)
@@ -74,6 +87,10 @@ class ProcessConfig:
 @dataclass(frozen=True)
 class TrainingConfig:
     """The training loop; the defaults are the paper's (Appendix A.4, Simkus and Gutmann 2025).
+
+    Example:
+        >>> TrainingConfig(epochs=10, schedule="cosine").batch_size
+        16
 
     Attributes:
         epochs: passes over the training records; the schedule spans them.
@@ -148,6 +165,10 @@ class TrainingConfig:
 class SamplingConfig:
     """The sampler.
 
+    Example:
+        >>> SamplingConfig(solver="heun", n_steps=4).device
+        'cpu'
+
     Attributes:
         solver: by the name of its file; None = the process's own default.
         n_steps: solver steps; None = the process's own default.
@@ -183,6 +204,10 @@ class SamplingConfig:
 class EvaluationConfig:
     """What is scored.
 
+    Example:
+        >>> EvaluationConfig(n_samples=100, fill="missing").units
+        'standardised'
+
     Attributes:
         n_samples: draws per record.
         max_records: score only the first so many test records; None = all.
@@ -207,7 +232,13 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One run from raw files to a metric table."""
+    """One run from raw files to a metric table.
+
+    Example:
+        >>> run = RunConfig(training=TrainingConfig(epochs=1))
+        >>> run.data.name, run.process.name
+        ('synthetic', 'flow_matching')
+    """
 
     data: DataConfig = field(default_factory=DataConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)

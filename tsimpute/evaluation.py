@@ -53,6 +53,15 @@ def evaluate(
     is in memory at a time, 16 MiB of samples at most where they are more than one record; the size of the chunks does
     not change the result.
 
+    Example:
+        >>> import tsimpute as ti
+        >>> task = ti.clean(ti.load_windows("synthetic", n_records=20), rate=0.2, seed=1)
+        >>> imputer = ti.LinearImputer().fit(task.train)
+        >>> report = evaluate(imputer, task.test, n_samples=1, scaler=task.scaler)
+        >>> row = next(row for row in report.rows if row.metric == "mae_median" and row.feature == "all")
+        >>> row.imputer, row.units, row.n_records
+        ('linear', 'standardised', 4)
+
     Args:
         imputer: fitted.
         windows: records with ``held_out`` cells.

@@ -14,6 +14,12 @@ from tsimpute.errors import ConfigError, DataError
 class Limits:
     """Lowest and highest possible value of one feature, and whether it counts in whole numbers.
 
+    Example:
+        >>> str(Limits(low=0)), str(Limits(0, 100)), str(Limits(0, integer=True))
+        ('0:', '0:100', '0::int')
+        >>> Limits(low=0).outside(np.array([-1.0, 0.0, np.nan]))
+        array([ True, False, False])
+
     Attributes:
         low, high: in the data's units, both possible values themselves; None = no bound on that side.
         integer: only whole numbers are possible.

@@ -39,6 +39,11 @@ Progress = Callable[[int, int], None]
 def load_windows(name: str, root: str | Path | None = None, **options: Any) -> Windows:
     """The records of a data set.
 
+    Example:
+        >>> windows = load_windows("synthetic", n_records=3)
+        >>> windows.values.shape, windows.features[0]
+        ((3, 8, 24), Feature(name='Temp', unit='degC', given=False))
+
     Args:
         name: "physionet2012", "pm25" or "synthetic".
         root: folder of its raw files; None = TSIMPUTE_DATA, then the user cache.

@@ -17,15 +17,32 @@ from tsimpute.shapes import check_distinct, check_mask, check_numbers, check_sha
 
 @dataclass(frozen=True)
 class Feature:
-    """One variable of a series: its name and its unit ("" where unknown, "1" for a pure number)."""
+    """One variable of a series.
+
+    Attributes:
+        name: distinct among the features of a series.
+        unit: "" where unknown, "1" for a pure number.
+        given: it is known beforehand, as the hour of the day is: always shown to a model and never asked for.
+
+    Example:
+        >>> Feature("PM2.5", "ug/m3")
+        Feature(name='PM2.5', unit='ug/m3', given=False)
+    """
 
     name: str
     unit: str = ""
+    given: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
     """Data at rest: N records of K features at L times, NaN where nothing was observed.
+
+    Example:
+        >>> values = np.array([[[1.0, np.nan, 3.0]]])  # one record, one feature, three steps
+        >>> windows = Windows(values, np.arange(3.0)[None], (Feature("PM2.5", "ug/m3"),), ("station 1",))
+        >>> windows.shown.tolist()
+        [[[True, False, True]]]
 
     Attributes:
         values: (N, K, L) floats in the data's own units; NaN = missing.

@@ -156,6 +156,42 @@ def test_the_tables_own_values_are_kept_where_limits_say_that_they_cannot_be(fit
     assert dropped.table.iloc[4, 0] == kept.table.iloc[4, 0], "the model saw -5 in neither case"
 
 
+def test_another_one_of_the_same_settings_is_made_as_scikit_learn_clones(fitted: ti.TableImputer) -> None:
+    given = {"limits": {"a": (0, None)}, "quantiles": [0.1, 0.9], "group": ["site"], "calendar": True}
+    imputer = ti.TableImputer(**given)
+    assert all(imputer.get_params(deep=False)[name] is value for name, value in given.items())
+    clone = type(fitted)(**fitted.get_params(deep=False))
+    assert clone.get_params() == fitted.get_params()
+    assert not hasattr(clone, "imputer_")
+    changed = clone.set_params(seed=7, max_gap=2)
+    assert (changed, clone.seed, clone.max_gap, fitted.seed) == (clone, 7, 2, 0)
+    with pytest.raises(ConfigError):
+        clone.set_params(seed=8, sed=4)
+    assert clone.seed == 7, "all or nothing"
+
+
+def test_it_reads_as_the_call_that_makes_it() -> None:
+    assert repr(ti.TableImputer()) == "TableImputer()"
+    imputer = ti.TableImputer(limits={"a": (0, None)}, quantiles=(0.1, 0.9), seed=3)
+    again = eval(repr(imputer), {"TableImputer": ti.TableImputer})
+    assert again.get_params() == imputer.get_params()
+    assert repr(imputer) == "TableImputer(limits={'a': (0, None)}, quantiles=(0.1, 0.9), seed=3)"
+
+
+def test_what_was_learnt_from_one_table_fills_another(fitted: ti.TableImputer) -> None:
+    other = stations(50, seed=9)
+    filled = fitted.impute(other)
+    there = other.notna().to_numpy()
+    assert filled.to_numpy()[there].tobytes() == other.to_numpy()[there].tobytes()
+    assert filled.notna().all(axis=None)
+
+
+def test_nothing_is_filled_before_fit() -> None:
+    for call in (ti.TableImputer().impute, ti.TableImputer().draw):
+        with pytest.raises(NotFittedError, match="expected fit before impute"):
+            call(stations())
+
+
 def test_settings_are_read_and_written_as_in_scikit_learn() -> None:
     imputer = ti.TableImputer(max_gap=3)
     assert imputer.get_params()["max_gap"] == 3

@@ -34,7 +34,7 @@ class ContextCells(Trunk):
 
     def bind(self, condition: Condition) -> Field:
         shown, asked = (
-            Tokens(condition, mask, condition.fill_mask, self.width_time, self.feature.weight)
+            Tokens(condition, mask, condition.fill_mask, self.width_time, self.feature.weight, self.n_given)
             for mask in (condition.cond_mask, condition.fill_mask)
         )
         context = self._context(condition, shown)
@@ -81,7 +81,7 @@ class ContextCells(Trunk):
 
     def bytes_per_row(self, condition: Condition) -> int:
         attention: Any = self.blocks[0].time_axis
-        asked, shown = condition.fill_mask[0], condition.cond_mask[0]
+        asked, shown = condition.fill_mask[0], self._shown(condition)
         if is_compiled(attention.qkv.weight.T, attention.n_heads):
             return int(asked.sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
         cells = asked | shown  # each row of states gets its copy of shown cells, and of who looks at whom
@@ -89,7 +89,12 @@ class ContextCells(Trunk):
         return int(cells.sum()) * self.bytes_per_cell * 5 // 4 + 4 * masks
 
     def bytes_once(self, condition: Condition) -> int:
-        return int(condition.cond_mask[0].sum()) * self.bytes_per_cell * 7 // 8  # gone, in part, before the first draw
+        return int(self._shown(condition).sum()) * self.bytes_per_cell * 7 // 8  # gone, in part, before the first draw
+
+    def _shown(self, condition: Condition) -> Tensor:
+        """(K, L) bool, of the first record."""
+        given = torch.arange(self.n_features, device=condition.cond_mask.device) >= self.n_features - self.n_given
+        return condition.cond_mask[0] & ~given[:, None]
 
 
 def _not_measured(condition: Condition) -> np.ndarray:

@@ -26,6 +26,7 @@ class DualTransformer(Trunk):
 
     def bind(self, condition: Condition) -> Field:
         clock = clock_embedding(condition.times, self.width_time).to(condition.values.dtype)
+        clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
         layout = _Grid(clock, self.feature.weight, condition.cond_mask[..., None].to(condition.values.dtype))
         sides = self.sides(layout)
 

@@ -23,7 +23,7 @@ class PresentCells(Trunk):
 
     def bind(self, condition: Condition) -> Field:
         shown, present = condition.cond_mask, condition.cond_mask | condition.fill_mask
-        tokens = Tokens(condition, present, shown, self.width_time, self.feature.weight)
+        tokens = Tokens(condition, present, shown, self.width_time, self.feature.weight, self.n_given)
         sides = self.sides(tokens)
         known, to_fill = tokens.take(condition.known), 1 - tokens.marked
 

@@ -30,6 +30,7 @@ class Tokens(Layout):
         marked: (B, K, L) bool, the cells that side information marks.
         width_time: channels of the clock's embedding.
         feature: (K, F) embedding.
+        n_given: how many features, the last ones, have no tokens and are told with the clock.
 
     Attributes:
         row_of: for tokens in the order of either axis, time and feature, a number for the row that each is in.
@@ -37,10 +38,19 @@ class Tokens(Layout):
         attend: for either axis, what its attention is; among these tokens alone, if ``attending`` says no other.
     """
 
-    def __init__(self, condition: Condition, mask: Tensor, marked: Tensor, width_time: int, feature: Tensor) -> None:
+    def __init__(
+        self,
+        condition: Condition,
+        mask: Tensor,
+        marked: Tensor,
+        width_time: int,
+        feature: Tensor,
+        n_given: int = 0,
+    ) -> None:
         self.n_records, self.n_features, self.n_steps = mask.shape
         device, dtype = condition.values.device, condition.values.dtype
-        cells = mask.cpu().numpy()
+        own = self.n_features - n_given
+        cells = mask.cpu().numpy() & (np.arange(self.n_features) < own)[:, None]
         record, k, step = np.nonzero(cells)
         by_time = record * self.n_steps + step
         order = np.argsort(by_time, kind="stable")
@@ -60,6 +70,9 @@ class Tokens(Layout):
         clock, which = torch.unique(condition.times, return_inverse=True)
         self.when = there(which.cpu().numpy()[record, step])
         self.clock = clock_embedding(clock, width_time).to(dtype)
+        if n_given:
+            self.when = there(by_time)
+            self.clock = torch.cat([self.clock[which], condition.values[:, own:].mT], -1).flatten(0, 1)
         self.feature = feature
 
     def attending(self, attend: Sequence[Attend]) -> Self:

@@ -147,6 +147,8 @@ class Trunk(nn.Module):
         n_blocks: residual blocks.
         width_time, width_feature, width_tau: channels of the embeddings.
         max_frequency: see ``ProcessTimeEmbedding``; 1e4 for diffusion as CSDI, small for continuous tau.
+        n_given: how many of the features, the last ones, are given: their values are told to all cells of a step, with
+            the clock. So they cost nothing and each cell has them at hand.
 
     Raises:
         ConfigError: sizes that do not fit each other.
@@ -162,8 +164,11 @@ class Trunk(nn.Module):
         width_feature: int = 16,
         width_tau: int = 128,
         max_frequency: float = 1e4,
+        n_given: int = 0,
     ) -> None:
         super().__init__()
+        if not 0 <= n_given < n_features:
+            raise ConfigError(f"network: expected 0 to {n_features - 1} of the features as given, came {n_given}.")
         if min(n_features, width, n_heads, n_blocks, width_feature) < 1:
             raise ConfigError(
                 "network: expected n_features, width, n_heads, n_blocks and width_feature of at least 1; "
@@ -176,13 +181,13 @@ class Trunk(nn.Module):
                 "network: expected an even width_time of at least 2 and an even width_tau of at least 4; "
                 f"came {width_time} and {width_tau}."
             )
-        self.n_features = n_features
+        self.n_features, self.n_given = n_features, n_given
         self.width_time = width_time
         self.of_tau = ProcessTimeEmbedding(width_tau, max_frequency=max_frequency)
         self.feature = nn.Embedding(n_features, width_feature)
         self.enter = nn.Linear(2, width)
         self.blocks = nn.ModuleList(
-            ResidualBlock(width, n_heads, width_tau, SideProjection(width_time, width_feature, 2 * width))
+            ResidualBlock(width, n_heads, width_tau, SideProjection(width_time + n_given, width_feature, 2 * width))
             for _ in range(n_blocks)
         )
         self.gather = nn.Linear(width, width)

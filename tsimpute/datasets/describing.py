@@ -109,6 +109,14 @@ def describe(windows: Windows, card: Card | None = None) -> Description:
 
     Where records overlap, as sliding windows do, a cell counts in each of them.
 
+    Example:
+        >>> import tsimpute as ti
+        >>> found = describe(ti.load_windows("synthetic", n_records=3))
+        >>> found.n_steps, found.features[0].name
+        (24, 'Temp')
+        >>> print(found.to_text().partition(";")[0])
+        3 records x 8 features x 24 steps, 17.36% missing
+
     Args:
         windows: N records, none is fine.
         card: gives the title, and the limits outside of which values are named.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tsimpute.errors import ConfigError
+from tsimpute.filling.calendar import calendar_text
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits, limits_of
 
@@ -31,11 +32,11 @@ def check_limits(model: GenerativeImputer, limits: Mapping[str, Limits]) -> None
     Raises:
         ConfigError: a limit is narrower than the model's, or the model has none.
     """
-    names = [feature.name for feature in model.features_]
+    warps = model.scaler_.warps or [None] * len(model.features_)
+    held_by = {f.name: warp for f, warp in zip(model.features_, warps, strict=True) if not f.given}
+    names = list(held_by)
     bounds = {name: of_one for name, of_one in limits.items() if name == "*" or name in names}
-    for name, asked, warp in zip(
-        names, limits_of(names, bounds), model.scaler_.warps or [None] * len(names), strict=True
-    ):
+    for (name, warp), asked in zip(held_by.items(), limits_of(names, bounds), strict=True):
         held = Limits() if warp is None else warp.limits
         ends = np.array([held.low, held.high], float)
         if asked.outside(ends[~np.isnan(ends)]).any() or _is_looser(held, asked):
@@ -43,6 +44,24 @@ def check_limits(model: GenerativeImputer, limits: Mapping[str, Limits]) -> None
                 f"limits: expected limits that the model has learnt, came {asked} for {name}, which it learnt with "
                 f"{held}. Fit on the table itself (no model), or leave these limits out."
             )
+
+
+def check_calendar(model: GenerativeImputer, calendar: bool) -> None:
+    """Refuses a model that has learnt otherwise than is asked for.
+
+    Raises:
+        ConfigError: it was given a calendar and is to have none, or the other way round.
+    """
+    given = [feature for feature in model.features_ if feature.given]
+    if given and not calendar:
+        raise ConfigError(
+            f"calendar: expected True with this model, which was given {calendar_text(given)}; came {calendar}."
+        )
+    if calendar and not given:
+        raise ConfigError(
+            "calendar: expected False with this model, which has learnt without one; came True. Leave it out, or fit "
+            "on the table itself (no model)."
+        )
 
 
 def _is_looser(held: Limits, asked: Limits) -> bool:

@@ -13,10 +13,9 @@ from typing import Any
 from tsimpute.errors import ConfigError
 from tsimpute.files import remove_partial, write_whole
 from tsimpute.filling.imputation import Imputation
-from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.tables.files import TextForm, check_ending, ending, read_file, write_object
-from tsimpute.tables.reading import Table, features_text
+from tsimpute.tables.reading import Table
 from tsimpute.tables.report import ReportContent, write_report
 
 
@@ -107,6 +106,20 @@ def fill_file(
 ) -> Imputation | None:
     """Fills a file; the same call again goes on where an interrupted one was.
 
+    Example:
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> source, out = Path(folder.name, "in.csv"), Path(folder.name, "out.csv")
+        >>> frame.to_csv(source, index=False)
+        >>> found = fill_file(source, out, {"effort": "trial", "n_samples": 3, "calibrate": False})
+        >>> int(pd.read_csv(out).isna().sum().sum())
+        0
+        >>> sorted(path.name for path in out.parent.iterdir() if path not in (source, out))
+        ['out.cells.csv', 'out.model.safetensors', 'out.provenance.csv', 'out.report.html']
+        >>> folder.cleanup()
+
     Args:
         source: see ``tables.files.read_file``.
         out: of the same kind; other files go beside it, see ``Outputs``.
@@ -132,7 +145,7 @@ def fill_file(
     table = read_file(source, imputer.told, imputer.clockwork, imputer.units, form)
     _check_units(imputer, table)
     prepared = imputer.prepared(table)
-    say(_understood(source, prepared))
+    say(f"{source}:\n{prepared.text}")
 
     def show(what: str, done: int, total: int) -> None:
         progress(what, done, total)
@@ -171,7 +184,7 @@ def _write(
     if outputs.model is not None:
         imputer.imputer_.save(outputs.model)
     content = ReportContent(
-        f"{source.name} filled", _about(prepared), done, prepared.warnings, imputer.scores_, prepared.kept,
+        f"{source.name} filled", prepared.about, done, prepared.warnings, imputer.scores_, prepared.kept,
         found.fillings,
     )  # fmt: skip
     write_report(content, outputs.report)
@@ -179,18 +192,6 @@ def _write(
     write_object(found.provenance, outputs.provenance)
     write_object(found.table, outputs.table)
     shutil.rmtree(outputs.state, ignore_errors=True)
-
-
-def _understood(source: Path, prepared: Prepared) -> str:
-    lines = [f"{source}:"] + [f"  {name}: {value}" for name, value in _about(prepared)]
-    lines += [f"  look: {warning}" for warning in prepared.warnings]
-    return "\n".join(lines)
-
-
-def _about(prepared: Prepared) -> list[tuple[str, str]]:
-    """What the table was understood to be, its features without what means missing, and what was noted on the way."""
-    understood = prepared.table.understood + [("note", note) for note in dict.fromkeys(prepared.table.notes)]
-    return [(name, features_text(prepared.kept) if name == "features" else value) for name, value in understood]
 
 
 def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tuple[str, str]]:

@@ -55,6 +55,18 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
     of groups is a record. A chunk holds whole records: along time and features it is made one piece, along groups the
     chunks stay as they are. Each thread of Dask's fills one chunk at a time.
 
+    Example:
+        >>> import pandas as pd
+        >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
+        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7, np.nan).reshape(2, 60, 2)
+        >>> axes = {"station": ["x", "y"], "time": hours, "feature": ["a", "b"]}
+        >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
+        >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])
+        >>> imputer = imputer.fit(cube[:1])  # a part that fits into memory
+        >>> filled = impute_lazily(cube.chunk(station=1), imputer)
+        >>> int(filled.isnull().sum().compute())
+        0
+
     Args:
         table: chunked or not; its values are not read before something is computed.
         imputer: fitted on a part that fits into memory, or with a model; it is sent to each worker once.
@@ -70,7 +82,20 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
 
 
 def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> LazyImputation:
-    """``impute_lazily`` with quantiles and what each cell is."""
+    """``impute_lazily`` with quantiles and what each cell is.
+
+    Example:
+        >>> import pandas as pd
+        >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
+        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7, np.nan).reshape(2, 60, 2)
+        >>> axes = {"station": ["x", "y"], "time": hours, "feature": ["a", "b"]}
+        >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
+        >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])
+        >>> imputer = imputer.fit(cube[:1])  # a part that fits into memory
+        >>> found = draw_lazily(cube.chunk(station=1), imputer)
+        >>> found.quantiles.sizes["quantile"], bool((found.quantiles[0] <= found.quantiles[2]).all().compute())
+        (3, True)
+    """
     need("dask", install=PACKAGES)
     import dask.array as da
     from dask.delayed import delayed

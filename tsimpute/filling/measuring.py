@@ -88,8 +88,8 @@ def drawn_at(
     Windows overlap by half, and of each the middle is looked at, as it is where windows are joined.
 
     Args:
-        panel: with the values of the hidden cells.
-        hidden: per series (K, T) bool.
+        panel: with the values of the hidden cells, and after its own features what the model is given.
+        hidden: per series (K, T) bool of its own features.
         most_windows: where more hold hidden cells, so many of them are drawn.
     """
     length = min(imputer.n_steps_ or window_steps(panel), max(len(s.times) for s in panel.series))
@@ -151,8 +151,9 @@ def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple
     """
     if not len(hidden.truth):
         return ()
-    units = {feature.unit for feature in panel.features}
-    alike = len(panel.features) == 1 or (len(units) == 1 and units != {""})
+    own = [feature for feature in panel.features if not feature.given]
+    units = {feature.unit for feature in own}
+    alike = len(own) == 1 or (len(units) == 1 and units != {""})
     spread = np.ones(len(hidden.truth)) if alike else _spreads(panel)[hidden.feature]
     about = {"units": (units.pop() or "as given") if alike else "standard deviations", "cells": len(spread)}
     rows: list[dict[str, str | float]] = [

@@ -9,11 +9,12 @@ from typing import Literal
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.filling.calendar import calendar_features, calendar_text, with_calendar
 from tsimpute.filling.series import Policy, provenance_of
 from tsimpute.filling.windows import without
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
-from tsimpute.tables.reading import Table
+from tsimpute.tables.reading import Table, features_text
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, screen
 from tsimpute.windows import Feature
 
@@ -28,6 +29,7 @@ class Prepared:
         seen: the same without any value outside the limits: what a model sees.
         coded, invalid: per series (K, T) bool, cells with codes, and cells that were declared invalid.
         limits: by feature.
+        given: what of the calendar a model is given beside.
         findings: what looks wrong.
         warnings: what a reader should look at, a sentence each; what is only worth knowing is in ``table.notes``.
     """
@@ -38,8 +40,21 @@ class Prepared:
     coded: list[np.ndarray]
     invalid: list[np.ndarray]
     limits: Mapping[str, Limits]
+    given: tuple[Feature, ...]
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """What the table was understood to be, its features without what means missing, and what was noted."""
+        calendar = [("calendar", calendar_text(self.given))] if self.given else []
+        understood = self.table.understood + calendar + [("note", note) for note in dict.fromkeys(self.table.notes)]
+        return [(name, features_text(self.kept) if name == "features" else value) for name, value in understood]
+
+    @property
+    def text(self) -> str:
+        """``about`` and ``warnings``, a line each."""
+        return "\n".join(f"  {name}: {value}" for name, value in [*self.about, *(("look", w) for w in self.warnings)])
 
     def provenance(self, policy: Policy) -> list[np.ndarray]:
         """Per series (K, T) uint8: what each cell is to be."""
@@ -60,14 +75,17 @@ def prepare(
     limits: Mapping[str, Limits | tuple[float | None, float | None]],
     missing_codes: Collection[float] | Literal["certain"],
     drop_invalid: bool,
+    calendar: bool = False,
 ) -> Prepared:
     """Finds codes and impossible values; nothing is changed silently.
 
     Raises:
         ConfigError: limits of a feature that is not there or that are no pair, codes that are no numbers, or invalid
             values are to be dropped and there are no limits.
+        DataError: a calendar is asked for and the times have none.
     """
     raw = table.panel
+    given = calendar_features(raw) if calendar else ()
     bounds = {name: _limits(name, value) for name, value in limits.items()}
     limits_of([f.name for f in raw.features], bounds)
     if drop_invalid and not bounds:
@@ -93,7 +111,7 @@ def prepare(
     nothing = [np.zeros_like(cells) for cells in outside]
     kept = without(panel, outside) if drop_invalid else panel
     return Prepared(
-        table, kept, without(panel, outside), coded, outside if drop_invalid else nothing, bounds, findings,
+        table, kept, without(panel, outside), coded, outside if drop_invalid else nothing, bounds, given, findings,
         tuple(dict.fromkeys(warnings)),
     )  # fmt: skip
 
@@ -117,12 +135,14 @@ def _given_codes(panel: Panel, codes: Collection[float] | str) -> dict[str, tupl
 def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarray]:
     """The panel with a model's features, found by name, in the model's order; and where each stands in the panel.
 
-    A unit that the table does not tell is taken to be the model's.
+    What the model is given of the calendar comes after them and has no place in the panel. A unit that the table does
+    not tell is taken to be the model's.
 
     Raises:
-        DataError: features differ in name, or in unit.
+        DataError: features differ in name, or in unit, or there is no calendar.
     """
-    names, wanted = [f.name for f in panel.features], [f.name for f in features]
+    own, given = [f for f in features if not f.given], [f for f in features if f.given]
+    names, wanted = [f.name for f in panel.features], [f.name for f in own]
     absent, new = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
     if absent or new:
         raise DataError(
@@ -131,7 +151,7 @@ def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarra
             "features, or fit on the table itself."
         )
     order = np.array([names.index(name) for name in wanted])
-    for at, feature in zip(order, features, strict=True):
+    for at, feature in zip(order, own, strict=True):
         unit = panel.features[at].unit
         if unit and feature.unit and unit != feature.unit:
             raise DataError(
@@ -139,4 +159,4 @@ def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarra
                 "the unit is the model's (units)."
             )
     series = [replace(s, values=s.values[order]) for s in panel.series]
-    return replace(panel, features=tuple(features), series=tuple(series)), order
+    return with_calendar(replace(panel, features=tuple(own), series=tuple(series)), given), order

@@ -73,9 +73,10 @@ def fill_series(
     """Fills the gaps of one series.
 
     Args:
-        panel: whose series it is; gives the features.
+        panel: whose series it is; gives the K' features.
         series: as it is given back: all observed values.
-        seen: (K, T) what the model sees of it; a value that it must not see is NaN.
+        seen: (K', T) what the model sees of it, of the K features first and then of those that it is given beside; a
+            value that it must not see is NaN.
         provenance: (K, T) uint8, see ``provenance_of``.
         levels: of the quantiles, in (0, 1), increasing.
         n_samples, seed: see ``GenerativeImputer.impute``.
@@ -89,9 +90,10 @@ def fill_series(
     quantiles = np.repeat(point[None], len(levels), 0)
     samples = np.full((n_samples, *fill.shape), np.nan, np.float32) if keep_samples else None
     record = Windows(seen[None], series.times[None], panel.features, (series.name or "series",))
-    drawing = imputer.impute_long(record, n_samples, seed, fill[None], progress=progress) if fill.any() else ()
+    asked = np.pad(fill, ((0, len(seen) - len(fill)), (0, 0)))
+    drawing = imputer.impute_long(record, n_samples, seed, asked[None], progress=progress) if fill.any() else ()
     for steps, drawn in drawing:
-        draws, here = drawn.values[:, 0], fill[:, steps]
+        draws, here = drawn.values[:, 0, : len(fill)], fill[:, steps]
         cells = draws[:, here], np.nonzero(here)[0]
         median, point_quantiles = summarised(imputer.scaler_, calibration, levels, *cells)
         point[:, steps][here] = median

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -12,30 +11,24 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from tsimpute.config import SamplingConfig
 from tsimpute.errors import ConfigError, NotFittedError
+from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import Calibration
-from tsimpute.filling.checks import check_limits, check_numbers
-from tsimpute.filling.efforts import EFFORTS, Effort
+from tsimpute.filling.checks import check_calendar, check_limits, check_numbers
+from tsimpute.filling.efforts import EFFORTS
 from tsimpute.filling.imputation import Imputation, imputation_of
+from tsimpute.filling.learning import Progress, learnt, loaded
 from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
 from tsimpute.filling.preparing import Prepared, matched, prepare
 from tsimpute.filling.series import Policy, fill_series
-from tsimpute.filling.windows import training_windows, window_steps, without
+from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
-from tsimpute.panel import Panel
-from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.pretrained import model_path
 from tsimpute.tables.clock import MissingTimes
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.reading import read_table
 from tsimpute.tables.roles import Told
-from tsimpute.windows import Windows
-
-Progress = Callable[[str, int, int], None]
-"""(what, done, total)."""
 
 
 class TableImputer:
@@ -58,6 +51,8 @@ class TableImputer:
         missing_codes: numbers that mean "missing"; "certain" = those that cannot be anything else.
         drop_invalid: True makes values outside the limits missing; False keeps them, and hides them from the model.
         no_information: "fill" or "empty": features of which a series shows no value.
+        calendar: True gives the model, beside the features, the hour of the day and the day of the week by the wall
+            clock, as far as the step has them; a model that learnt so needs it again.
         max_gap: longest gap in steps that is filled; longer ones stay wholly empty.
         n_samples: draws per cell.
         quantiles: levels in (0, 1).
@@ -93,6 +88,7 @@ class TableImputer:
         drop_invalid: bool = False,
         no_information: Literal["fill", "empty"] = "fill",
         max_gap: int | None = None,
+        calendar: bool = False,
         n_samples: int = 50,
         quantiles: Sequence[float] = (0.05, 0.5, 0.95),
         seed: int = 0,
@@ -108,12 +104,19 @@ class TableImputer:
         self.missing_times: MissingTimes = missing_times
         self.limits, self.drop_invalid = limits, drop_invalid
         self.missing_codes: Collection[float] | Literal["certain"] = missing_codes
-        self.no_information, self.max_gap = no_information, max_gap
+        self.no_information, self.max_gap, self.calendar = no_information, max_gap, calendar
         self.n_samples, self.quantiles, self.seed = n_samples, quantiles, seed
         self.effort, self.calibrate, self.keep_samples = effort, calibrate, keep_samples
 
+    def __repr__(self) -> str:
+        """The settings that are not the defaults."""
+        defaults = {name: repr(of_one.default) for name, of_one in inspect.signature(type(self)).parameters.items()}
+        texts = {name: repr(value) for name, value in self.get_params().items()}
+        changed = ", ".join(f"{name}={text}" for name, text in texts.items() if text != defaults[name])
+        return f"{type(self).__name__}({changed})"
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name."""
+        """The settings by name, as they were given; ``deep`` is not used, as no setting has settings of its own."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **settings: Any) -> Self:
@@ -165,12 +168,13 @@ class TableImputer:
         hidden = hidden_cells(seen, effort.hidden, self.seed) if self.calibrate else nothing
         shown = without(seen, hidden)
         if self.model is None:
-            self.imputer_ = _trained(shown, prepared.limits, effort, self.seed, folder, progress, should_stop)
+            shown = with_calendar(shown, prepared.given)
+            self.imputer_ = learnt(shown, prepared.limits, effort, self.seed, folder, progress, should_stop)
         else:
-            self.imputer_ = _loaded(self.model)
-            check_limits(self.imputer_, prepared.limits)
-            seen, order = matched(seen, self.imputer_.features_)
-            hidden = [cells[order] for cells in hidden]
+            self.imputer_ = loaded(self.model)
+            self._check_model(prepared)
+        seen, order = matched(seen, self.imputer_.features_)
+        hidden = [cells[order] for cells in hidden]
         self.calibration_, self.scores_ = Calibration(), ()
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
@@ -199,7 +203,7 @@ class TableImputer:
         if not hasattr(self, "imputer_"):
             raise NotFittedError("table imputer: expected fit before impute.")
         self.check()
-        check_limits(self.imputer_, prepared.limits)
+        self._check_model(prepared)
         new = [level for level in self.levels if level != 0.5 and level not in self.calibration_.factors]
         if self.calibration_.n_cells and new:
             raise ConfigError(f"quantiles: expected levels that fit has calibrated, came {new[0]:g}. Fit once more.")
@@ -227,7 +231,10 @@ class TableImputer:
             if hasattr(table, "completed") and hasattr(table, "marked")
             else read_table(table, self.told, self.clockwork, self.units)
         )
-        return prepare(read, limits=self.limits or {}, missing_codes=self.missing_codes, drop_invalid=self.drop_invalid)
+        return prepare(
+            read, limits=self.limits or {}, missing_codes=self.missing_codes, drop_invalid=self.drop_invalid,
+            calendar=self.calendar,
+        )  # fmt: skip
 
     @property
     def told(self) -> Told:
@@ -256,50 +263,28 @@ class TableImputer:
         if self.effort not in EFFORTS:
             raise ConfigError(f"effort: expected one of {', '.join(EFFORTS)}; came {self.effort!r}.")
 
+    def _check_model(self, prepared: Prepared) -> None:
+        check_limits(self.imputer_, prepared.limits)
+        check_calendar(self.imputer_, self.calendar)
+
 
 def impute(table: Any, **settings: Any) -> Any:
     """The table with its gaps filled; an object of the same kind, every observed value as it was.
 
     Learns from the table itself, unless ``model`` names a trained one. Settings: see ``TableImputer``.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
+        >>> filled = impute(frame, effort="trial", n_samples=3, calibrate=False)
+        >>> int(frame.isna().sum().sum()), int(filled.isna().sum().sum())
+        (40, 0)
     """
     return TableImputer(**settings).fit(table).impute(table)
 
 
-def _trained(
-    panel: Panel,
-    limits: Mapping[str, Limits],
-    effort: Effort,
-    seed: int,
-    folder: Path | None,
-    progress: Progress,
-    should_stop: Callable[[], bool],
-) -> GenerativeImputer:
-    windows = training_windows(panel, window_steps(panel))
-    imputer = GenerativeImputer(
-        "flow_matching", effort.network, effort.training(len(windows), seed), SamplingConfig(memory_mib=512)
-    )
-    scaler = Standardizer.fit(windows, limits)
-    state = None if folder is None else folder / _fingerprint(windows, scaler, effort, seed)
-    for step in imputer.fit_steps(windows, scaler=scaler, folder=state, should_stop=should_stop):
-        progress("learning", step.step, step.n_steps)
-    return imputer
-
-
 def _tell(progress: Progress, done: int, more: int, total: int, share: float) -> None:
     progress("imputing", done + int(share * more), total)
-
-
-def _fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:
-    """What tells one training from others: a state is taken up with the same data, scale and settings only."""
-    found = hashlib.blake2b(digest_size=8)
-    found.update(repr((windows.features, windows.record_ids, scaler.to_dict(), effort, seed)).encode())
-    found.update(windows.values.tobytes())
-    found.update(windows.times.tobytes())
-    return found.hexdigest()
-
-
-def _loaded(model: GenerativeImputer | str | Path) -> GenerativeImputer:
-    return model if isinstance(model, GenerativeImputer) else GenerativeImputer.load(model_path(model))
 
 
 def _listed(names: Hashable | Sequence[Hashable] | None) -> Sequence[Hashable] | None:

@@ -20,25 +20,25 @@ MOST_WINDOWS = 4000
 
 
 def window_steps(panel: Panel) -> int:
-    """Steps of a window: 16 to 64, fewer where there are many features, no more than the longest series has."""
+    """Steps of a window: 16 to 64, fewer where many features are not given, no more than the longest series has."""
     longest = max(len(series.times) for series in panel.series)
-    return min(max(16, min(64, WINDOW_CELLS // len(panel.features))), longest)
+    return min(max(16, min(64, WINDOW_CELLS // sum(_own(panel)))), longest)
 
 
 def windows_of(panel: Panel, length: int, hop: int) -> Windows:
-    """Windows of all series that show any value; see ``window_places`` and ``windows_at``."""
+    """Windows of all series that show any value of their own; see ``window_places`` and ``windows_at``."""
     return windows_at(panel, window_places(panel, length, hop), length)
 
 
 def window_places(panel: Panel, length: int, hop: int) -> list[tuple[int, int]]:
-    """Index of the series and first step of each window that shows any value.
+    """Index of the series and first step of each window that shows any value of its own features.
 
     Raises:
         DataError: no series has a value.
     """
-    places = []
+    places, own = [], _own(panel)
     for n, series in enumerate(panel.series):
-        any_shown = np.any(series.observed, axis=0)
+        any_shown = np.any(series.observed[own], axis=0)
         starts = window_starts(len(series.times), length, hop)
         places += [(n, start) for start in starts if any_shown[start : start + length].any()]
     if not places:
@@ -70,6 +70,10 @@ def training_windows(panel: Panel, length: int) -> Windows:
     return windows_of(panel, length, min(length, max(1, length // 4, -(-n_steps // MOST_WINDOWS))))
 
 
+def _own(panel: Panel) -> list[bool]:
+    return [not feature.given for feature in panel.features]
+
+
 def _padded(values: np.ndarray, length: int) -> np.ndarray:
     return np.pad(values, ((0, 0), (0, length - values.shape[1])), constant_values=np.nan)
 
@@ -82,6 +86,9 @@ def _continued(times: np.ndarray, length: int, step: float | None) -> np.ndarray
 
 
 def without(panel: Panel, cells: Sequence[np.ndarray]) -> Panel:
-    """The panel with these cells, per series (K, T) bool, made missing."""
-    series = [replace(s, values=np.where(c, np.nan, s.values)) for s, c in zip(panel.series, cells, strict=True)]
+    """The panel with these cells, per series (K', T) bool of its first K' features, made missing."""
+    series = [
+        replace(s, values=np.concatenate([np.where(c, np.nan, s.values[: len(c)]), s.values[len(c) :]]))
+        for s, c in zip(panel.series, cells, strict=True)
+    ]
     return replace(panel, series=tuple(series))

@@ -42,6 +42,24 @@ def impute_zarr(
     all that the source holds, with attributes and encoding; a variable packed as whole numbers is stored as decoded,
     since what is filled may lie beyond them. Its groups "quantiles" and "provenance" are as of ``LazyImputation``.
 
+    Example:
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
+        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7, np.nan).reshape(2, 60, 2)
+        >>> axes = {"station": [1, 2], "time": hours, "feature": ["a", "b"]}
+        >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
+        >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])
+        >>> imputer = imputer.fit(cube[:1].to_dataset("feature"))  # a part that fits into memory
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> source, out = Path(folder.name, "in.zarr"), Path(folder.name, "out.zarr")
+        >>> _ = cube.to_dataset("feature").chunk(station=1).to_zarr(source, zarr_format=2)
+        >>> impute_zarr(source, out, imputer)
+        True
+        >>> int(xr.open_zarr(out)["a"].isnull().sum().compute())
+        0
+        >>> folder.cleanup()
+
     Args:
         source, out: folders that all workers reach under these names.
         imputer: see ``impute_lazily``.

@@ -21,7 +21,8 @@ def check_features(learnt: Sequence[Feature], given: Sequence[Feature]) -> None:
         return
     names, came = [f.name for f in learnt], [f.name for f in given]
     if names == came:
-        pairs = [f"{a.name} in {a.unit!r}, came {b.unit!r}" for a, b in zip(learnt, given, strict=True) if a != b]
+        said = lambda feature: f"{feature.unit!r}{', given' * feature.given}"
+        pairs = [f"{a.name} in {said(a)}, came {said(b)}" for a, b in zip(learnt, given, strict=True) if a != b]
         raise DataError(f"units: expected those learnt in fit: {'; '.join(pairs)}. Convert the values or fit again.")
     absent, new = [n for n in names if n not in came], [n for n in came if n not in names]
     if absent or new:
@@ -32,8 +33,22 @@ def check_features(learnt: Sequence[Feature], given: Sequence[Feature]) -> None:
     raise DataError(f"features: expected the order learnt in fit, {', '.join(names)}; came {', '.join(came)}.")
 
 
+def check_given(features: Sequence[Feature]) -> None:
+    """Refuses features of which given ones do not come last.
+
+    Raises:
+        DataError: one comes before another that is not given, or all are given.
+    """
+    given = [feature.given for feature in features]
+    if given != sorted(given) or all(given):
+        raise DataError(
+            "features: expected some that are not given, and given ones after them; came "
+            f"{', '.join(f.name + ' (given)' * f.given for f in features)}. Reorder them."
+        )
+
+
 def cells_to_fill(windows: Windows, n_samples: int, fill: np.ndarray | None) -> np.ndarray:
-    """(N, K, L) bool: the missing cells that are asked for; held-out cells count as missing.
+    """(N, K, L) bool: the missing cells that are asked for, of given features none; held-out cells count as missing.
 
     Raises:
         ConfigError: ``n_samples`` is not a positive integer.
@@ -41,8 +56,10 @@ def cells_to_fill(windows: Windows, n_samples: int, fill: np.ndarray | None) -> 
     """
     if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
         raise ConfigError(f"n_samples: expected an integer of at least 1, came {n_samples!r}.")
+    missing = ~windows.shown
+    missing[:, [feature.given for feature in windows.features]] = False
     if fill is None:
-        return ~windows.shown
+        return missing
     if fill.shape != windows.values.shape or fill.dtype != bool:
         raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
-    return fill & ~windows.shown
+    return fill & missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -68,7 +69,7 @@ class SimpleImputer:
             "format": _FORMAT,
             "layout": _LAYOUT,
             "imputer": self.name,
-            "features": [[f.name, f.unit] for f in self.features_],
+            "features": [astuple(feature) for feature in self.features_],
             "centre": self.centre_.tolist(),
             "no_data": list(self.no_data_),
         }

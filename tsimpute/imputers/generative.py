@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import platform
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -19,7 +20,7 @@ from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, Traini
 from tsimpute.config_files import from_dict, to_dict
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
-from tsimpute.imputers._checks import cells_to_fill, check_features
+from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
 from tsimpute.imputers._completing import completed, time_steps, usual_step
 from tsimpute.imputers._long import Done, check_times, pieces, steps_within
 from tsimpute.imputers._sampling import Sampling
@@ -45,6 +46,16 @@ _CHUNK_BYTES = 8 * 2**20
 
 class GenerativeImputer(Sampling):
     """A transformer trained as vector field or denoiser, and the sampler that fills gaps with it.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> task = ti.clean(ti.load_windows("synthetic", n_records=20), rate=0.2, seed=1)
+        >>> sizes = {"width": 8, "n_heads": 2, "n_blocks": 1, "width_time": 8, "width_feature": 4, "width_tau": 8}
+        >>> imputer = GenerativeImputer("flow_matching", ti.NetworkConfig(options=sizes), ti.TrainingConfig(epochs=1))
+        >>> imputer = imputer.fit(task.train, task.valid)
+        >>> samples = imputer.impute(task.test.without_held_out(), n_samples=5, seed=0)
+        >>> samples.values.shape  # draws, records, features, steps
+        (5, 4, 8, 24)
 
     Args:
         process: the process, or its name: "flow_matching" or "diffusion".
@@ -100,12 +111,14 @@ class GenerativeImputer(Sampling):
             should_stop: asked after each step; True ends with the state on disk.
 
         Raises:
-            DataError: ``valid`` has other features than ``train``, or no record shows a cell.
+            DataError: ``valid`` has other features than ``train``, given ones do not come last, or no record shows a
+                cell.
             ConfigError: patience without ``valid``, or ``ask_unobserved`` with a process on discrete levels.
             TrainingError, CheckpointError: see ``Trainer.run``.
         """
         if valid is not None:
             check_features(train.features, valid.features)
+        check_given(train.features)
         self.scaler_ = scaler or Standardizer.fit(train)
         self.features_ = train.features
         (self.time_step_, self.regular_), self.n_steps_ = usual_step(train), train.n_steps
@@ -256,6 +269,9 @@ class GenerativeImputer(Sampling):
 
     def _new_network(self, tau_frequency: float) -> nn.Module:
         options = {"max_frequency": tau_frequency} | self.network.options
+        n_given = sum(feature.given for feature in self.features_)
+        if n_given:
+            options["n_given"] = n_given
         with torch.random.fork_rng(devices=[]):
             # Not torch.manual_seed: that would reseed every other device, too.
             torch.default_generator.manual_seed(derive_seed(self.training.seed, "network"))
@@ -282,7 +298,7 @@ class GenerativeImputer(Sampling):
     def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
         return {
             "settings": {name: to_dict(getattr(self, name)) for name in _SETTINGS},
-            "features": [[f.name, f.unit] for f in self.features_],
+            "features": [astuple(feature) for feature in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
             "regular": self.regular_,

@@ -12,6 +12,13 @@ class LinearImputer(SimpleImputer):
 
     Before the first and after the last value it stays constant; a record without a value of the feature gets the
     feature's training median.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> times, a = np.arange(4.0)[None], ti.Feature("a")
+        >>> record = ti.Windows(np.array([[[1.0, np.nan, np.nan, 7.0]]]), times, (a,), ("x",))
+        >>> LinearImputer().fit(record).impute(record, n_samples=1).values[0, 0, 0].tolist()
+        [1.0, 3.0, 5.0, 7.0]
     """
 
     name = "linear"

@@ -12,6 +12,13 @@ class LocfImputer(SimpleImputer):
 
     Cells before a record's first value get that first value; a record without a value of the feature gets the
     feature's training median.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> times, a = np.arange(4.0)[None], ti.Feature("a")
+        >>> record = ti.Windows(np.array([[[1.0, np.nan, np.nan, 7.0]]]), times, (a,), ("x",))
+        >>> LocfImputer().fit(record).impute(record, n_samples=1).values[0, 0, 0].tolist()
+        [1.0, 1.0, 1.0, 7.0]
     """
 
     name = "locf"

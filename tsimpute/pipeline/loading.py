@@ -36,6 +36,7 @@ class Loader:
 
     Only shown cells are ever read: the held-out cells of ``windows`` reach neither values nor targets. Order, masks,
     process times and noise of a record in an epoch come from (seed, epoch, record), so batches can be cut anywhere.
+    Given features are always shown and never targets.
 
     Args:
         windows: training (or validation) records.
@@ -65,7 +66,8 @@ class Loader:
         self.values = _standardised(windows.values, self.shown, scaler)
         self.times = single_precision(windows.times)
         self.record_ids, self.features = windows.record_ids, windows.features
-        self.usable = np.flatnonzero(self.shown.any((1, 2)))
+        self.own = np.array([not feature.given for feature in windows.features])
+        self.usable = np.flatnonzero(self.shown[:, self.own].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
         self.guess_span = guess_span
@@ -97,7 +99,7 @@ class Loader:
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
         rngs = [np.random.default_rng(s) for s in seeds]
-        masks = np.stack([self.policy(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
+        masks = np.stack([self._mask(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
         asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
         asked = [self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)] if asks else None
         values, guess = self.values[index], None
@@ -115,8 +117,13 @@ class Loader:
             guess=None if guess is None else torch.from_numpy(guess),
         )
 
+    def _mask(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        mask = shown.copy()
+        mask[self.own] = self.policy(shown[self.own], rng)
+        return mask
+
     def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return ~shown & (rng.random() < self.ask_unobserved)
+        return ~shown & self.own[:, None] & (rng.random() < self.ask_unobserved)
 
 
 def condition_of(

@@ -168,7 +168,7 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
     Args:
         name: one of ``POLICIES``.
         train: training records; their shown cells are the patterns, of those records only that
-            ``train.lends_pattern`` marks (all where it is None).
+            ``train.lends_pattern`` marks (all where it is None). Given features are no part of them.
 
     Raises:
         ConfigError: the name is unknown, or no training record lends a pattern.
@@ -177,7 +177,8 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
         return RandomTargets()
     if name not in POLICIES:
         raise ConfigError(f"mask policy: expected one of {', '.join(POLICIES)}; came {name!r}.")
+    shown = train.shown[:, [not feature.given for feature in train.features]]
     if name == "gaps":
-        return LikeGaps.of(train.shown)
-    patterns = train.shown if train.lends_pattern is None else train.shown[train.lends_pattern]
+        return LikeGaps.of(shown)
+    patterns = shown if train.lends_pattern is None else shown[train.lends_pattern]
     return Historical(patterns) if name == "historical" else Mix(patterns)

@@ -52,6 +52,12 @@ def clean(
     ``mechanism``. Last, the scaler is fitted on the shown cells of the training records. Records without any
     observation are dropped before all this.
 
+    Example:
+        >>> import tsimpute as ti
+        >>> task = clean(ti.load_windows("synthetic", n_records=20), rate=0.2, seed=1)
+        >>> len(task.train), len(task.valid), len(task.test), task.train.held_out is None
+        (14, 2, 4, True)
+
     Args:
         windows: all records.
         rate: share of observed cells to hide, in (0, 1); None = the data set's own held-out cells.
@@ -109,6 +115,12 @@ def csdi(
     scaler fitted on training and validation records; the original ships a pickled mean and standard deviation of
     unknown making there, so this is the nearest that can be computed, each cell counted in every window that holds it.
     Either way the scaler sees the held-out cells, and training records show all they have.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> task = csdi(ti.load_windows("synthetic", n_records=20), rate=0.2)
+        >>> task.protocol, bool(task.test.held_out.any())
+        ('csdi', True)
 
     Args:
         windows: all records.

@@ -1,0 +1,48 @@
+"""``frame.tsimpute.impute()``: methods on pandas frames and xarray objects, once this is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from tsimpute.filling.imputation import Imputation
+from tsimpute.filling.table_imputer import TableImputer, impute
+
+
+@pd.api.extensions.register_dataframe_accessor("tsimpute")
+@xr.register_dataset_accessor("tsimpute")
+@xr.register_dataarray_accessor("tsimpute")
+class Accessor:
+    """What ``tsimpute`` does with one table; settings are those of ``TableImputer``.
+
+    Example:
+        >>> import pandas as pd
+        >>> import tsimpute.accessors
+        >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
+        >>> print(frame.tsimpute.describe())
+          layout: wide, 60 rows
+          time: none: every 1 rows, 0 to 59
+          groups: none, one series
+          features: 2: a 33.3% missing, b 33.3% missing
+          note: no column of times was found: each row counts as one step
+        >>> filled = frame.tsimpute.impute(effort="trial", n_samples=3, calibrate=False)
+        >>> int(filled.isna().sum().sum())
+        0
+    """
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def impute(self, **settings: Any) -> Any:
+        """The table with its gaps filled, as ``tsimpute.impute`` gives it."""
+        return impute(self._table, **settings)
+
+    def draw(self, **settings: Any) -> Imputation:
+        """The table filled, with quantiles and what each cell is, learnt from the table itself or by a ``model``."""
+        return TableImputer(**settings).fit(self._table).draw(self._table)
+
+    def describe(self, **settings: Any) -> str:
+        """What the table is understood to be and what looks wrong in it, before anything is learnt; to be printed."""
+        return TableImputer(**settings).prepared(self._table).text
