@@ -21,6 +21,7 @@ LAYERS = (
     {"objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},
     {"training"},
     {"imputers"},
+    {"peers"},
     {"evaluation", "reporting", "plots", "tables", "pretrained", "runs", "demo", "few_steps"},
     {"filling", "suites"},
     {"cli", "cli_suites", "cli_tables", "terminal", "accessors", "__main__"},

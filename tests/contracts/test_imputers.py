@@ -1,4 +1,4 @@
-"""What holds for every imputer: each file in tsimpute/imputers is under test the moment it exists."""
+"""What holds for every imputer and peer: each file in their folders is under test the moment it exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tsimpute import imputers
+from tsimpute import imputers, registry
 from tsimpute.config import NetworkConfig, SamplingConfig, TrainingConfig
 from tsimpute.containers import Feature, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
@@ -24,13 +24,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "network": NetworkConfig(options={"width": 8, "n_heads": 2, "n_blocks": 1}),
         "training": TrainingConfig(epochs=1, batch_size=4),
         "sampling": SamplingConfig(n_steps=2),
-    }
+    },
+    "iterative": {"max_iter": 2},
 }
 """Settings that make an imputer small enough for tests, by its name; none = its defaults."""
 
 DETERMINISTIC = {"mean", "median", "locf", "linear"}
 FEATURES = (Feature("HR", "bpm"), Feature("Temp", "degC"), Feature("Urine", "mL"))
-every_imputer = pytest.mark.parametrize("name", imputers.available())
+PEERS = [name for name in registry.available("peers") if name != "pypots"]  # pypots has its laws, and an environment
+every_imputer = pytest.mark.parametrize("name", [*imputers.available(), *PEERS])
+
+
+def make(name: str, **settings: Any) -> Imputer:
+    return registry.make("peers" if name in PEERS else "imputers", name, **settings)
 
 
 def records(n: int, seed: int, dtype: type = np.float64) -> Windows:
@@ -55,7 +61,7 @@ TRAIN, VALID, TEST = records(8, 1), records(3, 2), records(5, 3)
 
 
 def fit(name: str, train: Windows = TRAIN, valid: Windows | None = VALID) -> Imputer:
-    return imputers.make(name, **SETTINGS.get(name, {})).fit(train, valid)
+    return make(name, **SETTINGS.get(name, {})).fit(train, valid)
 
 
 @cache
@@ -221,7 +227,7 @@ def test_training_data_without_a_shown_cell_is_refused(name: str) -> None:
 
 @every_imputer
 def test_the_constructor_does_nothing_and_fit_comes_first(name: str, tmp_path: Path) -> None:
-    imputer = imputers.make(name, **SETTINGS.get(name, {}))
+    imputer = make(name, **SETTINGS.get(name, {}))
     assert isinstance(imputer.name, str)
     assert imputer.name
     assert not [key for key in vars(imputer) if key.endswith("_")]
@@ -262,7 +268,7 @@ def test_senseless_requests_are_refused(name: str) -> None:
         with pytest.raises(DataError, match="fill"):
             fitted(name).impute(TEST, 1, fill=fill)
     with pytest.raises(ConfigError, match="no_such_setting"):
-        imputers.make(name, no_such_setting=1)
+        make(name, no_such_setting=1)
 
 
 def test_an_unknown_imputer_is_answered_with_those_there_are() -> None:

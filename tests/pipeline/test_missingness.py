@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,10 +10,19 @@ import torch
 
 from tsimpute.containers import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.pipeline.missingness import MECHANISMS, blocks, dead_sensor, independent_cells, random_cells, reached_rate
+from tsimpute.pipeline.missingness import (
+    BY_VALUE,
+    MECHANISMS,
+    blocks,
+    dead_sensor,
+    independent_cells,
+    random_cells,
+    reached_rate,
+)
+from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
 
-EXACT = ("random", "blocks")
+EXACT = ("random", "blocks", "mnar", "mnar_quantile")
 
 
 def make_windows(n: int, k: int, length: int, missing: float = 0.4, seed: int = 0) -> Windows:
@@ -52,16 +62,27 @@ def test_within_observed_and_input_unchanged(mechanism: str):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_layout_of_values_in_memory_does_not_matter(mechanism: str):
+    windows = make_windows(20, 4, 25)
+    by_step = replace(windows, values=np.ascontiguousarray(windows.values.swapaxes(1, 2)).swapaxes(1, 2))
+    held_out = MECHANISMS[mechanism](windows, rate=0.5, seed=1)
+    assert held_out.any()
+    np.testing.assert_array_equal(MECHANISMS[mechanism](by_step, rate=0.5, seed=1), held_out)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_records_holes_depend_on_its_id_and_the_seed_only(mechanism: str):
     windows = make_windows(12, 4, 25)
     hide = MECHANISMS[mechanism]
+    if mechanism in BY_VALUE:
+        hide = partial(hide, scaler=Standardizer.fit(windows))
     all_at_once = hide(windows, rate=0.4, seed=1)
     order = np.array([9, 2, 11, 5])
     np.testing.assert_array_equal(hide(windows.select(order), rate=0.4, seed=1), all_at_once[order])
     np.testing.assert_array_equal(hide(windows, rate=0.4, seed=np.int64(1)), all_at_once)
     assert (hide(windows, rate=0.4, seed=2) != all_at_once).any()
-    # Other values in the same cells: nothing changes.
-    np.testing.assert_array_equal(hide(replace(windows, values=windows.values * -1e9), rate=0.4, seed=1), all_at_once)
+    other_values = hide(replace(windows, values=windows.values * -1e9), rate=0.4, seed=1)
+    assert (other_values == all_at_once).all() != (mechanism in BY_VALUE)
     twins = replace(windows, values=np.repeat(windows.values[:1], 12, axis=0))
     assert len({mask.tobytes() for mask in hide(twins, rate=0.4, seed=1)}) > 6
 
@@ -128,9 +149,10 @@ def test_hiding_everything_is_refused(mechanism: str):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_one_record_one_feature_one_step_and_nothing_observed(mechanism: str):
-    one = make_windows(1, 1, 1, missing=0)
-    assert MECHANISMS[mechanism](one, rate=0.5, seed=1).shape == (1, 1, 1)
-    assert not MECHANISMS[mechanism](replace(one, values=np.full((1, 1, 1), np.nan)), rate=0.5, seed=1).any()
+    one = make_windows(1, 2 if mechanism == "mar" else 1, 1, missing=0)
+    assert MECHANISMS[mechanism](one, rate=0.5, seed=1).shape == one.values.shape
+    nothing = replace(one, values=np.full_like(one.values, np.nan))
+    assert not MECHANISMS[mechanism](nothing, rate=0.5, seed=1).any()
 
 
 def test_random_cells_are_alike_and_frozen():

@@ -2,6 +2,7 @@
 
 Every maker takes windows and gives back a new (N, K, L) bool mask within ``windows.observed``; the windows stay as they
 are. A record's holes come from ``seed`` and its id alone, so they do not change with the other records or the order.
+Those of ``pipeline.value_holes`` come from values, too: "mar", "mnar" and "mnar_quantile".
 
 "Completely at random" has two meanings in the field, and both are here: ``random_cells`` hides an exact share of each
 record's *observed* cells (what CSDI does); ``independent_cells`` hides each observed cell with the given chance, so the
@@ -22,7 +23,8 @@ import torch
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.seeding import derive_seed
+from tsimpute.pipeline._punching import check_rate, each_record, named_features, share
+from tsimpute.pipeline.value_holes import mar, mnar, mnar_quantile
 
 
 def random_cells(windows: Windows, *, rate: float, seed: int, features: Sequence[str] | None = None) -> np.ndarray:
@@ -41,11 +43,11 @@ def random_cells(windows: Windows, *, rate: float, seed: int, features: Sequence
         DataError: cells are held out already.
         MissingExtraError: pygrinder cannot be imported.
     """
-    _check_rate(rate)
+    check_rate(rate)
     pygrinder = _pygrinder()
 
     def draw(cells: np.ndarray, seed: int) -> np.ndarray:
-        n, count = int(cells.sum()), _share(int(cells.sum()), rate)
+        n, count = int(cells.sum()), share(int(cells.sum()), rate)
         if not count:
             return np.zeros_like(cells)
         hidden = _hidden_by(lambda x: pygrinder.rdo(x, count / n), cells, seed)
@@ -56,7 +58,7 @@ def random_cells(windows: Windows, *, rate: float, seed: int, features: Sequence
         return hidden
 
     with _global_generators_kept():
-        return _each_record(windows, features, seed, draw)
+        return each_record(windows, features, seed, draw)
 
 
 def independent_cells(windows: Windows, *, rate: float, seed: int, features: Sequence[str] | None = None) -> np.ndarray:
@@ -64,10 +66,10 @@ def independent_cells(windows: Windows, *, rate: float, seed: int, features: Seq
 
     Arguments and errors as for ``random_cells``.
     """
-    _check_rate(rate)
+    check_rate(rate)
     pygrinder = _pygrinder()
     with _global_generators_kept():
-        return _each_record(
+        return each_record(
             windows, features, seed, lambda cells, seed: _hidden_by(lambda x: pygrinder.mcar(x, rate), cells, seed)
         )
 
@@ -89,7 +91,7 @@ def blocks(
         ConfigError: rate or length out of range, or an unknown feature.
         DataError: cells are held out already.
     """
-    _check_rate(rate)
+    check_rate(rate)
     length = max(windows.n_steps // 4, 1) if length is None else length
     if not 1 <= length <= windows.n_steps:
         raise ConfigError(f"block length: expected 1 to {windows.n_steps} steps, that of a record; came {length}.")
@@ -104,10 +106,10 @@ def blocks(
         candidates = np.flatnonzero(cells)[:: rng.choice((1, -1))]
         by_turn = candidates[np.argsort(turn.reshape(-1)[candidates], kind="stable")]
         hidden = np.zeros_like(cells)
-        hidden.reshape(-1)[by_turn[: _share(len(candidates), rate)]] = True
+        hidden.reshape(-1)[by_turn[: share(len(candidates), rate)]] = True
         return hidden
 
-    return _each_record(windows, features, seed, draw)
+    return each_record(windows, features, seed, draw)
 
 
 def dead_sensor(windows: Windows, *, rate: float, seed: int, features: Sequence[str] | None = None) -> np.ndarray:
@@ -126,7 +128,7 @@ def dead_sensor(windows: Windows, *, rate: float, seed: int, features: Sequence[
     """
     if not (isinstance(rate, Real) and 0 < rate <= 1):
         raise ConfigError(f"rate of dead sensors: expected a number above 0 and up to 1, came {rate!r}.")
-    return _each_record(
+    return each_record(
         windows,
         features,
         seed,
@@ -139,7 +141,13 @@ MECHANISMS: dict[str, Callable[..., np.ndarray]] = {
     "mcar": independent_cells,
     "blocks": blocks,
     "dead_sensor": dead_sensor,
+    "mar": mar,
+    "mnar": mnar,
+    "mnar_quantile": mnar_quantile,
 }
+
+BY_VALUE = ("mar", "mnar", "mnar_quantile")
+"""Mechanisms that look at values, and take the option ``scaler`` to standardise them with."""
 
 
 def reached_rate(windows: Windows, held_out: np.ndarray, features: Sequence[str] | None = None) -> float:
@@ -154,51 +162,9 @@ def reached_rate(windows: Windows, held_out: np.ndarray, features: Sequence[str]
             f"held_out: expected a bool mask of shape {windows.values.shape} within the observed cells; "
             f"came {held_out.dtype} {held_out.shape}."
         )
-    named = _named(windows, features)
+    named = named_features(windows, features)
     n_observed = int(windows.observed[:, named].sum())
     return int(held_out[:, named].sum()) / n_observed if n_observed else float("nan")
-
-
-def _each_record(
-    windows: Windows,
-    features: Sequence[str] | None,
-    seed: int,
-    draw: Callable[[np.ndarray, int], np.ndarray],
-) -> np.ndarray:
-    if windows.scored.any():
-        raise DataError(
-            f"held_out: expected records without held-out cells, came {int(windows.scored.sum())}: holes would be "
-            "punched twice. Drop the old ones (`dataclasses.replace(windows, held_out=None)`), or make them missing "
-            "for good (`windows.without_held_out()`) to hide part of what is left."
-        )
-    cells = windows.observed & _named(windows, features)[:, None]
-    hidden = np.zeros(cells.shape, bool)
-    for n, record_id in enumerate(windows.record_ids):
-        hidden[n] = draw(cells[n], derive_seed(int(seed), record_id))
-    return hidden
-
-
-def _named(windows: Windows, features: Sequence[str] | None) -> np.ndarray:
-    names = [f.name for f in windows.features]
-    if features is None:
-        return np.ones(len(names), bool)
-    unknown = [features] if isinstance(features, str) else [f for f in features if f not in names]
-    if unknown or not len(features):
-        raise ConfigError(
-            f"features: expected a list of names out of {', '.join(names)}; "
-            f"came {', '.join(map(repr, unknown)) or 'an empty list'}."
-        )
-    return np.array([name in features for name in names])
-
-
-def _check_rate(rate: float) -> None:
-    if not (isinstance(rate, Real) and 0 < rate < 1):
-        raise ConfigError(f"rate of cells to hide: expected a number between 0 and 1, both excluded; came {rate!r}.")
-
-
-def _share(n: int, rate: float) -> int:
-    # int(rate * n) of the rate as it is written: 0.29 * 100 is 28.999999999999996 in floating point.
-    return int(n * rate + 1e-9)
 
 
 def _hidden_by(grind: Callable[[np.ndarray], np.ndarray], cells: np.ndarray, seed: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.limits import Limits, limits_of
-from tsimpute.pipeline.missingness import MECHANISMS, reached_rate
+from tsimpute.pipeline.missingness import BY_VALUE, MECHANISMS, reached_rate
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.pipeline.splitting import (
     PARTS,
@@ -28,6 +29,7 @@ from tsimpute.pipeline.splitting import (
     seeded_folds,
 )
 from tsimpute.pipeline.task import OWN, REMOVED, Task
+from tsimpute.pipeline.value_holes import mar_roles, scaler_of
 
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
@@ -64,7 +66,7 @@ def clean(
         seed: for the folds and the holes.
         fold: 0 to 4; 0 where the split is prescribed.
         mechanism: a name out of ``MECHANISMS``; where ``rate`` is None the task's mechanism is "own".
-        features: names of features that may lose cells to ``mechanism``; None = all.
+        features: names of features that may lose cells to ``mechanism``; None = all, but those that decide in "mar".
         limits: by feature, "*" = all others: first of all, what lies outside is made missing; the scaler keeps to them.
 
     Raises:
@@ -84,8 +86,12 @@ def clean(
         changes |= {LEFT_EMPTY_DROPPED: left_empty} if left_empty else {}
         mechanism, hidden = OWN, "the data set's held-out cells hidden in valid and test, made missing in train"
     else:
-        hide = MECHANISMS[mechanism]
         train = replace(train, held_out=None)
+        hide = MECHANISMS[mechanism]
+        if mechanism in BY_VALUE:  # what counts as high is a fact of the data set, the same in every fold
+            hide = partial(hide, scaler=scaler_of(windows))
+        if mechanism == "mar":
+            features = mar_roles(windows, seed, features)[1]
         valid, test = (replace(w, held_out=hide(w, rate=rate, seed=seed, features=features)) for w in (valid, test))
         hidden = (
             f"cells of valid and test{'' if features is None else ' in ' + ', '.join(features)} hidden ({mechanism}, "
