@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tsimpute.errors import ConfigError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits, limits_of
+from tsimpute.panel import Clock
+
+_CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
 
 
 def check_numbers(n_samples: int, max_gap: int | None, levels: Sequence[float]) -> None:
@@ -43,6 +46,19 @@ def check_limits(model: GenerativeImputer, limits: Mapping[str, Limits]) -> None
                 f"limits: expected limits that the model has learnt, came {asked} for {name}, which it learnt with "
                 f"{held}. Fit on the table itself (no model), or leave these limits out."
             )
+
+
+def check_clock(model: GenerativeImputer, clock: Clock) -> None:
+    """Refuses a table whose times count in something else than those that a model has learnt.
+
+    Raises:
+        DataError: they do.
+    """
+    if model.time_unit_ not in (None, clock.unit):
+        raise DataError(
+            f"times: expected {_CLOCKS[model.time_unit_]}, as the model has learnt, came {_CLOCKS[clock.unit]}. Give "
+            f"the times so (time names their column), or fit on the table itself."
+        )
 
 
 def _is_looser(held: Limits, asked: Limits) -> bool:

@@ -190,6 +190,8 @@ def _understood(source: Path, prepared: Prepared) -> str:
 def _about(prepared: Prepared) -> list[tuple[str, str]]:
     """What the table was understood to be, its features without what means missing, and what was noted on the way."""
     understood = prepared.table.understood + [("note", note) for note in dict.fromkeys(prepared.table.notes)]
+    bounds = ", ".join(f"{name} {of_one}" for name, of_one in prepared.limits.items())
+    understood += [("limits", bounds)] * bool(bounds)
     return [(name, features_text(prepared.kept) if name == "features" else value) for name, value in understood]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -12,30 +11,25 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from tsimpute.config import SamplingConfig
 from tsimpute.errors import ConfigError, NotFittedError
 from tsimpute.filling.calibration import Calibration
-from tsimpute.filling.checks import check_limits, check_numbers
-from tsimpute.filling.efforts import EFFORTS, Effort
+from tsimpute.filling.checks import check_clock, check_limits, check_numbers
+from tsimpute.filling.efforts import EFFORTS
 from tsimpute.filling.imputation import Imputation, imputation_of
+from tsimpute.filling.learning import Progress, trained_on
 from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
 from tsimpute.filling.preparing import Prepared, matched, prepare
 from tsimpute.filling.series import Policy, fill_series
-from tsimpute.filling.windows import training_windows, window_steps, without
+from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
-from tsimpute.panel import Panel
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.panel import Filling
 from tsimpute.pretrained import model_path
 from tsimpute.tables.clock import MissingTimes
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.reading import read_table
 from tsimpute.tables.roles import Told
-from tsimpute.windows import Windows
-
-Progress = Callable[[str, int, int], None]
-"""(what, done, total)."""
 
 
 class TableImputer:
@@ -54,8 +48,10 @@ class TableImputer:
         time, group, features, feature, value, unit: columns, where they cannot be told; see ``tables.roles.Told``.
         units: of features, where the table does not tell them.
         timezone, dayfirst, duplicates, missing_times, irregular: see ``tables.frames.Clockwork``.
-        limits: lowest and highest possible value by feature, "*" = all others.
-        missing_codes: numbers that mean "missing"; "certain" = those that cannot be anything else.
+        limits: lowest and highest possible value by feature, "*" = all others; or a text, as "PM2.5=0:,RH=0:100", or
+            the name of a data set whose card gives limits, as "physionet2012".
+        missing_codes: numbers that mean "missing"; "certain" = those that cannot be anything else in the table that
+            ``fit`` is given, each of its feature; in later tables too.
         drop_invalid: True makes values outside the limits missing; False keeps them, and hides them from the model.
         no_information: "fill" or "empty": features of which a series shows no value.
         max_gap: longest gap in steps that is filled; longer ones stay wholly empty.
@@ -69,6 +65,7 @@ class TableImputer:
     Attributes:
         imputer_: the model.
         calibration_: of the quantiles.
+        codes_: by feature, the codes for missing of the table that it was fitted to.
         scores_: what was measured on hidden cells, one row per imputer.
     """
 
@@ -88,7 +85,7 @@ class TableImputer:
         duplicates: Duplicates = "refuse",
         missing_times: MissingTimes = "insert",
         irregular: bool | None = None,
-        limits: Mapping[str, Limits | tuple[float | None, float | None]] | None = None,
+        limits: Mapping[str, Limits | tuple[float | None, float | None]] | str | None = None,
         missing_codes: Collection[float] | Literal["certain"] = "certain",
         drop_invalid: bool = False,
         no_information: Literal["fill", "empty"] = "fill",
@@ -147,7 +144,8 @@ class TableImputer:
             progress: called with what is done, how much of it, and how much there is.
             should_stop: asked after each step of training; True ends it with the state in ``folder``.
         """
-        return self.fit_prepared(self.prepared(table), folder=folder, progress=progress, should_stop=should_stop)
+        prepared = self._prepared(table, self.missing_codes)
+        return self.fit_prepared(prepared, folder=folder, progress=progress, should_stop=should_stop)
 
     def fit_prepared(
         self,
@@ -165,13 +163,14 @@ class TableImputer:
         hidden = hidden_cells(seen, effort.hidden, self.seed) if self.calibrate else nothing
         shown = without(seen, hidden)
         if self.model is None:
-            self.imputer_ = _trained(shown, prepared.limits, effort, self.seed, folder, progress, should_stop)
+            self.imputer_ = trained_on(shown, prepared.limits, effort, self.seed, folder, progress, should_stop)
         else:
             self.imputer_ = _loaded(self.model)
             check_limits(self.imputer_, prepared.limits)
+            check_clock(self.imputer_, seen.clock)
             seen, order = matched(seen, self.imputer_.features_)
             hidden = [cells[order] for cells in hidden]
-        self.calibration_, self.scores_ = Calibration(), ()
+        self.calibration_, self.scores_, self.codes_ = Calibration(), (), dict(prepared.codes)
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
                 self.imputer_, seen, hidden, n_samples=self.n_samples, seed=self.seed, most_windows=effort.windows,
@@ -196,10 +195,17 @@ class TableImputer:
 
     def draw_prepared(self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None) -> Imputation:
         """``draw`` of a table that has been understood."""
+        return imputation_of(prepared, self.fillings_of(prepared, progress=progress))
+
+    def fillings_of(
+        self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None
+    ) -> tuple[Filling, ...]:
+        """What ``draw`` puts into a table that has been understood, one per series."""
         if not hasattr(self, "imputer_"):
             raise NotFittedError("table imputer: expected fit before impute.")
         self.check()
         check_limits(self.imputer_, prepared.limits)
+        check_clock(self.imputer_, prepared.seen.clock)
         new = [level for level in self.levels if level != 0.5 and level not in self.calibration_.factors]
         if self.calibration_.n_cells and new:
             raise ConfigError(f"quantiles: expected levels that fit has calibrated, came {new[0]:g}. Fit once more.")
@@ -218,16 +224,20 @@ class TableImputer:
             fillings.append(found.features(back))
             done += len(view.times)
             progress("imputing", done, total)
-        return imputation_of(prepared, fillings)
+        return tuple(fillings)
 
     def prepared(self, table: Any) -> Prepared:
         """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
+        certain = self.missing_codes == "certain" and hasattr(self, "codes_")
+        return self._prepared(table, self.codes_ if certain else self.missing_codes)
+
+    def _prepared(self, table: Any, codes: Mapping[str, tuple[float, ...]] | Collection[float] | str) -> Prepared:
         read = (
             table
             if hasattr(table, "completed") and hasattr(table, "marked")
             else read_table(table, self.told, self.clockwork, self.units)
         )
-        return prepare(read, limits=self.limits or {}, missing_codes=self.missing_codes, drop_invalid=self.drop_invalid)
+        return prepare(read, limits=self.limits or {}, missing_codes=codes, drop_invalid=self.drop_invalid)
 
     @property
     def told(self) -> Told:
@@ -265,37 +275,8 @@ def impute(table: Any, **settings: Any) -> Any:
     return TableImputer(**settings).fit(table).impute(table)
 
 
-def _trained(
-    panel: Panel,
-    limits: Mapping[str, Limits],
-    effort: Effort,
-    seed: int,
-    folder: Path | None,
-    progress: Progress,
-    should_stop: Callable[[], bool],
-) -> GenerativeImputer:
-    windows = training_windows(panel, window_steps(panel))
-    imputer = GenerativeImputer(
-        "flow_matching", effort.network, effort.training(len(windows), seed), SamplingConfig(memory_mib=512)
-    )
-    scaler = Standardizer.fit(windows, limits)
-    state = None if folder is None else folder / _fingerprint(windows, scaler, effort, seed)
-    for step in imputer.fit_steps(windows, scaler=scaler, folder=state, should_stop=should_stop):
-        progress("learning", step.step, step.n_steps)
-    return imputer
-
-
 def _tell(progress: Progress, done: int, more: int, total: int, share: float) -> None:
     progress("imputing", done + int(share * more), total)
-
-
-def _fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:
-    """What tells one training from others: a state is taken up with the same data, scale and settings only."""
-    found = hashlib.blake2b(digest_size=8)
-    found.update(repr((windows.features, windows.record_ids, scaler.to_dict(), effort, seed)).encode())
-    found.update(windows.values.tobytes())
-    found.update(windows.times.tobytes())
-    return found.hexdigest()
 
 
 def _loaded(model: GenerativeImputer | str | Path) -> GenerativeImputer:
