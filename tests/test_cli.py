@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny_models import NETWORK, waves
 
 from tsimpute.cli import COMMANDS, EXAMPLES, main
+from tsimpute.config import SamplingConfig, TrainingConfig
 from tsimpute.config_files import shipped_configs
 from tsimpute.evaluation import Report
-from tsimpute.runs import load_windows
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.limits import Limits
+from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.runs import fill_gaps, load_windows
 
 TINY = [
     "--data.options", "{n_records: 40, n_steps: 12}", "--protocol.rate", "0.2",
@@ -75,6 +81,27 @@ def test_draw_writes_a_table_with_the_observed_values(run: Path, tmp_path: Path)
     assert list(frame.record.unique()) == ["synthetic-00003", "synthetic-00001"]
     assert (frame["q0.25"] <= frame["q0.75"]).all()
     assert (frame[frame.provenance == "imputed"]["q0.25"] < frame[frame.provenance == "imputed"]["q0.75"]).any()
+
+
+def test_values_outside_a_models_limits_are_hidden_from_it_and_stay_as_they_are() -> None:
+    windows = waves()
+    low, high = np.nanquantile(windows.values[:, 0], [0.2, 1])
+    values = windows.values.copy()
+    values[:, 0][values[:, 0] < low] = np.nan
+    bounded = replace(windows, values=values)
+    imputer = GenerativeImputer("flow_matching", NETWORK, TrainingConfig(epochs=1), SamplingConfig(n_steps=1))
+    limits = {"HR": Limits(float(low), float(high) + 1)}
+    for _ in imputer.fit_steps(bounded, scaler=Standardizer.fit(bounded, limits)):
+        pass
+    parts, n_outside = fill_gaps(imputer, windows, n_samples=2, seed=0)
+    samples = list(parts)
+    shown, below = windows.shown, windows.shown[:, 0] & (windows.values[:, 0] < low)
+    assert n_outside == below.sum() > 0
+    assert (np.concatenate([record.shown for record in samples]) == shown).all()
+    values = np.concatenate([record.values for record in samples], 1)
+    assert (values[:, shown] == windows.values[shown]).all()
+    hidden = imputer.impute(bounded, 2, fill=~shown).values
+    assert (values[:, ~shown] == hidden[:, ~shown]).all()
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -228,7 +228,9 @@ def draw(options: Namespace) -> None:
     # Here every value that is known is kept: cells that a data set holds out for scoring are no gaps.
     windows = dataclasses.replace(runs.load_windows(data.name, data.root, **data.options), held_out=None)
     windows = windows.named(wanted or None)
-    records = imputer.impute_records(windows, options.n_samples, options.seed)
+    records, n_outside = runs.fill_gaps(imputer, windows, options.n_samples, options.seed)
+    if n_outside:
+        print(f"{n_outside:,} values lie outside the model's limits: they are hidden from it and stay as they are")
     with Bar("imputing", len(windows), "record") as bar:
         write_table(bar.over(records), windows, options.out, quantiles, options.force)
     n_missing = int((~windows.shown).sum())

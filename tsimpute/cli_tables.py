@@ -61,7 +61,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("value", "of a long table: the column of values"),
         ("unit", "of a long table: the column of units"),
         ("units", "of features, as PM2.5=ug/m3,T=degC"),
-        ("limits", "lowest and highest value, as PM2.5=0:,RH=0:100,steps=0::int,*=0:"),
+        (
+            "limits",
+            "lowest and highest value, as PM2.5=0:,RH=0:100,steps=0::int,*=0:, or a data set's, as physionet2012",
+        ),
         ("missing_codes", "numbers and texts that mean missing, as -200,NR; none = no numbers do"),
         ("timezone", "zone of the wall clock, such as Europe/Rome"),
         ("delimiter", "of a text file"),
@@ -104,13 +107,11 @@ def fill(options: Namespace, say: Callable[[str], None]) -> None:
 
 def settings_of(options: Namespace) -> dict[str, Any]:
     """The settings of ``TableImputer`` that the arguments say."""
-    from tsimpute.tables.screening import parse_limits
-
     settings = {name: options[name] for name in SETTINGS}
     settings |= {name: _names(options[name]) for name in ("time", "group", "features")}
     settings |= {name: options[name] for name in ("feature", "value", "unit", "model")}
     settings["units"] = _pairs(options.units)
-    settings["limits"] = parse_limits(options.limits or "")
+    settings["limits"] = options.limits
     settings["quantiles"] = tuple(_number(word, "--quantiles") for word in _words(options.quantiles))
     return settings
 

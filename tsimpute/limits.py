@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
@@ -50,10 +51,24 @@ class Limits:
         low, high = self.bounds
         return (values < low) | (values > high)
 
+    def clipped(self, values: np.ndarray, decimals: int) -> np.ndarray:
+        """Values within the limits, moved so that rounding them to so many decimals crosses no limit.
+
+        Where no number of so many decimals lies within the limits, they stay as they are.
+        """
+        ends = ((self.low, -np.inf, ROUND_CEILING), (self.high, np.inf, ROUND_FLOOR))
+        low, high = (none if end is None else _rounded(end, decimals, way) for end, none, way in ends)
+        return np.clip(values, low, high) if low <= high else values
+
     @property
     def bounds(self) -> tuple[float, float]:
         """Both bounds, infinite where there is none."""
         return -np.inf if self.low is None else self.low, np.inf if self.high is None else self.high
+
+
+def _rounded(bound: float, decimals: int, way: str) -> float:
+    """The text of a bound, not its binary fraction, is what was meant: 0.29 is on the grid of hundredths."""
+    return float(Decimal(repr(float(bound))).quantize(Decimal(1).scaleb(-decimals), way, Context(prec=400)))
 
 
 def limits_of(features: Sequence[str], limits: Mapping[str, Limits]) -> tuple[Limits, ...]:

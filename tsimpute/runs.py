@@ -20,7 +20,7 @@ import numpy as np
 
 from tsimpute.config import ProtocolConfig, RunConfig
 from tsimpute.config_files import load_config, save_config, to_dict
-from tsimpute.containers import Windows
+from tsimpute.containers import Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.evaluation import EvaluationContext, Report, evaluate
 from tsimpute.files import write_whole
@@ -56,6 +56,25 @@ def load_windows(name: str, root: str | Path | None = None, **options: Any) -> W
     from tsimpute.datasets.fetching import find_root
 
     return make("datasets", name, **options).load(find_root(name, None if root is None else Path(root)))
+
+
+def fill_gaps(imputer: GenerativeImputer, windows: Windows, n_samples: int, seed: int) -> tuple[Iterator[Samples], int]:
+    """Draws for the missing cells of records whose values may lie outside the limits that a model has learnt.
+
+    Such a value is hidden from the model, and stays as it is: it was observed.
+
+    Returns:
+        One record after another, and how many values lie outside.
+    """
+    outside = imputer.scaler_.outside(windows.values) & windows.shown
+    seen = dataclasses.replace(windows, values=np.where(outside, np.nan, windows.values).astype(windows.values.dtype))
+    drawn = imputer.impute_records(seen, n_samples, seed, fill=~windows.shown)
+
+    def whole(n: int, record: Samples) -> Samples:
+        values = np.where(outside[[n]], windows.values[[n]], record.values)
+        return dataclasses.replace(record, values=values, shown=record.shown | outside[[n]])
+
+    return (whole(n, record) for n, record in enumerate(drawn)), int(outside.sum())
 
 
 def make_task(windows: Windows, protocol: ProtocolConfig, limits: Mapping[str, Limits] | None = None) -> Task:

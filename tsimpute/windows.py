@@ -33,6 +33,11 @@ class Feature:
     unit: str = ""
     given: bool = False
 
+    @property
+    def unit_beside(self) -> str:
+        """The unit to be shown beside the name: "" where the name ends with it in brackets, as "PM10 [ug/m3]" does."""
+        return "" if self.name.rstrip().endswith((f"[{self.unit}]", f"({self.unit})")) else self.unit
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:

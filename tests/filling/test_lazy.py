@@ -83,6 +83,17 @@ def test_what_chunks_give_is_what_the_whole_table_gives(fitted, eager, chunks) -
     assert (provenance["y"].sel(station=4)[5:15] == 3).all()
 
 
+def test_codes_need_no_naming_chunk_by_chunk() -> None:
+    table = stations()
+    table["x"][0, 7], table["x"][4, 9] = -999, -999  # now certain, but not so in the chunk of each station
+    imputer = ti.TableImputer(effort="trial", n_samples=3, calibrate=False).fit(table)
+    assert imputer.codes_ == {"x": (-999.0,)}
+    whole = imputer.draw(table)
+    assert (whole.provenance["x"].values != "observed")[table["x"].values == -999].all()
+    lazily = impute_lazily(table.chunk(station=1), imputer).compute()
+    xr.testing.assert_identical(lazily, whole.table)
+
+
 @pytest.mark.parametrize("labelled", [True, False])
 def test_data_arrays_with_and_without_labels_give_what_the_whole_gives(labelled) -> None:
     dataset = stations()
@@ -186,9 +197,6 @@ def test_what_cannot_be_told_from_chunks_is_refused_before_anything_is_read(fitt
     table = Source().table()
     with pytest.raises(NotFittedError, match="expected fit"):
         impute_lazily(table, ti.TableImputer())
-    certain = ti.TableImputer(fitted.imputer_, calibrate=False).fit(stations())
-    with pytest.raises(ConfigError, match=r"set_params\(missing_codes"):
-        impute_lazily(table, certain)
     with pytest.raises(DataError, match="1 are missing"):
         impute_lazily(table.isel(time=[n for n in range(T) if n != 4]), fitted)
     with pytest.raises(DataError, match="absent from the table: y"):

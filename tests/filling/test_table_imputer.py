@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import tsimpute as ti
 from tsimpute.errors import ConfigError, DataError, NotFittedError
 from tsimpute.filling.measuring import hidden_cells
+from tsimpute.limits import Limits
 from tsimpute.panel import PROVENANCE
 
 
@@ -205,3 +208,54 @@ def test_settings_are_read_and_written_as_in_scikit_learn() -> None:
         ti.TableImputer(effort="much").fit(stations())
     with pytest.raises(ConfigError, match="levels in"):
         ti.TableImputer(quantiles=(0.5, 1.0), effort="trial").fit(stations())
+
+
+def test_times_of_another_kind_than_the_models_are_refused_and_the_kind_is_saved(
+    fitted: ti.TableImputer, tmp_path: Path
+) -> None:
+    fitted.imputer_.save(tmp_path / "model.safetensors")
+    model = ti.GenerativeImputer.load(tmp_path / "model.safetensors")
+    assert model.time_unit_ == "hours"
+    dates, counts = stations(30), stations(30).set_axis(pd.Index(np.arange(30), name="time"))
+    settings = {"calibrate": False, **SETTINGS}
+    imputer = ti.TableImputer(model, **settings).fit(dates)
+    with pytest.raises(DataError, match=r"expected dates or hours:minutes, .* came times that are plain numbers"):
+        imputer.impute(counts)
+    model.time_unit_ = ""
+    with pytest.raises(DataError, match=r"expected times that are plain numbers, .* came dates"):
+        ti.TableImputer(model, **settings).fit(dates)
+    model.time_unit_ = None  # as files from before have it
+    assert ti.TableImputer(model, **settings).fit(counts).impute(counts).notna().all().all()
+
+
+def test_codes_of_the_table_that_was_fitted_are_those_of_later_ones_until_it_is_fitted_anew() -> None:
+    table = stations()
+    table.iloc[[3, 8], 0] = -999
+    imputer = ti.TableImputer(**SETTINGS, calibrate=False).fit(table)
+    later = stations(40, seed=3)
+    later.iloc[5, 0] = -999  # alone it would not be certain
+    assert imputer.draw(later).provenance.iloc[5, 0] == "imputed"
+    assert imputer.set_params(model=imputer.imputer_).fit(stations()).codes_ == {}
+
+
+def test_a_data_sets_name_stands_for_the_limits_of_its_card() -> None:
+    table = stations().rename(columns={"a": "HR", "b": "pH"})
+    kept = ti.TableImputer(limits="physionet2012").prepared(table).limits
+    assert set(kept) == {"HR", "pH"}
+    assert ti.TableImputer(limits="pm25").prepared(table).limits == {"*": Limits(0, 1000)}
+    with pytest.raises(ConfigError, match="physionet2012, pm25"):
+        ti.TableImputer(limits="physio").prepared(table)
+    with pytest.raises(ConfigError, match="expected features that physionet2012 has limits for"):
+        ti.TableImputer(limits="physionet2012").prepared(stations())
+    assert ti.TableImputer(limits="HR=0:300").prepared(table).limits == {"HR": Limits(0, 300)}
+
+
+def test_rounding_crosses_no_limit(fitted: ti.TableImputer) -> None:
+    table = pd.DataFrame({"a": [1, 4, 7] * 5, "b": [0.5, np.nan, 0.7] * 5}).astype({"a": "Int64"})
+    table.loc[4, "a"] = pd.NA
+    prepared = ti.TableImputer(limits={"a": (0.6, 7.4), "b": (0, 0.96)}).prepared(table)
+    changed = [np.array([table["a"].isna(), table["b"].isna()])]
+    for value, a in ((0.61, 1), (7.39, 7), (7.2, 7)):
+        out = prepared.completed(changed, [np.full(changed[0].shape, value)])
+        assert out["a"][4] == a
+        assert out["b"][1] == value

@@ -271,10 +271,71 @@ def test_the_long_file_of_two_stations_is_one_feature_and_two_hourly_series(data
     assert [int(s.observed.sum()) for s in read.panel.series] == [101, 1009]
 
 
+def repeated(*values: float) -> pd.DataFrame:
+    """The third hour stands in several rows, with these values; the fourth is a gap."""
+    frame = table().iloc[[0, 1, *[2] * len(values), *range(3, N)]].reset_index(drop=True)
+    frame["x"] = frame["x"].mask(frame["time"] == HOURS[3])
+    frame.loc[2 : 1 + len(values), "x"] = values
+    return frame
+
+
+MEAN = Clockwork(duplicates="mean")
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_codes_and_impossible_values_are_never_averaged_in(long: bool) -> None:
+    frame = repeated(5.0, -200.0, 735.0, 7.0)
+    if long:
+        frame = frame.rename(columns={"x": "value"}).assign(parameter="x")
+    column = "value" if long else "x"
+    for drop in (False, True):
+        ready = prepared(frame, {"x": (0, 14)}, codes=[-200], drop=drop, clockwork=MEAN)
+        assert ready.kept.series[0].values[0, :4].tolist()[2] == 6.0
+        assert ready.seen.series[0].values[0, 2] == 6.0
+        assert any("2 of the codes and values outside the limits stand beside others" in w for w in ready.warnings)
+        done = imputed(ready)
+        assert done.table[column].tolist()[2:7] == [
+            5.0,
+            -200.0,
+            pytest.approx(np.nan, nan_ok=True) if drop else 735,
+            7,
+            -1,
+        ]
+        empty = "left empty" if drop else "observed"
+        assert done.provenance[column].tolist()[2:7] == ["observed", "left empty", empty, "observed", "imputed"]
+
+
+def test_a_time_of_whose_rows_none_holds_a_value_is_filled_in_all_of_them() -> None:
+    ready = prepared(repeated(-200.0, -200.0, np.nan), codes="certain", clockwork=MEAN)
+    assert dict(ready.codes) == {"x": (-200.0,)}
+    assert [int(cells.sum()) for cells in ready.coded] == [1]
+    assert imputed(ready).table["x"].tolist()[2:6] == [-1, -1, -1, -1]
+    lies = {"x": (0, 14)}
+    ready = prepared(repeated(-5.0, 25.0), lies, codes=(), clockwork=MEAN)  # their mean would be a possible value
+    assert ready.kept.series[0].values[0, 2] == -5
+    assert np.isnan(ready.seen.series[0].values[0, 2])
+    assert imputed(ready).table["x"].tolist()[2:4] == [-5, 25]
+    assert imputed(prepared(repeated(-5.0, 25.0), lies, codes=(), drop=True, clockwork=MEAN)).table["x"].tolist()[
+        2:4
+    ] == [-1, -1]
+
+
 def test_of_rows_whose_mean_counts_none_with_a_value_of_its_own_is_written_over() -> None:
-    frame = table(time=[*HOURS[:3], HOURS[2], *HOURS[4:]])
-    frame.loc[2, "x"], frame.loc[3, "x"] = 50.0, -999.0
-    ready = prepared(frame, {"x": (0, None)}, codes=(), drop=True, clockwork=Clockwork(duplicates="mean"))
-    out = imputed(ready).table
-    at = out["time"] == HOURS[2]
-    assert out.loc[at, "x"].tolist() == [50.0, -999.0]
+    ready = prepared(repeated(50.0, -999.0), {"x": (0, None)}, codes=(), drop=True, clockwork=MEAN)
+    assert imputed(ready).table["x"].tolist()[2] == 50.0
+    assert np.isnan(imputed(ready).table["x"].tolist()[3])
+
+
+def test_series_have_their_names_in_what_is_said_of_them() -> None:
+    frame = pd.concat([table(station=s) for s in ("Rome", "Oslo")], ignore_index=True)
+    notes = read_frame(frame.drop(index=15)).notes
+    assert any("first in series 'Oslo': 2024-01-01 03:00" in note for note in notes)
+    with pytest.raises(DataError, match="The first: series 'Oslo', 2024-01-01 02:00, rows 14 and 15"):
+        read_frame(frame.assign(time=[*HOURS, *HOURS[:3], HOURS[2], *HOURS[4:]]), Told(group=["station"]))
+
+
+def test_a_unit_that_a_name_tells_is_said_once() -> None:
+    read = read_table(table().rename(columns={"x": "PM10 [ug/m3]"}))
+    assert read.panel.features[0].unit == "ug/m3"
+    assert dict(read.understood)["features"] == "1: PM10 [ug/m3] 0.0% missing"
+    assert dict(read_table(table(), units={"x": "m"}).understood)["features"] == "1: x [m] 0.0% missing"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
 from tsimpute.tables.roles import Columns, Told, find_roles, plain
 
@@ -246,3 +249,45 @@ def test_a_gap_in_the_column_of_groups_is_refused_with_its_row() -> None:
         read_frame(frame)
     frame["station"] = [1.0] * 6 + [2.0] * 6
     assert [s.name for s in read_frame(frame, Told(), Clockwork()).panel.series] == ["1", "2"]
+
+
+@pytest.mark.parametrize("name", ["sensor", "Site", "station"])
+def test_readings_named_as_groups_are_none_and_it_is_said(name: str) -> None:
+    readings = read_frame(table(**{name: np.linspace(0.1, 1, N)}))
+    assert names(readings, "features") == ["x", name]
+    whole = read_frame(table(**{name: [1, 2, 3, 2] * 3}))
+    assert (names(whole, "group"), names(whole, "extra")) == ([], [name])
+    assert said(whole, f"{name}: named as groups are, but holds numbers and no time repeats: no groups")
+    asked = read_frame(table(**{name: [1, 2, 3, 2] * 3}), Told(features=["x", name]))
+    assert names(asked, "features") == ["x", name]
+    stretches = read_frame(table(**{name: [1] * 6 + [2] * 6}))
+    assert (names(stretches, "group"), said(stretches, "one stretch of rows")) == ([name], True)
+    twice = pd.concat([table(place="a"), table(place="b")]).assign(**{name: 5}).reset_index(drop=True)
+    assert names(read_frame(twice), "group") == ["place"]
+
+
+def test_parts_of_the_time_and_booleans_are_said_to_be_carried_along_and_how_to_fill_them() -> None:
+    frame = table(hour=HOURS.hour, weekday=0, open=[True, False] * (N // 2))
+    reading = read_frame(frame)
+    assert names(reading, "features") == ["x"]
+    assert said(reading, "hour: numbers that are named as a part of the time; carried along. To fill it, name all")
+    assert said(reading, "open: true and false; carried along. To fill it, write 1 and 0")
+    assert names(read_frame(frame, Told(features=["x", "hour"])), "features") == ["x", "hour"]
+
+
+ODD = st.sampled_from([[1], {"a": 1}, {1}, "2024-01-01", "a", 1, 1.5, None, True, np.arange(2), pd.NaT, 1j, ([],)])
+NAMES = ["time", "date", "station", "parameter", "value", "unit", "hour", "x", "id"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    data=st.dictionaries(st.sampled_from(NAMES), st.lists(ODD, min_size=4, max_size=4), min_size=1, max_size=3),
+    named=st.sampled_from([{}, {"group": ["station"]}, {"time": ["time"]}, {"features": ["x"]}, {"unit": "unit"}]),
+)
+def test_whatever_a_column_holds_it_is_read_or_refused_in_words(
+    data: dict[str, list[Any]], named: dict[str, Any]
+) -> None:
+    columns = {name: pd.Series(items, dtype=object) for name, items in data.items()}
+    for base in ({}, {"time": HOURS[:4], "x": np.arange(4.0)}, {"time": HOURS[:4], "value": 1.0}):
+        with contextlib.suppress(TsimputeError):
+            read_frame(pd.DataFrame(base | columns), Told(**named))

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsimpute.errors import DataError
+from tsimpute.filling.preparing import prepare
 from tsimpute.panel import IMPUTED, OBSERVED
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.roles import Told
@@ -205,3 +206,31 @@ def test_a_real_file_differs_in_its_gaps_alone(data_root: Path, tmp_path: Path, 
     n_repeated = int((~table.inner.reading.placement.kept).sum())
     assert len(after) == len(before) + sum(of_series.shape[1] for of_series in values) - len(table.file) + n_repeated
     assert [line for line in after if line in there] == [line for line in before if not coded.search(line)]
+
+
+def test_names_of_digits_stay_apart_and_come_back_as_written(tmp_path: Path) -> None:
+    lines = [f"{h},{name},{h + 1}{name}" for h in range(4) for name in ("01", "1")]
+    long = read(tmp_path, "time,parameter,value\n" + "\n".join(lines[:-1]))
+    assert [feature.name for feature in long.panel.features] == ["01", "1"]
+    assert filled(tmp_path, long).decode().splitlines() == ["time,parameter,value", *lines[:-1], "3,1,7"]
+    wide = read(tmp_path, "time,place,x\n" + "\n".join(lines))
+    assert [series.name for series in wide.panel.series] == ["01", "1"]
+    alone = read(tmp_path, "time,place,x\n" + "".join(f"{h},0{h},{h}\n" for h in range(4)))
+    assert [feature.name for feature in alone.panel.features] == ["x"]
+    assert any(note.startswith("place: digits with zeros before them are names") for note in alone.notes)
+    told = read(tmp_path, "time,place,x\n" + "".join(f"{h},0{h},{h}\n" for h in range(4)), Told(features=["place"]))
+    assert [feature.name for feature in told.panel.features] == ["place"]
+
+
+def test_a_column_that_is_named_as_groups_but_holds_readings_is_filled(tmp_path: Path) -> None:
+    table = read(tmp_path, "time,sensor,x\n" + "".join(f"{h},{h / 4 if h != 2 else ''},1\n" for h in range(8)))
+    assert [feature.name for feature in table.panel.features] == ["sensor", "x"]
+
+
+def test_rounding_to_the_decimals_of_a_column_crosses_no_limit(tmp_path: Path) -> None:
+    table = read(tmp_path, "time,x,y\n0,0.5,1\n1,,\n2,0.7,3\n")
+    assert table.decimals == [1, 0]
+    prepared = prepare(table, limits={"x": (0.12, 0.96)}, missing_codes=(), drop_invalid=False)
+    for value, x in ((0.13, "0.2"), (0.959, "0.9"), (0.6, "0.6")):
+        prepared.completed(gaps(table), [np.full(gap.shape, value) for gap in gaps(table)]).write(tmp_path / "out.csv")
+        assert (tmp_path / "out.csv").read_text().splitlines()[2].split(",")[1] == x

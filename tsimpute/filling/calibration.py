@@ -25,12 +25,10 @@ class Calibration:
     Attributes:
         factors: by level in (0, 1); 1 where a level was not calibrated.
         n_cells: hidden cells that they come from; 0 = not calibrated.
-        n_blocks: independent pieces of the data that these lay in.
     """
 
     factors: Mapping[float, float] = field(default_factory=dict)
     n_cells: int = 0
-    n_blocks: int = 0
 
     def applied(self, levels: Sequence[float], quantiles: np.ndarray, median: np.ndarray) -> np.ndarray:
         """(Q, ...) calibrated quantiles, never crossing; the median stays.
@@ -97,12 +95,11 @@ def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, blo
         )
     if not (np.isfinite(draws).all() and np.isfinite(truth).all()):
         raise DataError("calibration: expected finite draws and truth; some are not.")
-    n_blocks = len(np.unique(block))
     if len(truth) < _LEAST:
-        return Calibration(n_cells=0, n_blocks=n_blocks)
+        return Calibration()
     median = np.median(draws, 0)
     factors = {level: _factor(level, draws, truth, median, block) for level in levels if level != 0.5}
-    return Calibration(factors, len(truth), n_blocks)
+    return Calibration(factors, len(truth))
 
 
 def _factor(level: float, draws: np.ndarray, truth: np.ndarray, median: np.ndarray, block: np.ndarray) -> float:

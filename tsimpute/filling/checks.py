@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tsimpute.errors import ConfigError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_text
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits, limits_of
+from tsimpute.panel import Clock
+
+_CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
 
 
 def check_numbers(n_samples: int, max_gap: int | None, levels: Sequence[float]) -> None:
@@ -61,6 +64,19 @@ def check_calendar(model: GenerativeImputer, calendar: bool) -> None:
         raise ConfigError(
             "calendar: expected False with this model, which has learnt without one; came True. Leave it out, or fit "
             "on the table itself (no model)."
+        )
+
+
+def check_clock(model: GenerativeImputer, clock: Clock) -> None:
+    """Refuses a table whose times count in something else than those that a model has learnt.
+
+    Raises:
+        DataError: they do.
+    """
+    if model.time_unit_ not in (None, clock.unit):
+        raise DataError(
+            f"times: expected {_CLOCKS[model.time_unit_]}, as the model has learnt, came {_CLOCKS[clock.unit]}. Give "
+            f"the times so (time names their column), or fit on the table itself."
         )
 
 

@@ -47,7 +47,7 @@ def imputation_of(prepared: Prepared, fillings: Sequence[Filling]) -> Imputation
     """The table put together from the fillings of its series."""
     codes = [filling.provenance for filling in fillings]
     changed = prepared.changed([filling.filled for filling in fillings])
-    table = prepared.table.completed(changed, [filling.point for filling in fillings])
+    table = prepared.completed(changed, [filling.point for filling in fillings])
     marked = prepared.table.marked(changed, codes)
     return Imputation(
         table, marked, cells_of(prepared.kept, fillings, prepared.table.absent), tuple(fillings), prepared

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 import xarray as xr
 
-from tsimpute.errors import ConfigError, DataError, NotFittedError
+from tsimpute.errors import DataError, NotFittedError
+from tsimpute.filling.checks import check_clock
 from tsimpute.filling.preparing import matched
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.panel import PROVENANCE
@@ -73,7 +74,6 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
 
     Raises:
         NotFittedError: the imputer is not fitted.
-        ConfigError: codes for missing are to be found: which are certain is told by a whole table.
         DataError: the table is not as expected, or times are missing in it. When computed: as ``TableImputer.draw``
             raises, or a variable cannot hold in its dtype what is to be filled in.
         MissingExtraError: Dask is not installed.
@@ -175,20 +175,22 @@ class Filler:
 
     def __call__(self, arrays: Sequence[np.ndarray], labels: Sequence[Sequence[str]]) -> tuple[np.ndarray, ...]:
         """For each variable: (groups, core) filled; (groups, Q, core) quantiles; (groups, core) uint8 codes."""
-        found = self.imputer.draw(self.block(arrays, labels))
-        table, fillings = found.prepared.table, found.fillings
-        changed = found.prepared.changed([filling.filled for filling in fillings])
-        quantiles = [table.completed(changed, [f.quantiles[q] for f in fillings]) for q in range(len(self.levels))]
+        prepared = self.imputer.prepared(self.block(arrays, labels))
+        fillings = self.imputer.fillings_of(prepared)
+        changed = prepared.changed([filling.filled for filling in fillings])
+        points = [[f.point for f in fillings], *([f.quantiles[q] for f in fillings] for q in range(len(self.levels)))]
+        parts = [prepared.completed(changed, of_one) for of_one in points]
+        marked = prepared.table.marked(changed, [filling.provenance for filling in fillings])
         out = []
         for name, given in zip(self.variables, arrays, strict=True):
-            filled, *low_to_high = (self._numbers(part, name) for part in (found.table, *quantiles))
+            filled, *low_to_high = (self._numbers(part, name) for part in parts)
             for part in (filled, *low_to_high):
                 if part.dtype != given.dtype:
                     raise DataError(
                         f"{self.array[0] if self.array else name}: expected that {given.dtype} holds what is filled or "
                         f"left empty, it takes {part.dtype}. Convert it before: table.astype(float)."
                     )
-            words = self._numbers(found.provenance, name)
+            words = self._numbers(marked, name)
             codes = sum((words == word) * np.uint8(code) for code, word in enumerate(PROVENANCE))
             out += [filled, np.stack(low_to_high, len(self.dims.groups)), np.asarray(codes, np.uint8)]
         return tuple(out)
@@ -219,11 +221,6 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
         raise DataError(f"table: expected an xarray DataArray or Dataset, came {type(table).__name__}.")
     if not hasattr(imputer, "imputer_"):
         raise NotFittedError("table imputer: expected fit, on a part that fits into memory, before filling lazily.")
-    if imputer.missing_codes == "certain":
-        raise ConfigError(
-            "missing_codes: expected a list of numbers, or [] for none, where a table is filled chunk by chunk: which "
-            "codes are certain only a whole table tells. Use imputer.set_params(missing_codes=[...]); came 'certain'."
-        )
     array = (table.name,) if isinstance(table, xr.DataArray) else ()
     if isinstance(table, xr.DataArray):
         dataset, variables = table.to_dataset(name=_NUMBERS), (_NUMBERS,)
@@ -266,5 +263,6 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
             "table in memory."
         )
     told.prepared(read)
+    check_clock(told.imputer_, read.panel.clock)
     matched(read.panel, told.imputer_.features_)
     check_distinct("groups", [" / ".join(parts) for parts in product(*filler.texts.values())])

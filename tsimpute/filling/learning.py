@@ -46,7 +46,8 @@ def learnt(
     free = {feature.name: Limits() for feature in panel.features if feature.given}
     scaler = Standardizer.fit(windows, {**limits, **free})
     state = None if folder is None else folder / _fingerprint(windows, scaler, effort, seed)
-    for step in imputer.fit_steps(windows, scaler=scaler, folder=state, should_stop=should_stop):
+    unit = panel.clock.unit
+    for step in imputer.fit_steps(windows, scaler=scaler, time_unit=unit, folder=state, should_stop=should_stop):
         progress("learning", step.step, step.n_steps)
     return imputer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from tsimpute.filling.series import Policy, provenance_of
 from tsimpute.filling.windows import without
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
+from tsimpute.tables.averaging import left_out
 from tsimpute.tables.reading import Table, features_text
-from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, screen
+from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, read_limits, screen
 from tsimpute.windows import Feature
 
 
@@ -30,6 +31,7 @@ class Prepared:
         coded, invalid: per series (K, T) bool, cells with codes, and cells that were declared invalid.
         limits: by feature.
         given: what of the calendar a model is given beside.
+        codes: that mean "missing", by feature.
         findings: what looks wrong.
         warnings: what a reader should look at, a sentence each; what is only worth knowing is in ``table.notes``.
     """
@@ -41,6 +43,7 @@ class Prepared:
     invalid: list[np.ndarray]
     limits: Mapping[str, Limits]
     given: tuple[Feature, ...]
+    codes: Mapping[str, tuple[float, ...]]
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
 
@@ -48,7 +51,10 @@ class Prepared:
     def about(self) -> list[tuple[str, str]]:
         """What the table was understood to be, its features without what means missing, and what was noted."""
         calendar = [("calendar", calendar_text(self.given))] if self.given else []
-        understood = self.table.understood + calendar + [("note", note) for note in dict.fromkeys(self.table.notes)]
+        bounds = ", ".join(f"{name} {of_one}" for name, of_one in self.limits.items())
+        limits = [("limits", bounds)] * bool(bounds)
+        notes = [("note", note) for note in dict.fromkeys(self.table.notes)]
+        understood = self.table.understood + calendar + notes + limits
         return [(name, features_text(self.kept) if name == "features" else value) for name, value in understood]
 
     @property
@@ -68,52 +74,98 @@ class Prepared:
         """
         return [of_series | invalid for of_series, invalid in zip(filled, self.invalid, strict=True)]
 
+    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Any:
+        """See ``Table.completed``; what is rounded stays within the limits."""
+        given = limits_of([feature.name for feature in self.table.panel.features], self.limits)
+        parts = zip(given, self.table.decimals, strict=True)
+        rounded = [(k, of_one, d) for k, (of_one, d) in enumerate(parts) if d is not None]
+        inside = [of_series.copy() for of_series in values]
+        for of_series in inside:
+            for k, of_one, decimals in rounded:
+                of_series[k] = of_one.clipped(of_series[k], decimals)
+        return self.table.completed(changed, inside)
+
 
 def prepare(
     table: Table,
     *,
-    limits: Mapping[str, Limits | tuple[float | None, float | None]],
-    missing_codes: Collection[float] | Literal["certain"],
+    limits: Mapping[str, Limits | tuple[float | None, float | None]] | str,
+    missing_codes: Mapping[str, tuple[float, ...]] | Collection[float] | str,
     drop_invalid: bool,
     calendar: bool = False,
 ) -> Prepared:
     """Finds codes and impossible values; nothing is changed silently.
+
+    Args:
+        limits: by feature, or a text; see ``read_limits``.
+        missing_codes: by feature, of all features, or those that are certain here.
 
     Raises:
         ConfigError: limits of a feature that is not there or that are no pair, codes that are no numbers, or invalid
             values are to be dropped and there are no limits.
         DataError: a calendar is asked for and the times have none.
     """
-    raw = table.panel
-    given = calendar_features(raw) if calendar else ()
-    bounds = {name: _limits(name, value) for name, value in limits.items()}
-    limits_of([f.name for f in raw.features], bounds)
+    beside = calendar_features(table.panel) if calendar else ()
+    names = [feature.name for feature in table.panel.features]
+    given = read_limits(limits, names) if isinstance(limits, str) else limits
+    bounds = {name: _limits(name, value) for name, value in given.items()}
+    limits_of(names, bounds)
     if drop_invalid and not bounds:
         raise ConfigError("drop_invalid: expected limits that tell what is invalid, came none. Give limits.")
-    codes = certain_codes(raw) if missing_codes == "certain" else _given_codes(raw, missing_codes)
-    coded = code_cells(raw, codes)
-    panel = without(raw, coded)
-    findings = screen(panel, bounds)
-    outside = invalid_cells(panel, bounds)
-    n_coded, n_outside = (sum(int(c.sum()) for c in cells) for cells in (coded, outside))
-    warnings: list[str] = []
-    if n_coded:
-        named = ", ".join(sorted({f"{code:g}" for of_one in codes.values() for code in of_one}))
-        features = sum(bool(np.concatenate([c[k] for c in coded]).any()) for k in range(len(raw.features)))
-        warnings.append(
-            f"{named}: {n_coded:,} cells of {features} feature{'s' * (features > 1)} hold a code for missing and are "
-            "filled as gaps"
+    layers = table.layers
+    codes = certain_codes(*layers) if missing_codes == "certain" else _given_codes(names, missing_codes)
+    coded_in = [code_cells(layer, codes) for layer in layers]
+    clean = [without(layer, cells) for layer, cells in zip(layers, coded_in, strict=True)]
+    outside_in = [invalid_cells(layer, bounds) for layer in clean]
+    panel, n_beside = clean[0], 0
+    if len(layers) > 1:
+        observed = [[series.observed for series in layer.series] for layer in clean]
+        out = left_out(coded_in, outside_in, observed, drop_invalid)
+        table = table.averaged(out)
+        panel = table.panel
+        n_beside = sum(
+            int((cells & series.observed).sum())
+            for of_layer in out.unused
+            for cells, series in zip(of_layer, panel.series, strict=True)
         )
-    warnings += [finding.text for finding in findings]
-    if n_outside:
-        what = "are made missing and filled" if drop_invalid else "are kept as they are and hidden from the model"
-        warnings.append(f"{n_outside:,} values outside the limits {what}")
-    nothing = [np.zeros_like(cells) for cells in outside]
+    coded = [np.logical_or.reduce(cells) & ~s.observed for *cells, s in zip(*coded_in, panel.series, strict=True)]
+    findings, outside = screen(panel, bounds), invalid_cells(panel, bounds)
+    warnings = [
+        *_code_warning(names, codes, coded_in), *(finding.text for finding in findings),
+        *_outside_warnings(outside_in, n_beside, drop_invalid),
+    ]  # fmt: skip
     kept = without(panel, outside) if drop_invalid else panel
+    invalid = outside if drop_invalid else [np.zeros_like(cells) for cells in outside]
     return Prepared(
-        table, kept, without(panel, outside), coded, outside if drop_invalid else nothing, bounds, given, findings,
+        table, kept, without(panel, outside), coded, invalid, bounds, beside, codes, findings,
         tuple(dict.fromkeys(warnings)),
     )  # fmt: skip
+
+
+def _code_warning(
+    names: Sequence[str], codes: Mapping[str, tuple[float, ...]], coded: Sequence[Sequence[np.ndarray]]
+) -> list[str]:
+    counts = sum(cells.sum(1) for of_layer in coded for cells in of_layer) + np.zeros(len(names), np.int64)
+    n_features = int((counts > 0).sum())
+    if not n_features:
+        return []
+    named = ", ".join(sorted({f"{code:g}" for of_one in codes.values() for code in of_one}))
+    return [
+        f"{named}: {counts.sum():,} cells of {n_features} feature{'s' * (n_features > 1)} hold a code for missing and "
+        "are filled as gaps"
+    ]
+
+
+def _outside_warnings(outside: Sequence[Sequence[np.ndarray]], n_beside: int, drop_invalid: bool) -> list[str]:
+    n_outside = sum(int(cells.sum()) for of_layer in outside for cells in of_layer)
+    what = "are made missing and filled" if drop_invalid else "are kept as they are and hidden from the model"
+    warnings = [f"{n_outside:,} values outside the limits {what}"] * bool(n_outside)
+    if n_beside:
+        warnings.append(
+            f"{n_beside:,} of the codes and values outside the limits stand beside others of the same time: they are "
+            "left out of the mean, and nothing is filled in for them"
+        )
+    return warnings
 
 
 def _limits(name: str, given: Limits | tuple[float | None, float | None]) -> Limits:
@@ -124,12 +176,16 @@ def _limits(name: str, given: Limits | tuple[float | None, float | None]) -> Lim
     return Limits(*given)
 
 
-def _given_codes(panel: Panel, codes: Collection[float] | str) -> dict[str, tuple[float, ...]]:
+def _given_codes(
+    names: Sequence[str], codes: Mapping[str, tuple[float, ...]] | Collection[float] | str
+) -> Mapping[str, tuple[float, ...]]:
+    if isinstance(codes, Mapping):
+        return cast(Mapping[str, tuple[float, ...]], codes)  # a Collection[float] could be a Mapping too
     if isinstance(codes, str) or not all(isinstance(code, int | float | np.number) for code in codes):
         raise ConfigError(
             f"missing_codes: expected 'certain' or a list of numbers such as [-200, -999], came {codes!r}."
         )
-    return {feature.name: tuple(map(float, codes)) for feature in panel.features}
+    return {name: tuple(map(float, codes)) for name in names}
 
 
 def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarray]:

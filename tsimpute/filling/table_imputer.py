@@ -24,6 +24,7 @@ from tsimpute.filling.series import Policy, fill_series
 from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
+from tsimpute.panel import Filling
 from tsimpute.tables.clock import MissingTimes
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.frames import Clockwork
@@ -47,8 +48,10 @@ class TableImputer:
         time, group, features, feature, value, unit: columns, where they cannot be told; see ``tables.roles.Told``.
         units: of features, where the table does not tell them.
         timezone, dayfirst, duplicates, missing_times, irregular: see ``tables.frames.Clockwork``.
-        limits: lowest and highest possible value by feature, "*" = all others.
-        missing_codes: numbers that mean "missing"; "certain" = those that cannot be anything else.
+        limits: lowest and highest possible value by feature, "*" = all others; or a text, as "PM2.5=0:,RH=0:100", or
+            the name of a data set whose card gives limits, as "physionet2012".
+        missing_codes: numbers that mean "missing"; "certain" = those that cannot be anything else in the table that
+            ``fit`` is given, each of its feature; in later tables too.
         drop_invalid: True makes values outside the limits missing; False keeps them, and hides them from the model.
         no_information: "fill" or "empty": features of which a series shows no value.
         calendar: True gives the model, beside the features, the hour of the day and the day of the week by the wall
@@ -64,6 +67,7 @@ class TableImputer:
     Attributes:
         imputer_: the model.
         calibration_: of the quantiles.
+        codes_: by feature, the codes for missing of the table that it was fitted to.
         scores_: what was measured on hidden cells, one row per imputer.
     """
 
@@ -83,7 +87,7 @@ class TableImputer:
         duplicates: Duplicates = "refuse",
         missing_times: MissingTimes = "insert",
         irregular: bool | None = None,
-        limits: Mapping[str, Limits | tuple[float | None, float | None]] | None = None,
+        limits: Mapping[str, Limits | tuple[float | None, float | None]] | str | None = None,
         missing_codes: Collection[float] | Literal["certain"] = "certain",
         drop_invalid: bool = False,
         no_information: Literal["fill", "empty"] = "fill",
@@ -150,7 +154,8 @@ class TableImputer:
             progress: called with what is done, how much of it, and how much there is.
             should_stop: asked after each step of training; True ends it with the state in ``folder``.
         """
-        return self.fit_prepared(self.prepared(table), folder=folder, progress=progress, should_stop=should_stop)
+        prepared = self._prepared(table, self.missing_codes)
+        return self.fit_prepared(prepared, folder=folder, progress=progress, should_stop=should_stop)
 
     def fit_prepared(
         self,
@@ -175,7 +180,7 @@ class TableImputer:
             self._check_model(prepared)
         seen, order = matched(seen, self.imputer_.features_)
         hidden = [cells[order] for cells in hidden]
-        self.calibration_, self.scores_ = Calibration(), ()
+        self.calibration_, self.scores_, self.codes_ = Calibration(), (), dict(prepared.codes)
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
                 self.imputer_, seen, hidden, n_samples=self.n_samples, seed=self.seed, most_windows=effort.windows,
@@ -200,6 +205,12 @@ class TableImputer:
 
     def draw_prepared(self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None) -> Imputation:
         """``draw`` of a table that has been understood."""
+        return imputation_of(prepared, self.fillings_of(prepared, progress=progress))
+
+    def fillings_of(
+        self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None
+    ) -> tuple[Filling, ...]:
+        """What ``draw`` puts into a table that has been understood, one per series."""
         if not hasattr(self, "imputer_"):
             raise NotFittedError("table imputer: expected fit before impute.")
         self.check()
@@ -222,17 +233,21 @@ class TableImputer:
             fillings.append(found.features(back))
             done += len(view.times)
             progress("imputing", done, total)
-        return imputation_of(prepared, fillings)
+        return tuple(fillings)
 
     def prepared(self, table: Any) -> Prepared:
         """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
+        certain = self.missing_codes == "certain" and hasattr(self, "codes_")
+        return self._prepared(table, self.codes_ if certain else self.missing_codes)
+
+    def _prepared(self, table: Any, codes: Mapping[str, tuple[float, ...]] | Collection[float] | str) -> Prepared:
         read = (
             table
             if hasattr(table, "completed") and hasattr(table, "marked")
             else read_table(table, self.told, self.clockwork, self.units)
         )
         return prepare(
-            read, limits=self.limits or {}, missing_codes=self.missing_codes, drop_invalid=self.drop_invalid,
+            read, limits=self.limits or {}, missing_codes=codes, drop_invalid=self.drop_invalid,
             calendar=self.calendar,
         )  # fmt: skip
 
@@ -265,6 +280,7 @@ class TableImputer:
 
     def _check_model(self, prepared: Prepared) -> None:
         check_limits(self.imputer_, prepared.limits)
+        check_clock(self.imputer_, prepared.seen.clock)
         check_calendar(self.imputer_, self.calendar)
 
 

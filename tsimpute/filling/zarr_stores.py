@@ -157,7 +157,7 @@ def _identity(source: Path, filler: Filler, sizes: Mapping[Hashable, int]) -> st
     files = sorted(path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file())
     imputer, model = filler.imputer, filler.imputer.imputer_
     settings = {name: value for name, value in imputer.get_params().items() if name != "model"}
-    said = [str(source), len(files), files[-1:], settings, imputer.calibration_, dict(sizes)]
+    said = [str(source), len(files), files[-1:], settings, imputer.calibration_, imputer.codes_, dict(sizes)]
     said += [model.process, model.network, model.sampling, model.features_, model.scaler_.to_dict(), model.fitted_]
     found = hashlib.blake2b(repr(said).encode(), digest_size=8)
     for name, weights in model.network_.state_dict().items():

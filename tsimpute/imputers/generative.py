@@ -67,6 +67,7 @@ class GenerativeImputer(Sampling):
         features_: names and units, in the model's order.
         time_step_: the usual distance between two steps of a record; 0 where there is none.
         regular_: whether all training records keep to it; where not, records of any steps are taken.
+        time_unit_: of the times: see ``panel.Clock``; None = not known.
         n_steps_: steps of a training record.
         fitted_: epoch, step and seconds of the weights.
     """
@@ -99,6 +100,7 @@ class GenerativeImputer(Sampling):
         valid: Windows | None = None,
         *,
         scaler: Standardizer | None = None,
+        time_unit: str | None = None,
         folder: Path | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Iterator[Step]:
@@ -107,6 +109,7 @@ class GenerativeImputer(Sampling):
         Args:
             train, valid: records; only their shown cells are used.
             scaler: None = fitted on the shown cells of ``train``.
+            time_unit: of the times of the records, to be kept with the model; None = not known.
             folder: where the state, ``epochs.csv`` and models go; a state found there is taken up.
             should_stop: asked after each step; True ends with the state on disk.
 
@@ -120,7 +123,7 @@ class GenerativeImputer(Sampling):
             check_features(train.features, valid.features)
         check_given(train.features)
         self.scaler_ = scaler or Standardizer.fit(train)
-        self.features_ = train.features
+        self.features_, self.time_unit_ = train.features, time_unit
         (self.time_step_, self.regular_), self.n_steps_ = usual_step(train), train.n_steps
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
@@ -290,7 +293,7 @@ class GenerativeImputer(Sampling):
         self.features_ = tuple(Feature(*f) for f in about["features"])
         self.scaler_ = Standardizer.from_dict(about["scaler"])
         self.time_step_, self.n_steps_ = about["time_step"], about.get("n_steps", 0)
-        self.regular_ = about.get("regular", True)
+        self.regular_, self.time_unit_ = about.get("regular", True), about.get("time_unit")
         self.fitted_ = about["fitted"]
         self.network_ = self._new_network(self._process_default("tau_frequency"))
         self.network_.load_state_dict(weights)
@@ -301,6 +304,7 @@ class GenerativeImputer(Sampling):
             "features": [astuple(feature) for feature in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
+            "time_unit": self.time_unit_,
             "regular": self.regular_,
             "n_steps": self.n_steps_,
             "fitted": fitted,

@@ -92,6 +92,14 @@ class Standardizer:
         """(K,) bool: no cell of the feature was shown, so its mean and standard deviation are only conventions."""
         return self.n_cells == 0
 
+    def outside(self, values: np.ndarray) -> np.ndarray:
+        """(..., K, L) bool: values outside their feature's limits; the scaler can take none of them."""
+        found = np.zeros(values.shape, bool)
+        for k, warp in enumerate(self.warps or ()):
+            if warp is not None:
+                found[..., k, :] = warp.limits.outside(values[..., k, :])
+        return found
+
     def transform(self, values: np.ndarray) -> np.ndarray:
         """(..., K, L) data units to standardised float64, NaN staying NaN; the input is not changed.
 

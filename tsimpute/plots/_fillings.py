@@ -173,7 +173,7 @@ def span(labels: np.ndarray) -> str:
 
 
 def _name_and_unit(panel: Panel, feature: int) -> str:
-    name, unit = panel.features[feature].name, panel.features[feature].unit
+    name, unit = panel.features[feature].name, panel.features[feature].unit_beside
     name = drawn(shortened(name, 22))
     return name if unit in ("", "1") else f"{name}\n({drawn(shortened(unit, 20))})"
 

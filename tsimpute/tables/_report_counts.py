@@ -20,6 +20,7 @@ class FeatureCounts:
     """One feature over all series.
 
     Attributes:
+        unit: "" where the name says it.
         cells: how many cells are what, in the order of ``PROVENANCE``.
         observed, filled: of the values, in the feature's unit.
         width: mean over filled cells of the distance between the outermost two quantiles; NaN where there are none.
@@ -47,6 +48,7 @@ def count_features(panel: Panel, fillings: Sequence[Filling]) -> tuple[FeatureCo
 
 
 def _count(panel: Panel, fillings: Sequence[Filling], k: int) -> FeatureCounts:
+    feature = panel.features[k]
     codes = np.concatenate([filling.provenance[k] for filling in fillings])
     is_filled = (codes != OBSERVED) & (codes != LEFT_EMPTY)
     values = np.concatenate([series.values[k] for series in panel.series])[codes == OBSERVED]
@@ -54,7 +56,7 @@ def _count(panel: Panel, fillings: Sequence[Filling], k: int) -> FeatureCounts:
     widths = _widths(fillings, k)[is_filled] if len(fillings[0].levels) > 1 else np.empty(0)
     cells = tuple(np.bincount(codes, minlength=len(PROVENANCE)).tolist())
     width = float(widths.mean()) if len(widths) else float("nan")
-    return FeatureCounts(panel.features[k].name, panel.features[k].unit, cells, _range(values), _range(filled), width)
+    return FeatureCounts(feature.name, feature.unit_beside, cells, _range(values), _range(filled), width)
 
 
 def _widths(fillings: Sequence[Filling], k: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from einops import rearrange
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.panel import Clock, Panel, Series
+from tsimpute.tables.averaging import LeftOut
 from tsimpute.tables.clock import Placement
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.numbers import split_unit
@@ -59,6 +60,17 @@ class ArrayTable:
     @property
     def absent(self) -> list[np.ndarray]:
         return [np.zeros(len(self.panel.features), bool) for _ in self.panel.series]
+
+    @property
+    def layers(self) -> tuple[Panel, ...]:
+        return (self.panel,)
+
+    def averaged(self, out: LeftOut) -> ArrayTable:
+        return self
+
+    @property
+    def decimals(self) -> list[int | None]:
+        return [0 if self.array.dtype.kind in "iu" else None] * len(self.panel.features)
 
     def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Any:
         filled = written(self.array, self._shaped(changed), self._shaped(values))

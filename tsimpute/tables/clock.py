@@ -10,7 +10,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.axes import Axis, axes
-from tsimpute.tables.duplicates import Duplicates, resolve
+from tsimpute.tables.duplicates import Duplicates, resolve, series_text
 from tsimpute.tables.stamps import Stamps, label_text
 from tsimpute.tables.steps import Change, Grid, Irregular, find_grid
 
@@ -64,6 +64,7 @@ def place(
     duplicates: Duplicates = "refuse",
     missing_times: MissingTimes = "insert",
     irregular: bool | None = None,
+    names: Sequence[str] = (),
 ) -> Placement:
     """Puts the rows of a table in the order of time, series by series.
 
@@ -79,23 +80,24 @@ def place(
         duplicates: rows of one series, time and feature: refused, or the first or last stands for them, or the caller
             takes their mean.
         missing_times: "insert" gives a regular series every time between its first and last; "keep" adds none.
+        names: of the series, for messages; () = their numbers.
         irregular: True: the true times are used. False: what is not regular is refused. None: told from the times.
 
     Raises:
         DataError: duplicates that are not resolved, a step that changes, an irregular clock where a regular one was
-            asked for, or gaps too long to be filled with times. Rows and series are counted from 0.
+            asked for, or gaps too long to be filled with times. Rows, and series without names, are counted from 0.
         ConfigError: a setting is unknown.
     """
     _check_settings(missing_times, series_of_row, len(stamps.moments), n_series)
     group = series_of_row if feature_of_row is None else _paired(series_of_row, feature_of_row)
     notes = [*_order_notes(stamps.moments, group)]
-    kept, found = resolve(stamps, series_of_row, group, duplicates)
+    kept, found = resolve(stamps, series_of_row, group, duplicates, names)
     notes += found
     steps = _distinct(stamps.moments, series_of_row, kept)
     moments = stamps.moments[steps.row]
-    axis, grid = _regular(stamps, moments, steps.series, irregular, notes)
+    axis, grid = _regular(stamps, moments, steps.series, irregular, notes, names)
     if isinstance(grid, Grid):
-        return _on_grid(stamps, steps, axis, grid, n_series, kept, notes, missing_times)
+        return _on_grid(stamps, steps, axis, grid, n_series, kept, notes, missing_times, names)
     first = np.searchsorted(steps.series, steps.series)
     times = (moments - moments[first]) / axis.unit
     inserted = np.zeros(len(moments), bool)
@@ -139,7 +141,12 @@ def _distinct(moments: np.ndarray, series: np.ndarray, kept: np.ndarray) -> _Ste
 
 
 def _regular(
-    stamps: Stamps, moments: np.ndarray, series: np.ndarray, irregular: bool | None, notes: list[str]
+    stamps: Stamps,
+    moments: np.ndarray,
+    series: np.ndarray,
+    irregular: bool | None,
+    notes: list[str],
+    names: Sequence[str],
 ) -> tuple[Axis, Grid | None]:
     """The axis on which the times are regular, with its grid; None where the true times are used."""
     true, *others = axes(stamps, moments, series)
@@ -149,7 +156,7 @@ def _regular(
     for axis in (*others, true):
         found = find_grid(axis.positions, series, axis.roundings)
         if isinstance(found, Change):
-            raise DataError(_change_message(stamps, moments, series, axis, found))
+            raise DataError(_change_message(stamps, moments, series, axis, found, names))
         if isinstance(found, Grid):
             notes.extend(_grid_notes(stamps, moments, axis, found))
             return axis, found
@@ -177,12 +184,15 @@ def _grid_notes(stamps: Stamps, moments: np.ndarray, axis: Axis, grid: Grid) -> 
     return notes
 
 
-def _change_message(stamps: Stamps, moments: np.ndarray, series: np.ndarray, axis: Axis, change: Change) -> str:
+def _change_message(
+    stamps: Stamps, moments: np.ndarray, series: np.ndarray, axis: Axis, change: Change, names: Sequence[str]
+) -> str:
     label = label_text(stamps.labels_at(moments[change.at : change.at + 1])[0])
     before, after = axis.text(change.before), axis.text(change.after)
-    where = f"series {series[change.at]} goes from steps of {before} to steps of {after} at {label}"
+    which = series_text(names, int(series[change.at]))
+    where = f"{which} goes from steps of {before} to steps of {after} at {label}"
     if not change.within:
-        where = f"series {series[change.at]} has steps of {after} (from {label} on), other series of {before}"
+        where = f"{which} has steps of {after} (from {label} on), other series of {before}"
     return (
         f"times: expected one step in the whole table, but {where}. Resample to one step, split the table there, or "
         "take the true times with irregular=True."
@@ -198,6 +208,7 @@ def _on_grid(
     kept: np.ndarray,
     notes: list[str],
     missing_times: str,
+    names: Sequence[str],
 ) -> Placement:
     hours = axis.hours(grid.step)
     series, index, moments = steps.series, grid.index, stamps.moments[steps.row]
@@ -207,7 +218,7 @@ def _on_grid(
         counts = np.bincount(series, minlength=n_series)
         length = np.zeros(n_series, np.int64)
         np.maximum.at(length, series, index + 1)
-        _check_lengths(counts, length, axis.text(grid.step))
+        _check_lengths(counts, length, axis.text(grid.step), names)
         start = np.cumsum(length) - length
         at = start[series] + index
         inserted = np.ones(int(length.sum()), bool)
@@ -220,20 +231,20 @@ def _on_grid(
         moments, labels = _joined(moments, at, added, new), _joined(labels, at, stamps.labels_at(added), new)
         if len(new):
             word = "time" if len(new) == 1 else "times"
-            some = f"first in series {series[new[0]]}: " if n_series > 1 else "first: "
+            some = f"first in {series_text(names, int(series[new[0]]))}: " if n_series > 1 else "first: "
             notes.append(f"{len(new)} missing {word} inserted ({some}{label_text(labels[new[0]])})")
     placed = _Steps(steps.row, steps.series, at[steps.of_row])
     return _by_series(placed, series, index * hours, labels, moments, inserted, n_series, kept, notes, hours)
 
 
-def _check_lengths(counts: np.ndarray, length: np.ndarray, step: str) -> None:
+def _check_lengths(counts: np.ndarray, length: np.ndarray, step: str, names: Sequence[str]) -> None:
     hint = "split the table, correct the times, or add none with missing_times='keep'"
     long = length > MAX_STRETCH * counts
     if long.any():
         worst = int(np.argmax(long))
         raise DataError(
-            f"series {worst}: its {counts[worst]} times would become {length[worst]} at a step of {step}, more than "
-            f"{MAX_STRETCH} times as many; {hint}."
+            f"{series_text(names, worst)}: its {counts[worst]} times would become {length[worst]} at a step of {step}, "
+            f"more than {MAX_STRETCH} times as many; {hint}."
         )
     added = int((length - counts).sum())
     if added > MAX_INSERTED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,7 +15,7 @@ _STANDS = {"first": "the first stands", "last": "the last stands", "mean": "thei
 
 
 def resolve(
-    stamps: Stamps, series: np.ndarray, group: np.ndarray, duplicates: Duplicates
+    stamps: Stamps, series: np.ndarray, group: np.ndarray, duplicates: Duplicates, names: Sequence[str] = ()
 ) -> tuple[np.ndarray, list[str]]:
     """Which rows count, (R,) bool, and a note of how many had to be resolved.
 
@@ -22,6 +23,7 @@ def resolve(
         stamps: R rows.
         series: (R,) number of each row's series, for messages.
         group: (R,) rows of one number must have distinct times.
+        names: of the series, for messages; () = their numbers.
         duplicates: "mean" keeps all rows, for the caller to average.
 
     Raises:
@@ -37,7 +39,7 @@ def resolve(
     if not count:
         return kept, []
     if duplicates == "refuse":
-        raise DataError(_message(stamps, series, order, same, count))
+        raise DataError(_message(stamps, series, order, same, count, names))
     if duplicates == "first":
         kept[order[1:][same]] = False
     elif duplicates == "last":
@@ -45,11 +47,18 @@ def resolve(
     return kept, [f"{_repeat(count)} a time of the same series; of rows of one time {_STANDS[duplicates]}"]
 
 
+def series_text(names: Sequence[str], number: int) -> str:
+    """A series for people: by its name where it has one, else by its number, from 0."""
+    return f"series {names[number]!r}" if len(names) and names[number] else f"series {number}"
+
+
 def _repeat(count: int) -> str:
     return "1 row repeats" if count == 1 else f"{count} rows repeat"
 
 
-def _message(stamps: Stamps, series: np.ndarray, order: np.ndarray, same: np.ndarray, count: int) -> str:
+def _message(
+    stamps: Stamps, series: np.ndarray, order: np.ndarray, same: np.ndarray, count: int, names: Sequence[str]
+) -> str:
     """Names the duplicate that stands first in the table."""
     pairs = np.flatnonzero(same)
     pair = int(pairs[order[pairs + 1].argmin()])
@@ -59,9 +68,9 @@ def _message(stamps: Stamps, series: np.ndarray, order: np.ndarray, same: np.nda
         hint = " A neighbouring time is missing: this looks like a change of daylight saving time."
     elif _autumn_night(stamps, one):
         hint = " If clocks go back in that night, name the time zone of the table: timezone='Europe/Rome', say."
-    label = label_text(stamps.labels[one])
+    which, label = series_text(names, int(series[one])), label_text(stamps.labels[one])
     return (
-        f"times: expected each time once per series, {_repeat(count)} one. The first: series {series[one]}, {label}, "
+        f"times: expected each time once per series, {_repeat(count)} one. The first: {which}, {label}, "
         f"rows {one} and {two}.{hint} Correct them, or choose duplicates='first', 'last' or 'mean'."
     )
 

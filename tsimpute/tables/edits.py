@@ -61,23 +61,26 @@ def edits_of(reading: FrameReading, changed: Sequence[np.ndarray], values: Seque
     mask, filled = np.concatenate(changed, 1), np.concatenate(values, 1)
     place, kept = reading.place_of_row, reading.placement.kept
     cells, new_values = {}, {}
-    for column, of_row in _columns(reading):
+    for n, (column, of_row) in enumerate(_columns(reading)):
         hit = mask[of_row, place]
         if _repeats_times(reading):
-            hit &= _stands_alone(of_row, place, kept) | np.isnan(_own(reading, column))
-        rows = np.flatnonzero(hit)
-        cells[column] = rows, filled[of_row if np.ndim(of_row) == 0 else of_row[rows], place[rows]]
+            nothing = np.isnan(_own(reading, n, column))
+            hit &= nothing | _stands_alone(of_row, place, kept, nothing)
+        dropped = np.zeros(len(hit), bool) if reading.dropped is None else reading.dropped[:, n]
+        rows = np.flatnonzero(hit | dropped)
+        own = filled[of_row if np.ndim(of_row) == 0 else of_row[rows], place[rows]]
+        cells[column] = rows, np.where(hit[rows], own, np.nan)
         of_new = of_row if new.feature is None else new.feature
         at = mask[of_new, new.place]
         new_values[column] = np.where(at, filled[of_new, new.place], np.nan)
     return Edits(cells, new, new_values)
 
 
-def _stands_alone(of_row: np.ndarray, place: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """(R,) bool: the row alone stands for its cell; of several whose mean counts, none does."""
+def _stands_alone(of_row: np.ndarray, place: np.ndarray, kept: np.ndarray, nothing: np.ndarray) -> np.ndarray:
+    """(R,) bool: no other row with a value stands for its cell; of several whose mean counts, none does so."""
     cell = place + (1 + int(place.max())) * np.broadcast_to(of_row, place.shape)
     _, at = np.unique(cell, return_inverse=True)
-    return kept & (np.bincount(at, weights=kept)[at] == 1)
+    return kept & (np.bincount(at, weights=kept & ~nothing)[at] <= 1)
 
 
 def words_of(
@@ -89,10 +92,10 @@ def words_of(
     left empty.
     """
     flat, said = np.concatenate(words, 1), {}
-    for column, of_row in _columns(reading):
+    for n, (column, of_row) in enumerate(_columns(reading)):
         old = flat[of_row, reading.place_of_row]
         if _repeats_times(reading):
-            blank = np.isnan(_own(reading, column))
+            blank = np.isnan(_own(reading, n, column))
             old = np.where(~reading.placement.kept & ~blank, PROVENANCE[OBSERVED], old).astype(object)
             old[blank & (old == PROVENANCE[OBSERVED])] = PROVENANCE[LEFT_EMPTY]
         said[column] = old, flat[of_row if new.feature is None else new.feature, new.place]
@@ -116,8 +119,10 @@ def _columns(reading: FrameReading) -> list[tuple[int, np.ndarray]]:
     return [(at - first, np.array(k)) for k, at in enumerate(roles.features)]
 
 
-def _own(reading: FrameReading, column: int) -> np.ndarray:
-    return numbers(reading.frame.iloc[:, column], reading.frame.columns[column])
+def _own(reading: FrameReading, n: int, column: int) -> np.ndarray:
+    """(R,) what the n-th column that is filled holds; NaN also where that counts as nothing."""
+    own = numbers(reading.frame.iloc[:, column], reading.frame.columns[column])
+    return own if reading.blank is None else np.where(reading.blank[:, n], np.nan, own)
 
 
 def new_rows(reading: FrameReading, changed: Sequence[np.ndarray]) -> NewRows:

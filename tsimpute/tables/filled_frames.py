@@ -13,6 +13,7 @@ from tsimpute.errors import DataError
 from tsimpute.tables.calendar_columns import at_new_times
 from tsimpute.tables.edits import Edits, NewRows
 from tsimpute.tables.frames import FrameReading
+from tsimpute.tables.number_texts import can_name
 
 _MOST = 2.0**63
 
@@ -74,6 +75,13 @@ def put(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
     return out
 
 
+def decimals_of(kind: Any) -> int | None:
+    """How many decimals a dtype holds; None where it has no fixed number of them."""
+    if pd.api.types.is_integer_dtype(kind):
+        return 0
+    return getattr(getattr(kind, "pyarrow_dtype", None), "scale", None)
+
+
 def _wide_enough(column: pd.Series, values: np.ndarray) -> pd.Series:
     """The column in a dtype of its kind that can hold the values."""
     kind, known = column.dtype, values[~np.isnan(values)]
@@ -115,11 +123,13 @@ def _cells_of(column: pd.Series, values: np.ndarray) -> Any:
         array = np.empty(len(values), object)
         array[:] = [None if np.isnan(v) else one(v) for v in values.tolist()]
         return array
-    scale = getattr(getattr(kind, "pyarrow_dtype", None), "scale", None)
-    if scale is not None:
-        one = lambda v: Decimal(repr(v)).quantize(Decimal(1).scaleb(-scale))
+    decimals = decimals_of(kind)
+    if decimals is None:
+        one = float
+    elif pd.api.types.is_integer_dtype(kind):
+        one = round
     else:
-        one = round if pd.api.types.is_integer_dtype(kind) else float
+        one = lambda v: Decimal(repr(v)).quantize(Decimal(1).scaleb(-decimals))
     return pd.array([pd.NA if np.isnan(v) else one(v) for v in values.tolist()], dtype=kind)
 
 
@@ -167,10 +177,7 @@ def new_labels(reading: FrameReading, new: NewRows, at: int, like: pd.Series | p
 
 def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:
     """(M,) what a column (R,) has in all rows of a key, for wanted ones; nothing where rows differ."""
-    if pd.api.types.is_object_dtype(column.dtype) and not all(map(_is_plain, column)):
-        codes = np.arange(len(column))  # lists and the like cannot be compared
-    else:
-        codes = pd.factorize(column)[0]
+    codes = pd.factorize(column)[0] if can_name(column) else np.arange(len(column))
     n_keys = int(max(key.max(), wanted.max(initial=0))) + 1
     row = np.full(n_keys, -1)
     row[key[::-1]] = np.arange(len(key))[::-1]
@@ -180,14 +187,6 @@ def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.S
     if (rows < 0).any() and isinstance(column.dtype, np.dtype) and column.dtype.kind in "iub":
         column = column.astype(_nullable(column.dtype))
     return pd.Series(column.array.take(rows, allow_fill=True))
-
-
-def _is_plain(item: Any) -> bool:
-    try:
-        hash(item)
-    except TypeError:
-        return False
-    return True
 
 
 def _order(new: NewRows, n_rows: int) -> np.ndarray:

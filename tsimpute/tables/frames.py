@@ -48,6 +48,8 @@ class FrameReading:
         feature_of_row: (R,) of a long table, else None.
         panel: its series.
         notes: what was found and done.
+        blank: (R, columns that are filled) bool, values that count as nothing; None = none does.
+        dropped: of these, those to be made missing.
         start: per series, its first place where all series' times stand in one row.
     """
 
@@ -60,6 +62,8 @@ class FrameReading:
     feature_of_row: np.ndarray | None
     panel: Panel
     notes: tuple[str, ...]
+    blank: np.ndarray | None = None
+    dropped: np.ndarray | None = None
     start: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,14 +101,12 @@ def read_frame(
     roles = find_roles(columns, told)
     series_of_row, groups = _groups(columns, roles)
     feature_of_row, features, values = (_long if roles.layout == "long" else _wide)(columns, roles, units or {})
-    stamps, placement = _times(columns, roles, clockwork, series_of_row, len(groups), feature_of_row)
-    panel = _panel(features, groups, stamps, placement, _cells(values, series_of_row, feature_of_row, placement))
+    stamps, placement = _times(columns, roles, clockwork, series_of_row, groups, feature_of_row)
+    panel = _panel(features, groups, stamps, placement, cells_of(values, series_of_row, feature_of_row, placement))
     notes = (*roles.notes, *(stamps.notes if stamps else ()), *placement.notes)
     if _lacks_rows(placement, series_of_row, feature_of_row):
         notes += _index_notes(columns, roles, series_of_row)
-    return FrameReading(
-        frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes
-    )  # fmt: skip
+    return FrameReading(frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes)
 
 
 def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
@@ -149,8 +151,8 @@ def _long(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[np.
     feature_of_row, names = _codes_of(columns, roles.feature)
     features = []
     for k, name in enumerate(names):
-        found = [] if roles.unit is None else pd.unique(np.asarray(columns[roles.unit], object)[feature_of_row == k])
-        found = [str(unit) for unit in found if not pd.isna(unit)]
+        found = [] if roles.unit is None else columns[roles.unit][feature_of_row == k]
+        found = list(dict.fromkeys(str(unit) for unit, blank in zip(found, pd.isna(found), strict=True) if not blank))
         if len(found) > 1:
             raise DataError(
                 f"unit: expected one unit for {name!r}, found {', '.join(found)}. Convert the values to one unit."
@@ -182,13 +184,13 @@ def _times(
     roles: Roles,
     clockwork: Clockwork,
     series_of_row: np.ndarray,
-    n_series: int,
+    groups: Sequence[str],
     feature_of_row: np.ndarray | None,
 ) -> tuple[Stamps | None, Placement]:
     if not roles.time:
         if feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
-        return None, _rows_as_steps(series_of_row, n_series)
+        return None, _rows_as_steps(series_of_row, len(groups))
     sequence = series_of_row if feature_of_row is None else series_of_row * (1 + feature_of_row.max()) + feature_of_row
     stamps = read_stamps(
         [columns[at] for at in roles.time],
@@ -199,7 +201,8 @@ def _times(
     placement = place(
         stamps,
         series_of_row,
-        n_series,
+        len(groups),
+        names=groups,
         feature_of_row=feature_of_row,
         duplicates=clockwork.duplicates,
         missing_times=clockwork.missing_times,
@@ -224,7 +227,7 @@ def _rows_as_steps(series_of_row: np.ndarray, n_series: int) -> Placement:
     )
 
 
-def _cells(
+def cells_of(
     values: np.ndarray, series_of_row: np.ndarray, feature_of_row: np.ndarray | None, placement: Placement
 ) -> list[np.ndarray]:
     """Per series (K, T): the mean of the values that stand for a cell, NaN where there is none."""

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES, plain
-from tsimpute.tables.number_texts import has_fractions
+from tsimpute.tables.number_texts import can_name, floats, has_fractions, is_number
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
@@ -31,18 +31,20 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
 
     Index levels beside the time where there are several, or else the first column whose name says so.
 
-    Where times repeat all the same, also the one column with which they do not.
+    Where times repeat all the same, also the one column with which they do not. Numbers are readings as often as names,
+    whatever their column is called: they are groups only where times repeat, less so within them, or where each is
+    one stretch of rows.
 
     Args:
         key: columns that may not repeat within a group: time, and the feature of a long table.
     """
     levels = [i for i in left if i < columns.n_levels and columns.n_levels > 1]
-    named = levels or [i for i in left if plain(columns.names[i]) in GROUP_NAMES and not has_fractions(columns[i])][:1]
+    named = [i for i in left if plain(columns.names[i]) in GROUP_NAMES and can_name(columns[i])]
+    named = levels or [i for i in named if not has_fractions(columns[i])]
     if not key:
-        return [i for i in named if columns[i].nunique() < len(columns[i]) or i in levels]
-    if not levels and named and columns[named[0]].nunique() == len(columns[0]) > 1 and not _repeats(columns, key):
-        notes.append(f"{columns.names[named[0]]}: numbers the rows; it is carried along")
-        return []
+        return [i for i in named[: None if levels else 1] if columns[i].nunique() < len(columns[i]) or i in levels]
+    if not levels:
+        named = [i for i in named if _names_rows(columns, i, key, notes)][:1]
     if _repeats(columns, [*named, *key]) < REPEATED:
         return named
     most = int(_frame(columns, key).value_counts().iloc[0])
@@ -53,6 +55,24 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     what = "index" if columns.names[fits[0]] is None else columns.names[fits[0]]
     notes.append(f"{what}: taken for the groups, since times repeat and within each of its names they do not")
     return [*named, fits[0]]
+
+
+def _names_rows(columns: Columns, at: int, key: Sequence[int], notes: list[str]) -> bool:
+    """Whether a column that is named as groups are holds their names, and no numbers of rows and no readings."""
+    name, column = columns.names[at], columns[at]
+    repeats = _repeats(columns, key)
+    if not repeats and column.nunique() == len(column) > 1:
+        notes.append(f"{name}: numbers the rows; it is carried along")
+        return False
+    if not is_number(column) or _repeats(columns, [at, *key]) < repeats:
+        return True
+    values = floats(column)
+    if not repeats and 1 + int((np.diff(values) != 0).sum()) == len(np.unique(values)) <= len(values) / ROWS_PER_GROUP:
+        notes.append(f"{name}: taken for the groups, since each of its numbers is one stretch of rows")
+        return True
+    why = "times repeat within it" if repeats else "no time repeats"
+    notes.append(f"{name}: named as groups are, but holds numbers and {why}: no groups. To have it so, name it (group)")
+    return False
 
 
 def _frame(columns: Columns, at: Sequence[int]) -> pd.DataFrame:

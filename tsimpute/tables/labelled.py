@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -14,6 +14,7 @@ import xarray as xr
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.panel import Panel
 from tsimpute.tables.arrays import check_finite, features_of, numbers_of, panel_of, steps_only, written
+from tsimpute.tables.averaging import LeftOut, ranks
 from tsimpute.tables.clock import Placement, place
 from tsimpute.tables.dimensions import Dimensions, array_dimensions, column_of, dataset_dimensions
 from tsimpute.tables.frames import Clockwork, time_text
@@ -39,6 +40,7 @@ class LabelledTable:
         placement: where each row stands; the same for all series.
         panel: one series for each place along the dimensions of groups.
         notes: what was found and done.
+        dropped: (n, R, K) bool, values to be made missing beside others of one time; None = none.
     """
 
     given: xr.DataArray | xr.Dataset
@@ -49,6 +51,7 @@ class LabelledTable:
     placement: Placement
     panel: Panel
     notes: tuple[str, ...]
+    dropped: np.ndarray | None = None
 
     @property
     def understood(self) -> list[tuple[str, str]]:
@@ -69,19 +72,52 @@ class LabelledTable:
     def absent(self) -> list[np.ndarray]:
         return [np.zeros(len(self.panel.features), bool) for _ in self.panel.series]
 
+    @property
+    def layers(self) -> tuple[Panel, ...]:
+        rank = ranks(self.placement.step_of_row, self.placement.kept)
+        if rank.max() < 1:
+            return (self.panel,)
+        cube = self._cube
+        return tuple(self._panel(np.where((rank == j)[:, None], cube, np.nan)) for j in range(rank.max() + 1))
+
+    def averaged(self, out: LeftOut) -> LabelledTable:
+        unused, dropped = self._of_rows(out.unused), self._of_rows(out.dropped)
+        return replace(self, panel=self._panel(np.where(unused, np.nan, self._cube)), dropped=dropped)
+
+    @property
+    def _cube(self) -> np.ndarray:
+        return np.concatenate([_cube(self.dataset[name].variable, self.dims) for name in self.variables], 2)
+
+    def _panel(self, cube: np.ndarray) -> Panel:
+        names = [series.name for series in self.panel.series]
+        return panel_of(cube, self.panel.features, names, self.placement, self.panel.clock.unit)
+
+    def _of_rows(self, layers: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
+        """(n, R, K) bool: cells of each row's own layer."""
+        rank = ranks(self.placement.step_of_row, self.placement.kept)
+        flat = np.stack([np.stack(of_layer) for of_layer in layers])
+        return flat[rank, :, :, self.placement.step_of_row].transpose(1, 0, 2) & (rank >= 0)[:, None]
+
+    @property
+    def decimals(self) -> list[int | None]:
+        kinds = [0 if self.dataset[name].dtype.kind in "iu" else None for name in self.variables]
+        return kinds * len(self.panel.features) if self.dims.feature is not None else kinds
+
     def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> xr.DataArray | xr.Dataset:
         """See ``Table``. A variable of whole numbers becomes float64 where a cell is to be left empty."""
         row, step = self.rows
         out, fresh = self._lengthened(), row < 0
         stands = fresh | self.placement.kept[np.maximum(row, 0)]
         where, new = (self._cubes(parts, step) for parts in (changed, values))
+        old = np.zeros((len(self.panel.series), 1, len(self.panel.features)), bool)
+        dropped = self._parts(old if self.dropped is None else self.dropped[:, np.maximum(row, 0)] & ~fresh[:, None])
         filled = {}
         for name in self.variables:
             variable = out[name].variable
             raw, hit = np.asarray(variable.values), self._in_kind(name, where[name])
             rows = lambda flags, name=name: self._in_kind(name, np.broadcast_to(flags[:, None], where[name].shape))
             own = hit & (rows(stands) | np.isnan(raw))
-            put = own | rows(fresh)
+            put = own | rows(fresh) | self._in_kind(name, np.broadcast_to(dropped[name], where[name].shape))
             cells = written(raw, put, np.where(own, self._in_kind(name, new[name]), np.nan))
             filled[name] = xr.Variable(variable.dims, cells, variable.attrs, variable.encoding)
         return self._as_given(out.assign(filled))
@@ -104,7 +140,10 @@ class LabelledTable:
 
     def _cubes(self, of_series: Sequence[np.ndarray], step: np.ndarray) -> dict[Hashable, np.ndarray]:
         """Per variable (n, rows, its features): what stands for each row of the result."""
-        whole = np.stack(of_series)[:, :, step].transpose(0, 2, 1)
+        return self._parts(np.stack(of_series)[:, :, step].transpose(0, 2, 1))
+
+    def _parts(self, whole: np.ndarray) -> dict[Hashable, np.ndarray]:
+        """(n, rows, K) as one per variable."""
         if self.dims.feature is not None:
             return {self.variables[0]: whole}
         return {name: whole[:, :, k : k + 1] for k, name in enumerate(self.variables)}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tsimpute.errors import DataError
 from tsimpute.tables.numbers import is_missing, parse
 
 MOST = 0.5
@@ -26,9 +27,48 @@ def is_number(column: pd.Series | pd.Index) -> bool:
     return pd.api.types.is_object_dtype(kind) and all(map(is_real, column[~pd.isna(column)]))
 
 
+def is_true_false(column: pd.Series | pd.Index) -> bool:
+    """True and false, or texts that say so, or nothing."""
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return True
+    known = column[~pd.isna(column)]
+    return bool(len(known)) and all(
+        isinstance(item, bool) or (isinstance(item, str) and item.strip().casefold() in ("true", "false", ""))
+        for item in known
+    )
+
+
 def is_real(item: Any) -> bool:
     """A number that is no boolean."""
     return isinstance(item, Real | Decimal) and not isinstance(item, bool)
+
+
+def can_name(column: pd.Series | pd.Index) -> bool:
+    """Whether what a column holds can be told apart, as names must be: lists, dictionaries and the like cannot."""
+    return column.dtype != object or all(map(is_hashable, column))
+
+
+def check_names(column: pd.Series | pd.Index, name: Hashable) -> None:
+    """Refuses a column that was named as times or names and holds what cannot be told apart; see ``can_name``.
+
+    Raises:
+        DataError: it does.
+    """
+    if not can_name(column):
+        row = next(row for row, item in enumerate(column) if not is_hashable(item))
+        raise DataError(
+            f"column {name!r}: expected times or names, came {column.tolist()[row]!r} in {row_text(column, row)}. Make "
+            "texts or numbers of them, or name another column."
+        )
+
+
+def is_hashable(item: Any) -> bool:
+    """Whether it has a hash: also what is within it."""
+    try:
+        hash(item)
+    except TypeError:
+        return False
+    return True
 
 
 def row_text(column: pd.Series | pd.Index, row: int) -> str:

@@ -11,8 +11,9 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.panel import PROVENANCE, Panel
+from tsimpute.tables.averaging import LeftOut, averaged, layers_of
 from tsimpute.tables.edits import edits_of, new_rows, words_of
-from tsimpute.tables.filled_frames import completed_frame, marked_frame
+from tsimpute.tables.filled_frames import completed_frame, decimals_of, marked_frame
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame, time_text
 from tsimpute.tables.roles import Told
 
@@ -36,6 +37,23 @@ class Table(Protocol):
     @property
     def absent(self) -> list[np.ndarray]:
         """Per series (K,) bool: features that have no place in it, as where a long table has no row of them."""
+        ...
+
+    @property
+    def layers(self) -> tuple[Panel, ...]:
+        """Where the mean of rows of one time counts: a panel of the first row of every time, one of the second ...
+
+        Otherwise the panel alone.
+        """
+        ...
+
+    def averaged(self, out: LeftOut) -> Table:
+        """The same table with the mean of what is not left out, where it has several layers."""
+        ...
+
+    @property
+    def decimals(self) -> list[int | None]:
+        """Per feature, the decimals that filled values are rounded to; None = they are not."""
         ...
 
     def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Any:
@@ -87,6 +105,19 @@ class FrameTable:
         there[self.reading.series_of_row, self.reading.feature_of_row] = True
         return list(~there)
 
+    @property
+    def layers(self) -> tuple[Panel, ...]:
+        return layers_of(self.reading)
+
+    def averaged(self, out: LeftOut) -> FrameTable:
+        return FrameTable(averaged(self.reading, out))
+
+    @property
+    def decimals(self) -> list[int | None]:
+        reading, roles = self.reading, self.reading.roles
+        columns = roles.features if roles.value is None else [roles.value] * len(self.panel.features)
+        return [decimals_of(reading.columns[at].dtype) for at in columns]
+
     def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> pd.DataFrame:
         return completed_frame(self.reading, edits_of(self.reading, changed, values))
 
@@ -105,7 +136,7 @@ def features_text(panel: Panel) -> str:
     n_cells = sum(len(series.times) for series in panel.series)
     missing = sum(np.isnan(series.values).sum(1) for series in panel.series)
     texts = [
-        f"{feature.name}{f' [{feature.unit}]' if feature.unit else ''} {count / n_cells:.1%} missing"
+        f"{feature.name}{f' [{unit}]' if (unit := feature.unit_beside) else ''} {count / n_cells:.1%} missing"
         for feature, count in zip(panel.features, np.asarray(missing).tolist(), strict=True)
     ]
     more = f", and {len(texts) - 20} more" if len(texts) > 20 else ""

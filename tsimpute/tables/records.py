@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsimpute.errors import ConfigError, DataError, MissingExtraError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.files import write_whole
+from tsimpute.tables.files import need
 from tsimpute.windows import Samples, Windows
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def check_output(path: Path, force: bool, quantiles: Sequence[float]) -> None:
     if path.suffix not in (".csv", ".nc"):
         raise ConfigError(f"output: expected a name that ends in .csv or .nc, came {path}.")
     if path.suffix == ".nc":
-        _need_h5netcdf()
+        need("h5netcdf", "h5py")
     if path.exists() and not force:
         raise ConfigError(f"output: {path} exists. Choose another name, or say --force true to overwrite it.")
 
@@ -135,11 +135,6 @@ def _write_netcdf(parts: Iterable[tuple[int, Samples, Windows]], windows: Window
                     file.create_variable(name, part.dims, h5py.string_dtype() if part.dtype.kind == "U" else part.dtype)
                 at = tuple(slice(first, first + len(records)) if dim == "record" else slice(None) for dim in part.dims)
                 file.variables[name][at] = part.values
-
-
-def _need_h5netcdf() -> None:
-    if find_spec("h5netcdf") is None or find_spec("h5py") is None:
-        raise MissingExtraError("writing .nc needs h5netcdf: pip install h5netcdf h5py, or write .csv.")
 
 
 def _coordinates(windows: Windows) -> dict[str, Any]:

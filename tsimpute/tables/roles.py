@@ -15,7 +15,15 @@ from tsimpute.tables.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.calendar_columns import plain as plain
 from tsimpute.tables.grouping import GROUP_NAMES as GROUP_NAMES
 from tsimpute.tables.grouping import find_group
-from tsimpute.tables.number_texts import floats, has_fractions, is_number, text_problem
+from tsimpute.tables.number_texts import (
+    can_name,
+    check_names,
+    floats,
+    has_fractions,
+    is_number,
+    is_true_false,
+    text_problem,
+)
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.stamps import looks_like_time
 
@@ -29,6 +37,8 @@ FEATURE_NAMES = (
 VALUE_NAMES = ("value", "val", "result", "reading", "valuenum", "y")
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
 UNIT_NAMES = ("unit", "units", "uom", "valueuom")
+FILL = "To fill it, name all columns to fill (features)"
+"""How to have a column filled that is carried along."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,8 @@ def find_roles(columns: Columns, told: Told) -> Roles:
         for at in found:
             if at not in left:
                 raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")
+            if role in ("time", "group", "feature"):
+                check_names(columns[at], columns.names[at])
             left.remove(at)
         return found
 
@@ -169,7 +181,7 @@ def _check_features(columns: Columns, features: Sequence[int]) -> None:
 
 def _find_time(columns: Columns, left: Sequence[int]) -> list[int]:
     """The columns that are stamps, or else the one of numbers whose name says so."""
-    stamps = [i for i in left if _looks_like_time(columns[i])]
+    stamps = [i for i in left if looks_like_time(columns[i])]
     levels = [i for i in stamps if i < columns.n_levels]
     stamps = levels or stamps
     for named in (
@@ -186,13 +198,6 @@ def _find_time(columns: Columns, left: Sequence[int]) -> list[int]:
             f"time: expected one column of stamps, or a date and a time of day; found {names}. Name it (time)."
         )
     return _find_numeric_time(columns, left)
-
-
-def _looks_like_time(column: pd.Series | pd.Index) -> bool:
-    try:
-        return looks_like_time(column)
-    except TypeError:  # lists and the like, which cannot be compared
-        return False
 
 
 def _find_numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
@@ -231,7 +236,8 @@ def _are_date_and_time_of_day(columns: Columns, stamps: Sequence[int]) -> bool:
 
 
 def _find_long(columns: Columns, left: list[int]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    names = [i for i in left if plain(columns.names[i]) in FEATURE_NAMES and not has_fractions(columns[i])]
+    names = [i for i in left if plain(columns.names[i]) in FEATURE_NAMES and can_name(columns[i])]
+    names = [i for i in names if not has_fractions(columns[i])]
     values = [i for i in left if plain(columns.names[i]) in VALUE_NAMES and i >= columns.n_levels]
     if len(names) != 1 or len(values) != 1:
         return None, None
@@ -248,13 +254,18 @@ def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> l
     found = []
     for i in left:
         name, column = columns.names[i], columns[i]
-        if i < columns.n_levels or plain(name) in CALENDAR_NAMES:
+        if i < columns.n_levels:
             continue
-        if not is_number(column):
+        if plain(name) in CALENDAR_NAMES:
+            if is_number(column):
+                notes.append(f"{name}: numbers that are named as a part of the time; carried along. {FILL}")
+        elif is_true_false(column):
+            notes.append(f"{name}: true and false; carried along. To fill it, write 1 and 0")
+        elif not is_number(column):
             if not _is_id(name) and plain(name) not in UNIT_NAMES and (problem := text_problem(column, name)):
                 raise DataError(problem)
         elif _is_id(name) and not has_fractions(column):
-            notes.append(f"{name}: whole numbers that are named as an id; they are carried along")
+            notes.append(f"{name}: whole numbers that are named as an id; they are carried along. {FILL}")
         elif pd.isna(column).all() and (column.dtype == object or re.fullmatch(r"Unnamed: \d+", str(name))):
             notes.append(f"{name}: holds nothing and is carried along")
         elif _numbers_rows(name, column):

@@ -13,6 +13,7 @@ from tsimpute.datasets.describing import STUCK_STEPS, examples, piled_at_top, su
 from tsimpute.errors import ConfigError
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
+from tsimpute.registry import available, plugin
 
 Kind = Literal["outside limits", "code", "stuck", "never observed", "constant", "cut off", "isolated extreme"]
 
@@ -87,15 +88,19 @@ def code_cells(panel: Panel, codes: Mapping[str, Collection[float]] | Collection
     ]
 
 
-def certain_codes(panel: Panel) -> dict[str, tuple[float, ...]]:
+def certain_codes(*panels: Panel) -> dict[str, tuple[float, ...]]:
     """The codes of each feature that may be taken for "missing" without asking; features without one are left out.
 
     Such a code is a number that files often write for it, but not -1, -9, 99 or 999; it stands on the far side of zero
     from all other values, or further from them than half their range; and it does so twice or more, or in several
     features. Where it does, a feature that holds nothing but codes is taken for one without values.
+
+    Args:
+        panels: of the same features; together they are one table.
     """
     pooled = {
-        feature.name: _pooled([series.values[k] for series in panel.series]) for k, feature in enumerate(panel.features)
+        feature.name: _pooled([series.values[k] for panel in panels for series in panel.series])
+        for k, feature in enumerate(panels[0].features)
     }
     far = {name: _far_codes(values) for name, values in pooled.items()}
     several = {code for code in _flat(far) if sum(code in of_one for of_one in far.values()) > 1}
@@ -143,6 +148,32 @@ def parse_limits(text: str) -> dict[str, Limits]:
             found[name] = Limits(low, high, integer=fit["integer"] is not None)
         except ValueError as error:  # a ConfigError is one too
             raise ConfigError(_expected(part) + f" ({error})") from error
+    return found
+
+
+def read_limits(text: str, features: Collection[str]) -> dict[str, Limits]:
+    """Limits as ``parse_limits`` reads them, or those that a data set's card gives to features of these names.
+
+    Args:
+        text: parts as of ``parse_limits``, or the name of a data set, such as physionet2012. What a card says of
+            features that are not here is left out; its "*" holds for all others.
+
+    Raises:
+        ConfigError: it is neither, or the card says nothing of any of the features.
+    """
+    name = text.strip()
+    if not name or "=" in name:
+        return parse_limits(text)
+    cards = {of_one: plugin("datasets", of_one).card.limits for of_one in available("datasets")}
+    known = [of_one for of_one, limits in cards.items() if limits]
+    if name not in known:
+        raise ConfigError(_expected(name)[:-1] + f". A data set's name stands for its limits: {', '.join(known)}.")
+    found = {of_one: limits for of_one, limits in cards[name].items() if of_one in features or of_one == "*"}
+    if not found:
+        raise ConfigError(
+            f"limits: expected features that {name} has limits for ({', '.join(cards[name])}), came "
+            f"{', '.join(map(str, features))}. Rename them, or give limits as NAME=LOW:HIGH."
+        )
     return found
 
 

@@ -85,8 +85,11 @@ def is_time(column: pd.Series | pd.Index) -> bool:
         return True
     if pd.api.types.is_numeric_dtype(series.dtype):
         return False
-    items = [item for item in series.dropna().unique() if not (isinstance(item, str) and not item.strip())]
-    if not items or not all(isinstance(item, (str, *_TIMELIKE)) for item in items):
+    known = series.dropna()
+    if not all(isinstance(item, (str, *_TIMELIKE)) for item in known):
+        return False
+    items = [item for item in known.unique() if not (isinstance(item, str) and not item.strip())]
+    if not items:
         return False
     texts = [str(item).strip() for item in items]
     first = texts[0]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from tsimpute.panel import Panel
+from tsimpute.tables.averaging import LeftOut
+from tsimpute.tables.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, write_delimited
 from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import new_labels
@@ -23,7 +26,10 @@ from tsimpute.tables.numbers import (
     read_numbers,
 )
 from tsimpute.tables.reading import FrameTable, words
-from tsimpute.tables.roles import GROUP_NAMES, UNIT_NAMES, Told, plain
+from tsimpute.tables.roles import COUNT_NAMES, FILL, GROUP_NAMES, TIME_NAMES, UNIT_NAMES, VALUE_NAMES, Told, plain
+
+_PADDED = re.compile(r"0\d+", re.ASCII)
+"""Digits with zeros before them, as names have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +76,19 @@ class TextTable:
     @property
     def absent(self) -> list[np.ndarray]:
         return self.inner.absent
+
+    @property
+    def layers(self) -> tuple[Panel, ...]:
+        return self.inner.layers
+
+    def averaged(self, out: LeftOut) -> TextTable:
+        return replace(self, inner=self.inner.averaged(out))
+
+    @property
+    def decimals(self) -> list[int | None]:
+        roles = self.inner.reading.roles
+        columns = roles.features if roles.value is None else [roles.value] * len(self.panel.features)
+        return [self._decimals(column) for column in columns]
 
     def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> FilledText:
         """The file with ``values`` (per series (K, T)) where ``changed`` says, rounded to the decimals of their column.
@@ -157,7 +176,14 @@ def read_text_table(
     frame.columns = pd.Index([file.header[at] for at in columns], dtype=object)
     in_file = {file.header[at]: file.units[at] for at in columns if file.units[at]}
     reading = read_frame(frame, told, clockwork, in_file | dict(units or {}))
+    coded = [i for i in reading.roles.extra if told.features is None and _are_codes(*_field(file, columns[i]))]
+    said = (f"{file.header[columns[i]]}: digits with zeros before them are names; carried along. {FILL}" for i in coded)
+    reading = replace(reading, notes=(*reading.notes, *said))
     return TextTable(file, FrameTable(reading), columns, numbers)
+
+
+def _field(file: Delimited, at: int) -> tuple[str, list[str]]:
+    return file.header[at], file.columns[at].tolist()
 
 
 def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Numbers | None:
@@ -166,17 +192,28 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
     if name == told.value or name in _names(told.features):
         return read_numbers(file, at, marks)
     labels = {*_names(told.group), *_names(told.time), told.feature, told.unit}
-    if name in labels or (told.group is None and plain(name) in GROUP_NAMES) or plain(name) in UNIT_NAMES:
+    if name in labels or plain(name) in UNIT_NAMES:
+        return None
+    if told.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):
         return None
     folded = {mark.casefold() for mark in marks}
     known = [text for text in texts if text.casefold() not in folded]
     if not known:
         return Numbers(np.full(len(texts), np.nan), {}, 0, False)
+    if len(known) == len(texts) and _are_codes(name, known):
+        return None
     # Where it is said which columns are to be filled, none of the others is held to be numbers.
     open_to_all = told.features is None and told.value is None
     if looks_numeric(file, at, marks) or (open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)):
         return read_numbers(file, at, marks)
     return None
+
+
+def _are_codes(name: str, texts: Sequence[str]) -> bool:
+    """Digits alone, some with zeros before them: "01" and "1" are two names, and not one number."""
+    if plain(name) in (*TIME_NAMES, *COUNT_NAMES, *CALENDAR_NAMES, *VALUE_NAMES):
+        return False
+    return any(map(_PADDED.fullmatch, texts)) and all(text.isascii() and text.isdigit() for text in texts)
 
 
 def _as_column(texts: np.ndarray, found: Numbers | None) -> np.ndarray | pd.Series:
