@@ -10,6 +10,7 @@ import pytest
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.number_texts import has_fractions
 from tsimpute.tables.roles import Columns, Told, find_roles, plain
 
 N = 12
@@ -246,3 +247,17 @@ def test_a_gap_in_the_column_of_groups_is_refused_with_its_row() -> None:
         read_frame(frame)
     frame["station"] = [1.0] * 6 + [2.0] * 6
     assert [s.name for s in read_frame(frame, Told(), Clockwork()).panel.series] == ["1", "2"]
+
+
+@pytest.mark.parametrize("name", ["station", "parameter", "unit", "other"])
+def test_a_column_of_lists_is_carried_along_whatever_its_name_and_refused_where_it_is_told(name: str) -> None:
+    frame = table(**{name: [[1], [2]] * (N // 2), "value": 1.5})
+    assert name in found(frame, "extra")
+    for role in ("time", "group"):
+        with pytest.raises(DataError, match=f"{role}: expected texts or numbers in '{name}', came lists"):
+            find_roles(Columns(frame), Told(**{role: [name]}))
+
+
+def test_whole_numbers_beside_an_infinite_one_have_no_fractions_and_no_warning() -> None:
+    assert not has_fractions(pd.Series([np.inf, 1.0, np.nan]))
+    assert has_fractions(pd.Series([np.inf, 1.5]))

@@ -15,7 +15,14 @@ from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
 from tsimpute.tables.reading import Table
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, screen
+from tsimpute.tables.stamps import label_text
 from tsimpute.windows import Feature
+
+LARGEST = 1e37
+"""Beyond it numbers of single precision end."""
+FEW = 10
+FARTHEST = 1e15
+"""How much farther from the middle a value may lie than most: the squares of standardised values have to be finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +73,7 @@ def prepare(
     Raises:
         ConfigError: limits of a feature that is not there or that are no pair, codes that are no numbers, or invalid
             values are to be dropped and there are no limits.
+        DataError: a value that is to be learnt from is too large to compute with, by itself or beside the others.
     """
     raw = table.panel
     bounds = {name: _limits(name, value) for name, value in limits.items()}
@@ -75,8 +83,10 @@ def prepare(
     codes = certain_codes(raw) if missing_codes == "certain" else _given_codes(raw, missing_codes)
     coded = code_cells(raw, codes)
     panel = without(raw, coded)
-    findings = screen(panel, bounds)
     outside = invalid_cells(panel, bounds)
+    seen = without(panel, outside)
+    _check_sizes(seen)
+    findings = screen(panel, bounds)
     n_coded, n_outside = (sum(int(c.sum()) for c in cells) for cells in (coded, outside))
     warnings: list[str] = []
     if n_coded:
@@ -93,9 +103,34 @@ def prepare(
     nothing = [np.zeros_like(cells) for cells in outside]
     kept = without(panel, outside) if drop_invalid else panel
     return Prepared(
-        table, kept, without(panel, outside), coded, outside if drop_invalid else nothing, bounds, findings,
+        table, kept, seen, coded, outside if drop_invalid else nothing, bounds, findings,
         tuple(dict.fromkeys(warnings)),
     )  # fmt: skip
+
+
+def _check_sizes(panel: Panel) -> None:
+    """Refuses, before any work, values from which no network in single precision can learn or draw."""
+    for k, feature in enumerate(panel.features):
+        values = np.concatenate([series.values[k][series.observed[k]] for series in panel.series])
+        if not len(values) or _are_of_one_order(values):
+            continue
+        largest = values[np.abs(values).argmax()]
+        which = next(series for series in panel.series if (series.values[k] == largest).any())
+        label = label_text(which.labels[int(np.argmax(which.values[k] == largest))])
+        raise DataError(
+            f"{feature.name}: expected values that a model can learn from, came {largest:g} at {label}"
+            f"{f' of {which.name!r}' if which.name else ''}. Is it a code for missing? Name it (missing_codes), give "
+            "limits that it lies outside of, or convert the unit."
+        )
+
+
+def _are_of_one_order(values: np.ndarray) -> bool:
+    if np.abs(values).max() > LARGEST:
+        return False
+    far = np.abs(values - np.median(values))
+    # Of few values any may be hidden to measure on: then nothing of their spread is known.
+    others = np.quantile(far[far > 0], 0.9, method="lower") if (far > 0).sum() >= FEW else 1.0
+    return bool(far.max() / FARTHEST <= others)
 
 
 def _limits(name: str, given: Limits | tuple[float | None, float | None]) -> Limits:

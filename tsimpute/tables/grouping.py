@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES, plain
-from tsimpute.tables.number_texts import has_fractions
+from tsimpute.tables.number_texts import can_be_names, has_fractions
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
@@ -36,6 +36,7 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     Args:
         key: columns that may not repeat within a group: time, and the feature of a long table.
     """
+    left = [i for i in left if can_be_names(columns[i])]
     levels = [i for i in left if i < columns.n_levels and columns.n_levels > 1]
     named = levels or [i for i in left if plain(columns.names[i]) in GROUP_NAMES and not has_fractions(columns[i])][:1]
     if not key:

@@ -31,6 +31,21 @@ def is_real(item: Any) -> bool:
     return isinstance(item, Real | Decimal) and not isinstance(item, bool)
 
 
+def can_be_names(column: pd.Series | pd.Index) -> bool:
+    """Whether rows can be told apart by what a column holds: lists and the like cannot be compared."""
+    kind = column.dtype
+    plain = not (pd.api.types.is_object_dtype(kind) or isinstance(kind, pd.ArrowDtype))
+    return plain or all(map(_is_hashable, column))
+
+
+def _is_hashable(item: Any) -> bool:
+    try:
+        hash(item)
+    except TypeError:
+        return False
+    return True
+
+
 def row_text(column: pd.Series | pd.Index, row: int) -> str:
     """A row for people: its place, and its label where that is another."""
     index = column.index if isinstance(column, pd.Series) else None
@@ -95,4 +110,4 @@ def has_fractions(column: pd.Series | pd.Index) -> bool:
     if not is_number(column):
         return False
     values = floats(column)
-    return bool((values[~np.isnan(values)] % 1 != 0).any())
+    return bool((values[np.isfinite(values)] % 1 != 0).any())
