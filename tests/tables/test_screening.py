@@ -94,7 +94,7 @@ def test_impossible_values_of_the_stays_are_listed_and_never_codes(data_root: Pa
         Series(name, labels, values, labels) for name, values in zip(windows.record_ids, windows.values, strict=True)
     )
     panel = Panel(windows.features, series, Clock("hours", 1.0))
-    limits = {name: Limits(*pair) for name, pair in card.limits.items()}
+    limits = dict(card.limits)
     outside = [finding for finding in screen(panel, limits) if finding.kind == "outside limits"]
     extremes = {(finding.feature, finding.value) for finding in outside}
     assert {("pH", 735), ("Temp", -17.8)} <= extremes
