@@ -15,7 +15,9 @@ from tsimpute.containers import Feature, Windows
 
 # The suite tries the same cases every time, so that a change is to blame when it fails; scripts/fuzz tries new ones.
 settings.register_profile("suite", derandomize=True, deadline=None)
-settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.register_profile(
+    "fuzz", deadline=None, print_blob=True, max_examples=100 * int(os.environ.get("FUZZ_TIMES", "1"))
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 

@@ -195,6 +195,26 @@ def test_nothing_is_filled_before_fit() -> None:
             call(stations())
 
 
+@pytest.mark.parametrize("value", [1e20, -1e38, 1.7e308])
+def test_a_value_that_nothing_can_be_learnt_with_is_named_before_any_work_unless_it_is_told(value: float) -> None:
+    frame = stations()
+    frame.iloc[7, 1] = value
+    with pytest.raises(
+        DataError, match=rf"b: .*came {value:g}".replace("+", r"\+") + r" at 2020-01-01 07:00\. Is it a code"
+    ):
+        ti.TableImputer(effort="trial").fit(frame)
+    for told in ({"missing_codes": [value]}, {"limits": {"b": (0, 1000)}}):
+        prepared = ti.TableImputer(**told).prepared(frame)
+        assert np.isnan(prepared.seen.series[0].values[1, 7])
+
+
+def test_values_of_many_orders_are_learnt_from() -> None:
+    frame = stations()
+    frame["b"] = 10.0 ** np.linspace(-20, 20, len(frame))
+    frame["c"] *= 1e25
+    assert ti.TableImputer().prepared(frame).seen.features
+
+
 def test_settings_are_read_and_written_as_in_scikit_learn() -> None:
     imputer = ti.TableImputer(max_gap=3)
     assert imputer.get_params()["max_gap"] == 3

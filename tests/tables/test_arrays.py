@@ -145,6 +145,12 @@ def test_a_hard_mask_is_lifted_and_the_fill_value_stays():
     assert array.mask.tolist() == [False, True, True]
 
 
+def test_a_masked_array_of_half_floats_comes_back_without_a_warning():
+    array = np.ma.MaskedArray(np.array([1.5, 2.0, 3.0], np.float16), [False, True, False])
+    out = filled(read_table(array))
+    assert (out.dtype, out[0], out[2]) == (np.float16, 1.5, 3.0)
+
+
 def test_a_dictionary_keeps_its_keys_and_the_objects_behind_the_other_ones():
     labels, array = ["a", "b"], np.array([[[1.0, np.nan]], [[np.nan, 4.0]]], np.float32)
     given_ = OrderedDict(y=labels, X=array, X_ori=None)

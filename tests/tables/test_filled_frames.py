@@ -336,6 +336,14 @@ def test_extra_columns_of_lists_are_carried_along_beside_new_rows() -> None:
     assert pd.isna(out["note"].iloc[2])
 
 
+def test_an_extra_column_of_intervals_is_empty_in_new_rows_and_keeps_its_own() -> None:
+    when = pd.to_datetime(["2024-01-01 00:00", "2024-01-01 01:00", "2024-01-01 03:00", "2024-01-01 04:00"])
+    frame = pd.DataFrame({"time": when, "x": [1.0, 2, 3, 4], "bin": pd.interval_range(0, 4)})
+    out = filled(read(frame))["bin"]
+    assert out.tolist()[:2] == frame["bin"].tolist()[:2]
+    assert out.isna().tolist() == [False, False, True, False, False]
+
+
 def test_row_numbers_go_on_in_their_own_steps_and_left_over_ones_count_on() -> None:
     when = pd.to_datetime(["2024-01-01 00:00", "2024-01-01 01:00", "2024-01-01 03:00", "2024-01-01 04:00"])
     frame = pd.DataFrame({"time": when, "x": 1.0}, index=pd.RangeIndex(10, 18, 2))

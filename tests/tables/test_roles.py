@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.number_texts import has_fractions
 from tsimpute.tables.roles import Columns, Told, find_roles, plain
 
 N = 12
@@ -291,3 +292,17 @@ def test_whatever_a_column_holds_it_is_read_or_refused_in_words(
     for base in ({}, {"time": HOURS[:4], "x": np.arange(4.0)}, {"time": HOURS[:4], "value": 1.0}):
         with contextlib.suppress(TsimputeError):
             read_frame(pd.DataFrame(base | columns), Told(**named))
+
+
+@pytest.mark.parametrize("name", ["station", "parameter", "unit", "other"])
+def test_a_column_of_lists_is_carried_along_whatever_its_name_and_refused_where_it_is_told(name: str) -> None:
+    frame = table(**{name: [[1], [2]] * (N // 2), "value": 1.5})
+    assert name in found(frame, "extra")
+    for role in ("time", "group"):
+        with pytest.raises(DataError, match=f"column '{name}': expected times or names, came "):
+            find_roles(Columns(frame), Told(**{role: [name]}))
+
+
+def test_whole_numbers_beside_an_infinite_one_have_no_fractions_and_no_warning() -> None:
+    assert not has_fractions(pd.Series([np.inf, 1.0, np.nan]))
+    assert has_fractions(pd.Series([np.inf, 1.5]))

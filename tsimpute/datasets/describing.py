@@ -201,7 +201,8 @@ def suspicious_codes(values: np.ndarray) -> dict[float, int]:
     if not len(others):
         return {}
     lower, upper = np.quantile(others, [0.25, 0.75])
-    margin = 3 * (upper - lower)
+    with np.errstate(over="ignore"):  # then no code stands far from all others
+        margin = 3 * (upper - lower)
     suspicious = [c for c in NEGATIVE_CODES if others[0] >= 0 or c < min(lower - margin, others[0])]
     suspicious += [c for c in POSITIVE_CODES if c > max(upper + margin, others[-1])]
     counts = {code: int((values == code).sum()) for code in suspicious}

@@ -17,7 +17,14 @@ from tsimpute.panel import Panel
 from tsimpute.tables.averaging import left_out
 from tsimpute.tables.reading import Table, features_text
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, read_limits, screen
+from tsimpute.tables.stamps import label_text
 from tsimpute.windows import Feature
+
+LARGEST = 1e37
+"""Beyond it numbers of single precision end."""
+FEW = 10
+FARTHEST = 1e15
+"""How much farther from the middle a value may lie than most: the squares of standardised values have to be finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +111,7 @@ def prepare(
         ConfigError: limits of a feature that is not there or that are no pair, codes that are no numbers, or invalid
             values are to be dropped and there are no limits.
         DataError: a calendar is asked for and the times have none.
+        DataError: a value that is to be learnt from is too large to compute with, by itself or beside the others.
     """
     beside = calendar_features(table.panel) if calendar else ()
     names = [feature.name for feature in table.panel.features]
@@ -129,7 +137,10 @@ def prepare(
             for cells, series in zip(of_layer, panel.series, strict=True)
         )
     coded = [np.logical_or.reduce(cells) & ~s.observed for *cells, s in zip(*coded_in, panel.series, strict=True)]
-    findings, outside = screen(panel, bounds), invalid_cells(panel, bounds)
+    outside = invalid_cells(panel, bounds)
+    seen = without(panel, outside)
+    _check_sizes(seen)
+    findings = screen(panel, bounds)
     warnings = [
         *_code_warning(names, codes, coded_in), *(finding.text for finding in findings),
         *_outside_warnings(outside_in, n_beside, drop_invalid),
@@ -137,7 +148,7 @@ def prepare(
     kept = without(panel, outside) if drop_invalid else panel
     invalid = outside if drop_invalid else [np.zeros_like(cells) for cells in outside]
     return Prepared(
-        table, kept, without(panel, outside), coded, invalid, bounds, beside, codes, findings,
+        table, kept, seen, coded, invalid, bounds, beside, codes, findings,
         tuple(dict.fromkeys(warnings)),
     )  # fmt: skip
 
@@ -166,6 +177,31 @@ def _outside_warnings(outside: Sequence[Sequence[np.ndarray]], n_beside: int, dr
             "left out of the mean, and nothing is filled in for them"
         )
     return warnings
+
+
+def _check_sizes(panel: Panel) -> None:
+    """Refuses, before any work, values from which no network in single precision can learn or draw."""
+    for k, feature in enumerate(panel.features):
+        values = np.concatenate([series.values[k][series.observed[k]] for series in panel.series])
+        if not len(values) or _are_of_one_order(values):
+            continue
+        largest = values[np.abs(values).argmax()]
+        which = next(series for series in panel.series if (series.values[k] == largest).any())
+        label = label_text(which.labels[int(np.argmax(which.values[k] == largest))])
+        raise DataError(
+            f"{feature.name}: expected values that a model can learn from, came {largest:g} at {label}"
+            f"{f' of {which.name!r}' if which.name else ''}. Is it a code for missing? Name it (missing_codes), give "
+            "limits that it lies outside of, or convert the unit."
+        )
+
+
+def _are_of_one_order(values: np.ndarray) -> bool:
+    if np.abs(values).max() > LARGEST:
+        return False
+    far = np.abs(values - np.median(values))
+    # Of few values any may be hidden to measure on: then nothing of their spread is known.
+    others = np.quantile(far[far > 0], 0.9, method="lower") if (far > 0).sum() >= FEW else 1.0
+    return bool(far.max() / FARTHEST <= others)
 
 
 def _limits(name: str, given: Limits | tuple[float | None, float | None]) -> Limits:

@@ -262,7 +262,8 @@ def written(array: np.ndarray, where: np.ndarray, values: np.ndarray) -> np.ndar
         mask = (np.ma.getmaskarray(array) & ~where) | empty
         lasting = mask.any() or np.ma.getmask(array) is not np.ma.nomask
         out = np.ma.MaskedArray(data, mask if lasting else np.ma.nomask, hard_mask=array.hardmask)
-        out.fill_value = array.fill_value
+        with np.errstate(over="ignore"):  # of masked arrays of half floats, whose 1e20 is infinite in them
+            out.fill_value = array.fill_value
         return out
     new = values[where]
     kind = array.dtype if _holds(array.dtype, new) else np.dtype(np.float64)

@@ -64,8 +64,8 @@ def put(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
         return put(column.sparse.to_dense(), rows, values).astype(column.dtype)
     column = _wide_enough(column, values)
     kind = column.dtype
-    if isinstance(kind, np.dtype) and kind.kind in "iu" and np.isnan(values).any():
-        column, kind = (nullable := column.astype(_nullable(kind))), nullable.dtype
+    if np.isnan(values).any():
+        column, kind = (roomy := _with_room(column)), roomy.dtype
     if isinstance(kind, np.dtype) and kind.kind in "fiu":
         array = column.to_numpy(copy=True)
         array[rows] = values if kind.kind == "f" else np.rint(values).astype(kind)
@@ -110,8 +110,19 @@ def _sibling(kind: Any, name: str) -> str:
     return f"{name}[pyarrow]" if isinstance(kind, pd.ArrowDtype) else name.capitalize()
 
 
-def _nullable(kind: np.dtype) -> str:
-    return {"b": "boolean"}.get(kind.kind) or {"i": "Int", "u": "UInt"}[kind.kind] + str(8 * kind.itemsize)
+def _with_room(column: pd.Series) -> pd.Series:
+    """The column in a dtype that can hold nothing somewhere: its own, or the nullable one of its kind."""
+    kind = column.dtype
+    if isinstance(kind, pd.IntervalDtype):
+        return (
+            column.astype(pd.IntervalDtype("float64", kind.closed))
+            if getattr(kind.subtype, "kind", "") in tuple("iu")
+            else column
+        )
+    if not isinstance(kind, np.dtype) or kind.kind not in "iub":
+        return column
+    name = {"b": "boolean"}.get(kind.kind) or {"i": "Int", "u": "UInt"}[kind.kind] + str(8 * kind.itemsize)
+    return column.astype(name)
 
 
 def _cells_of(column: pd.Series, values: np.ndarray) -> Any:
@@ -140,8 +151,8 @@ def _with_rows(reading: FrameReading, edits: Edits, column: int, old: pd.Series,
         stretched = old.take(np.where(order < n_rows, order, 0)).reset_index(drop=True)
         return put(stretched, np.flatnonzero(order >= n_rows), edits.new_values[column])
     new = new_labels(reading, edits.new, column + reading.columns.n_levels, old)
-    if isinstance(old.dtype, np.dtype) and old.dtype.kind in "iub" and new.isna().any():
-        old = old.astype(_nullable(old.dtype))
+    if new.isna().any():
+        old = _with_room(old)
     both = pd.concat([old, new.astype(old.dtype)], ignore_index=True)
     return both.take(order).reset_index(drop=True)
 
@@ -184,8 +195,8 @@ def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.S
     differs = np.zeros(n_keys, bool)
     np.logical_or.at(differs, key, codes != codes[row[key]])
     rows = np.where(differs, -1, row)[wanted]
-    if (rows < 0).any() and isinstance(column.dtype, np.dtype) and column.dtype.kind in "iub":
-        column = column.astype(_nullable(column.dtype))
+    if (rows < 0).any():
+        column = _with_room(column)
     return pd.Series(column.array.take(rows, allow_fill=True))
 
 

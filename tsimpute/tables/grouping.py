@@ -38,6 +38,7 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     Args:
         key: columns that may not repeat within a group: time, and the feature of a long table.
     """
+    left = [i for i in left if can_name(columns[i])]
     levels = [i for i in left if i < columns.n_levels and columns.n_levels > 1]
     named = [i for i in left if plain(columns.names[i]) in GROUP_NAMES and can_name(columns[i])]
     named = levels or [i for i in named if not has_fractions(columns[i])]

@@ -45,7 +45,9 @@ def is_real(item: Any) -> bool:
 
 def can_name(column: pd.Series | pd.Index) -> bool:
     """Whether what a column holds can be told apart, as names must be: lists, dictionaries and the like cannot."""
-    return column.dtype != object or all(map(is_hashable, column))
+    kind = column.dtype
+    plain = not (pd.api.types.is_object_dtype(kind) or isinstance(kind, pd.ArrowDtype))
+    return plain or all(map(is_hashable, column))
 
 
 def check_names(column: pd.Series | pd.Index, name: Hashable) -> None:
@@ -135,4 +137,4 @@ def has_fractions(column: pd.Series | pd.Index) -> bool:
     if not is_number(column):
         return False
     values = floats(column)
-    return bool((values[~np.isnan(values)] % 1 != 0).any())
+    return bool((values[np.isfinite(values)] % 1 != 0).any())

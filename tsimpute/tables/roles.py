@@ -128,7 +128,7 @@ def find_roles(columns: Columns, told: Told) -> Roles:
         for at in found:
             if at not in left:
                 raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")
-            if role in ("time", "group", "feature"):
+            if role in ("time", "group", "feature", "unit"):
                 check_names(columns[at], columns.names[at])
             left.remove(at)
         return found
@@ -144,7 +144,8 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     if (feature is None) != (value is None):
         raise ConfigError("long table: expected both the column of feature names and that of values, came one of them.")
     if feature is not None:
-        unit = unit or _drop(left, [i for i in left if plain(columns.names[i]) in UNIT_NAMES][:1])
+        units = [i for i in left if plain(columns.names[i]) in UNIT_NAMES and can_name(columns[i])]
+        unit = unit or _drop(left, units[:1])
     if group is None:
         group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
     if feature is None and features is None:
@@ -236,8 +237,7 @@ def _are_date_and_time_of_day(columns: Columns, stamps: Sequence[int]) -> bool:
 
 
 def _find_long(columns: Columns, left: list[int]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    names = [i for i in left if plain(columns.names[i]) in FEATURE_NAMES and can_name(columns[i])]
-    names = [i for i in names if not has_fractions(columns[i])]
+    names = [i for i in left if plain(columns.names[i]) in FEATURE_NAMES and _may_be_names(columns[i])]
     values = [i for i in left if plain(columns.names[i]) in VALUE_NAMES and i >= columns.n_levels]
     if len(names) != 1 or len(values) != 1:
         return None, None
@@ -247,6 +247,10 @@ def _find_long(columns: Columns, left: list[int]) -> tuple[tuple[int, ...] | Non
             raise DataError(f"long table: {problem}")
         return None, None
     return _drop(left, names), _drop(left, values)
+
+
+def _may_be_names(column: pd.Series | pd.Index) -> bool:
+    return can_name(column) and not has_fractions(column)
 
 
 def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:

@@ -252,8 +252,9 @@ def _extremes(name: str, values: np.ndarray) -> Iterator[Finding]:
         return
     for sign, word in ((-1, "below"), (1, "above")):
         x = np.sort(sign * values)
-        gaps, ranges = np.diff(x), x[:-1] - x[0]
-        split = np.flatnonzero((gaps > 2 * ranges) & (ranges > 0))
+        with np.errstate(over="ignore"):  # an infinite range leaves no gap that is wider
+            gaps, ranges = np.diff(x), x[:-1] - x[0]
+            split = np.flatnonzero((gaps > 2 * ranges) & (ranges > 0))
         split = split[split >= len(x) - 1 - n_most]
         if len(split):
             n = len(x) - 1 - int(split[0])
