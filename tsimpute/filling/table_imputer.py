@@ -14,7 +14,7 @@ import numpy as np
 from tsimpute.errors import ConfigError, NotFittedError
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import Calibration
-from tsimpute.filling.checks import check_calendar, check_limits, check_numbers
+from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_numbers
 from tsimpute.filling.efforts import EFFORTS
 from tsimpute.filling.imputation import Imputation, imputation_of
 from tsimpute.filling.learning import Progress, learnt, loaded
