@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from tiny_models import SIZES, shaken
 
 import tsimpute as ti
 from tsimpute.config import TrainingConfig
+from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_features, with_calendar
 from tsimpute.filling.efforts import EFFORTS, Effort
 from tsimpute.filling.measuring import hidden_cells
+from tsimpute.registry import make
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.reading import read_table
 
@@ -28,7 +33,7 @@ class Fast(Effort):
     """Learns much in few steps."""
 
     def training(self, n_windows: int, seed: int) -> TrainingConfig:
-        return replace(super().training(n_windows, seed), learning_rate=5e-3, ema=0.95)
+        return replace(super().training(n_windows, seed), learning_rate=8e-3, ema=0.9, warmup_steps=5, schedule="steps")
 
 
 def cycles(n_hours: int = 24 * 60, seed: int = 0) -> pd.DataFrame:
@@ -118,7 +123,7 @@ def test_long_gaps_of_all_features_are_filled_much_better_with_a_calendar(
         pd.testing.assert_index_equal(filled.index, table.index)
         assert list(filled.columns) == ["a", "b"]
         errors[calendar] = (np.abs(filled - truth)[gone] / truth.std()).to_numpy().mean()
-    assert errors[True] < 0.8 * errors[False]
+    assert errors[True] < 0.7 * errors[False]
 
 
 def test_only_the_tables_own_features_come_back(fitted: ti.TableImputer) -> None:
@@ -212,6 +217,42 @@ def test_what_is_given_is_never_a_target_of_training_nor_filled_in() -> None:
             assert not share.batch.asked[:, 1].any()
     imputed = ti.LocfImputer().fit(windows).impute(windows, 1)
     assert np.isnan(imputed.values[0, 0, 1, :3]).all()
+
+
+def test_a_simple_imputer_keeps_what_is_given_in_its_file_and_reads_files_from_before(tmp_path: Path) -> None:
+    features = (ti.Feature("x", "m"), ti.Feature("hour", given=True))
+    windows = ti.Windows(np.ones((2, 2, 3)), np.tile(np.arange(3.0), (2, 1)), features, ("a", "b"))
+    path = tmp_path / "mean.json"
+    ti.MeanImputer().fit(windows).save(path)
+    assert ti.MeanImputer.load(path).features_ == features
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"features": [pair[:2] for pair in about["features"]]}))
+    assert ti.MeanImputer.load(path).features_ == (features[0], ti.Feature("hour"))
+
+
+def test_given_features_come_last_and_not_alone() -> None:
+    values, times = np.zeros((4, 2, 8)), np.tile(np.arange(8.0), (4, 1))
+    for given in ((True, False), (True, True)):
+        features = tuple(ti.Feature(name, given=g) for name, g in zip("xy", given, strict=True))
+        with pytest.raises(DataError, match=r"given ones after them; came x \(given\), y"):
+            ti.GenerativeImputer().fit(ti.Windows(values, times, features, tuple("abcd")))
+
+
+@pytest.mark.parametrize("name", ["context_cells", "present_cells", "dual_transformer"])
+def test_every_network_tells_what_is_given_to_the_cells_of_its_step(name: str) -> None:
+    values = torch.tensor([[[1.0, 0.0, 0.0], [0.3, -0.2, 0.5]]])
+    shown = torch.tensor([[[True, False, False], [True, True, True]]])
+    network = shaken(make("backbones", name, n_features=2, n_given=1, **SIZES))
+    state, tau = torch.ones(1, 2, 3), torch.tensor([0.5], dtype=torch.float64)
+
+    def said(of_given: torch.Tensor) -> torch.Tensor:
+        told = torch.cat([values[:, :1], of_given], 1)
+        return network(state, tau, Condition(told, shown, ~shown, torch.arange(3.0)[None]))[0, 0]
+
+    before, after = said(values[:, 1:]), said(values[:, 1:] + torch.tensor([0.0, 0.0, 1.0]))
+    assert before[2] != after[2]
+    with pytest.raises(ConfigError, match="expected 0 to 1 of the features as given, came 2"):
+        make("backbones", name, n_features=2, n_given=2, **SIZES)
 
 
 def test_the_command_line_says_that_a_calendar_was_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,10 +111,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _sound(features: Any, centre: Any, no_data: Any) -> bool:
-    """Whether the three lists belong together: names and units, one finite number each, some of the names."""
+    """Whether the three lists belong together: features, one finite number each, some of the names."""
     if not all(isinstance(x, list) for x in (features, centre, no_data)) or len(features) != len(centre):
         return False
-    if not all(isinstance(f, list) and len(f) == 2 and all(isinstance(x, str) for x in f) for f in features):
+    kinds = [str, str], [str, str, bool]  # before features could be given, files held names and units only
+    if not all(isinstance(f, list) and [*map(type, f)] in kinds for f in features):
         return False
     names = [f[0] for f in features]
     numbers = all(isinstance(x, float | int) and not isinstance(x, bool) and math.isfinite(x) for x in centre)

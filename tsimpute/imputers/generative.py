@@ -39,7 +39,6 @@ _SETTINGS = {
     "sampling": SamplingConfig,
 }
 
-
 _CHUNK_BYTES = 8 * 2**20
 """Of draws that are computed side by side: enough records to keep several threads busy."""
 
@@ -50,9 +49,8 @@ class GenerativeImputer(Sampling):
     Example:
         >>> import tsimpute as ti
         >>> task = ti.clean(ti.load_windows("synthetic", n_records=20), rate=0.2, seed=1)
-        >>> sizes = {"width": 8, "n_heads": 2, "n_blocks": 1, "width_time": 8, "width_feature": 4, "width_tau": 8}
-        >>> imputer = GenerativeImputer("flow_matching", ti.NetworkConfig(options=sizes), ti.TrainingConfig(epochs=1))
-        >>> imputer = imputer.fit(task.train, task.valid)
+        >>> small = ti.NetworkConfig(options={"width": 8, "n_heads": 2, "n_blocks": 1})
+        >>> imputer = GenerativeImputer(network=small, training=ti.TrainingConfig(epochs=1)).fit(task.train, task.valid)
         >>> samples = imputer.impute(task.test.without_held_out(), n_samples=5, seed=0)
         >>> samples.values.shape  # draws, records, features, steps
         (5, 4, 8, 24)
@@ -114,8 +112,7 @@ class GenerativeImputer(Sampling):
             should_stop: asked after each step; True ends with the state on disk.
 
         Raises:
-            DataError: ``valid`` has other features than ``train``, given ones do not come last, or no record shows a
-                cell.
+            DataError: ``valid`` has other features than ``train``, given ones are not last, or no record shows a cell.
             ConfigError: patience without ``valid``, or ``ask_unobserved`` with a process on discrete levels.
             TrainingError, CheckpointError: see ``Trainer.run``.
         """
@@ -128,7 +125,6 @@ class GenerativeImputer(Sampling):
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
-
         if self.training.ask_unobserved and not process.continuous:
             raise ConfigError(
                 f"training.ask_unobserved: expected 0 with {self.process.name}, which has levels and no times between "
@@ -272,13 +268,11 @@ class GenerativeImputer(Sampling):
 
     def _new_network(self, tau_frequency: float) -> nn.Module:
         options = {"max_frequency": tau_frequency} | self.network.options
-        n_given = sum(feature.given for feature in self.features_)
-        if n_given:
-            options["n_given"] = n_given
+        given = {"n_given": n} if (n := sum(feature.given for feature in self.features_)) else {}
         with torch.random.fork_rng(devices=[]):
             # Not torch.manual_seed: that would reseed every other device, too.
             torch.default_generator.manual_seed(derive_seed(self.training.seed, "network"))
-            return make("backbones", self.network.name, n_features=len(self.features_), **options)
+            return make("backbones", self.network.name, n_features=len(self.features_), **given, **options)
 
     @property
     def guess_span_(self) -> float | None:
