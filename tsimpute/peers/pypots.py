@@ -51,8 +51,8 @@ class PypotsImputer:
 
     PyPOTS seeds global generators only. Draws of CSDI are repeatable with the same records in the same order and
     batches; **a record's draws depend on its batch**, unlike those of the package's own imputers. PyPOTS 1.5 decodes
-    the mean of GP-VAE's latent state, so that its draws are all the same; of the other models one answer is repeated. Rounding in
-    float32 may differ with the batch, too.
+    the mean of GP-VAE's latent state, so that its draws are all the same; of the other models one answer is repeated.
+    Its rounding in float32 may differ with the batch, too.
 
     Args:
         model: "csdi", "saits", "brits", "gpvae", "imputeformer" or "timesnet".
