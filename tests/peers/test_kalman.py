@@ -1,12 +1,14 @@
 """State space: statsmodels' own likelihood and smoother, variances found again, and true joint draws."""
 
+import sys
+
 import numpy as np
 import pytest
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 from tsimpute import registry
 from tsimpute.containers import Feature, Windows
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError, DataError, MissingExtraError
 from tsimpute.peers.kalman import covariances, log_likelihood, posterior
 
 
@@ -110,3 +112,13 @@ def test_other_steps_than_those_learnt_are_refused():
     for settings in ({"trend": "cubic"}, {"season": -1}, {"fit_records": 0}):
         with pytest.raises(ConfigError, match=next(iter(settings))):
             registry.make("peers", "kalman", **settings)
+
+
+@pytest.mark.parametrize(("name", "package"), [("kalman", "statsmodels"), ("iterative", "sklearn")])
+def test_without_its_package_the_message_names_the_extra(name: str, package: str, monkeypatch: pytest.MonkeyPatch):
+    covariances.cache_clear()
+    for module in [m for m in sys.modules if m.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match="extra `peers`"):
+        registry.make("peers", name).fit(make_windows(np.random.default_rng(0).normal(size=(4, 2, 5))))

@@ -175,7 +175,8 @@ def _state_space(trend: str, season: int) -> Any:
             f"peer 'kalman': expected statsmodels, came {error}. Install the extra `peers`."
         ) from error
     seasons = [{"period": season, "harmonics": min(2, season // 2)}] if season else None
-    return UnobservedComponents(np.zeros(2), level=TRENDS[trend], freq_seasonal=seasons).ssm
+    level: Any = TRENDS[trend]  # its signature says bool; its documentation, these names
+    return UnobservedComponents(np.zeros(2), level=level, freq_seasonal=seasons).ssm
 
 
 def _even_step(windows: Windows) -> float:
