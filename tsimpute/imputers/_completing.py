@@ -5,13 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from tsimpute.containers import Samples, Windows
-from tsimpute.errors import TsimputeError
+from tsimpute.errors import DataError, TsimputeError
 from tsimpute.pipeline.scaling import Standardizer
 
 
 def time_steps(windows: Windows) -> np.ndarray:
     """(N,) median distance between two steps of each record; 0 where records have one step."""
     return np.median(np.diff(windows.times, axis=1), axis=1) if windows.n_steps > 1 else np.zeros(len(windows))
+
+
+def check_steps(windows: Windows, expected: float) -> None:
+    """Refuses records whose steps are not those that a model was trained on; 0 = it knows none.
+
+    Raises:
+        DataError: one has others.
+    """
+    for record, step in zip(windows.record_ids, time_steps(windows), strict=True):
+        if step and expected and not np.isclose(step, expected, rtol=0.05):
+            raise DataError(
+                f"times: the model was trained on steps of {expected:g}, record {record!r} has steps of {step:g}. "
+                "Resample it, or convert its times to the model's unit."
+            )
 
 
 def usual_step(windows: Windows) -> tuple[float, bool]:

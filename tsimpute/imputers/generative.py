@@ -19,9 +19,9 @@ from tsimpute.checkpoints import read_model, write_model
 from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
 from tsimpute.config_files import from_dict, to_dict
 from tsimpute.containers import Feature, Samples, Windows
-from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
+from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
-from tsimpute.imputers._completing import completed, time_steps, usual_step
+from tsimpute.imputers._completing import check_steps, completed, usual_step
 from tsimpute.imputers._long import Done, check_times, pieces, steps_within
 from tsimpute.imputers._sampling import Sampling
 from tsimpute.joining import Joined
@@ -236,8 +236,7 @@ class GenerativeImputer(Sampling):
         kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
         made = pieces(record.n_steps, length, hop, n_evaluations, kept_steps)
         asked = [piece for piece in made if cells[..., piece.kept].any()]
-        parts = [piece.computed for piece in asked]
-        conditions = conditions_of(record, self.scaler_, parts, cells, self.guess_span_)
+        conditions = conditions_of(record, self.scaler_, [p.computed for p in asked], cells, self.guess_span_)
         for piece, condition in zip(asked, conditions, strict=True):
             done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
             part_of = piece.computed.start, record.n_steps
@@ -302,11 +301,7 @@ class GenerativeImputer(Sampling):
             "regular": self.regular_,
             "n_steps": self.n_steps_,
             "fitted": fitted,
-            "versions": {
-                "python": platform.python_version(),
-                "torch": version("torch"),
-                "numpy": version("numpy"),
-            },
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")},
         }
 
     def _fitted(self) -> nn.Module:
@@ -316,12 +311,8 @@ class GenerativeImputer(Sampling):
 
     def _check(self, windows: Windows) -> None:
         check_features(self.features_, windows.features)
-        for record, step in zip(windows.record_ids, time_steps(windows), strict=True):
-            if self.regular_ and step and self.time_step_ and not np.isclose(step, self.time_step_, rtol=0.05):
-                raise DataError(
-                    f"times: the model was trained on steps of {self.time_step_:g}, record {record!r} has steps of "
-                    f"{step:g}. Resample it, or convert its times to the model's unit."
-                )
+        if self.regular_:
+            check_steps(windows, self.time_step_)
 
 
 PLUGIN = GenerativeImputer
