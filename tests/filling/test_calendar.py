@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -219,15 +218,11 @@ def test_what_is_given_is_never_a_target_of_training_nor_filled_in() -> None:
     assert np.isnan(imputed.values[0, 0, 1, :3]).all()
 
 
-def test_a_simple_imputer_keeps_what_is_given_in_its_file_and_reads_files_from_before(tmp_path: Path) -> None:
+def test_a_simple_imputer_keeps_what_is_given_in_its_file(tmp_path: Path) -> None:
     features = (ti.Feature("x", "m"), ti.Feature("hour", given=True))
     windows = ti.Windows(np.ones((2, 2, 3)), np.tile(np.arange(3.0), (2, 1)), features, ("a", "b"))
-    path = tmp_path / "mean.json"
-    ti.MeanImputer().fit(windows).save(path)
-    assert ti.MeanImputer.load(path).features_ == features
-    about = json.loads(path.read_text())
-    path.write_text(json.dumps(about | {"features": [pair[:2] for pair in about["features"]]}))
-    assert ti.MeanImputer.load(path).features_ == (features[0], ti.Feature("hour"))
+    ti.MeanImputer().fit(windows).save(tmp_path / "mean.json")
+    assert ti.MeanImputer.load(tmp_path / "mean.json").features_ == features
 
 
 def test_given_features_come_last_and_not_alone() -> None:

@@ -69,7 +69,7 @@ class SimpleImputer:
             "format": _FORMAT,
             "layout": _LAYOUT,
             "imputer": self.name,
-            "features": [astuple(feature) for feature in self.features_],
+            "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
             "centre": self.centre_.tolist(),
             "no_data": list(self.no_data_),
         }
@@ -114,7 +114,7 @@ def _sound(features: Any, centre: Any, no_data: Any) -> bool:
     """Whether the three lists belong together: features, one finite number each, some of the names."""
     if not all(isinstance(x, list) for x in (features, centre, no_data)) or len(features) != len(centre):
         return False
-    kinds = [str, str], [str, str, bool]  # before features could be given, files held names and units only
+    kinds = [str, str], [str, str, bool]
     if not all(isinstance(f, list) and [*map(type, f)] in kinds for f in features):
         return False
     names = [f[0] for f in features]

@@ -294,7 +294,7 @@ class GenerativeImputer(Sampling):
     def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
         return {
             "settings": {name: to_dict(getattr(self, name)) for name in _SETTINGS},
-            "features": [astuple(feature) for feature in self.features_],
+            "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
             "time_unit": self.time_unit_,
