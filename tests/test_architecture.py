@@ -22,7 +22,7 @@ LAYERS = (
     {"training"},
     {"imputers"},
     {"peers"},
-    {"evaluation", "reporting", "plots", "tables", "pretrained", "runs", "demo", "few_steps"},
+    {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "demo", "few_steps"},
     {"filling", "suites"},
     {"cli", "cli_suites", "cli_tables", "terminal", "accessors", "__main__"},
 )
@@ -47,6 +47,7 @@ BESIDE = {
     ("evaluation", "reporting"),
     ("plots", "reporting"),
     ("tables", "plots"),
+    ("tables", "pages"),
     ("runs", "evaluation"),
     ("runs", "reporting"),
     ("runs", "plots"),

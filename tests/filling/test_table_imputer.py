@@ -279,3 +279,16 @@ def test_rounding_crosses_no_limit(fitted: ti.TableImputer) -> None:
         out = prepared.completed(changed, [np.full(changed[0].shape, value)])
         assert out["a"][4] == a
         assert out["b"][1] == value
+
+
+def test_values_below_zero_where_none_was_observed_are_named_with_the_way_out() -> None:
+    frame = stations()
+    frame["a"] = np.abs(frame["a"] - frame["a"].min())
+    frame["b"] = np.abs(frame["b"]) * np.where(frame.index.hour % 5 == 0, -1, 1)
+    found = ti.TableImputer(effort="trial", calibrate=False, n_samples=20, quantiles=(0.001,)).fit(frame).draw(frame)
+    named = [hint.partition(":")[0].split(", ") for hint in found.hints()]
+    assert named
+    assert "a" in named[0]
+    assert "b" not in named[0]
+    kept = ti.TableImputer(effort="trial", calibrate=False, n_samples=20, limits={"a": (0, None), "c": (0, None)})
+    assert kept.fit(frame).draw(frame).hints() == []

@@ -21,6 +21,7 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from tsimpute.errors import DataError
+from tsimpute.pages import number, pairs_table, png, share
 from tsimpute.panel import (
     IMPUTED,
     INVALID,
@@ -36,7 +37,6 @@ from tsimpute.panel import (
 from tsimpute.plots import _filling_gaps as gap_plots
 from tsimpute.plots import _fillings as plots
 from tsimpute.tables import report as report_module
-from tsimpute.tables._report_page import number, pairs_table, png, share
 from tsimpute.tables.report import ReportContent, report_html, write_report
 from tsimpute.windows import Feature
 

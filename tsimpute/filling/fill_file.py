@@ -161,7 +161,7 @@ def fill_file(
         return None
     done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
     _write(outputs, imputer, found, done, source)
-    say(_said(imputer, done))
+    say("\n".join([_said(imputer, done), *(f"  look: {hint}" for hint in found.hints())]))
     return found
 
 
@@ -184,8 +184,8 @@ def _write(
     if outputs.model is not None:
         imputer.imputer_.save(outputs.model)
     content = ReportContent(
-        f"{source.name} filled", prepared.about, done, prepared.warnings, imputer.scores_, prepared.kept,
-        found.fillings,
+        f"{source.name} filled", prepared.about, done, (*prepared.warnings, *found.hints()), imputer.scores_,
+        prepared.kept, found.fillings,
     )  # fmt: skip
     write_report(content, outputs.report)
     write_whole(outputs.cells, lambda partial: found.cells.to_csv(partial, index=False, float_format="%.8g"))

@@ -42,6 +42,22 @@ class Imputation:
         )
         return dict(zip(PROVENANCE, np.bincount(codes, minlength=len(PROVENANCE)).tolist(), strict=True))
 
+    def hints(self) -> list[str]:
+        """What a reader may want to do otherwise, now that the table is filled."""
+        below = [
+            feature.name
+            for k, feature in enumerate(self.prepared.kept.features)
+            if not any((s.values[k][s.observed[k]] < 0).any() for s in self.prepared.kept.series)
+            and any((filling.quantiles[:, k][:, filling.filled[k]] < 0).any() for filling in self.fillings)
+        ]
+        if not below:
+            return []
+        named = ", ".join(below[:5]) + f" and {len(below) - 5} more" * (len(below) > 5)
+        return [
+            f"{named}: some filled values or their intervals lie below 0, where no observed value does; if that cannot "
+            'be, give limits, as "*=0:" for all features'
+        ]
+
 
 def imputation_of(prepared: Prepared, fillings: Sequence[Filling]) -> Imputation:
     """The table put together from the fillings of its series."""

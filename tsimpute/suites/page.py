@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tsimpute.errors import DataError
 from tsimpute.files import write_whole
+from tsimpute.pages import PAGE, paragraph, picture, safe, section, table
 from tsimpute.plots import by_gap, calibration, curves, versus_seconds
 from tsimpute.reporting import Report, Row
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import all_found
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import Line, Result, about, head_and_rows, last_lines, lines, markdown, parts_csv
-from tsimpute.tables._report_page import PAGE, paragraph, picture, safe, section, table
 
 CURVES = ("crps", "rmse_mean", "ncrps", "mae_median")
 GAPS = ("crps", "coverage_90")

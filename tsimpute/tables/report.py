@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.files import write_whole
-from tsimpute.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, PROVENANCE, Filling, Panel
-from tsimpute.tables._report_counts import FeatureCounts, check_fillings, count_features
-from tsimpute.tables._report_page import (
+from tsimpute.pages import (
     PAGE,
     number,
     pairs_table,
@@ -24,6 +22,8 @@ from tsimpute.tables._report_page import (
     share,
     table,
 )  # fmt: skip
+from tsimpute.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, PROVENANCE, Filling, Panel
+from tsimpute.tables._report_counts import FeatureCounts, check_fillings, count_features
 
 MOST_FEATURES = 40
 """So many features get a picture; the report names the others."""
@@ -132,10 +132,16 @@ def _scores(scores: Sequence[Mapping[str, str | float]]) -> str:
     if not scores:
         return section(title, paragraph("This was not measured: no observed cells were hidden to compare with."))
     head = list(dict.fromkeys(name for row in scores for name in row))
+    # What is the same for all needs no column.
+    same = [name for name in ("units", "cells") if name in head and len({row.get(name) for row in scores}) == 1]
+    head = [name for name in head if name not in same]
     rows = [[_score(name, row.get(name, "-")) for name in head] for row in scores]
+    known = {name: _score(name, scores[0][name]) for name in same}
+    cells = f"{known['cells']} observed cells" if "cells" in known else "observed cells"
+    units = f" MAE, RMSE and CRPS are in {known['units']}." if "units" in known else ""
     text = (
-        "Measured on observed cells of this table that were hidden from the models: each filled them without seeing "
-        "them, and the result was compared with the true values. Errors (MAE, RMSE, CRPS) are the better the smaller. "
+        f"Measured on {cells} of this table that were hidden from the models: each filled them without seeing them, and "
+        f"the result was compared with the true values. Errors (MAE, RMSE, CRPS) are the better the smaller.{units} "
         "Coverage is the share of the hidden values that lie inside the interval: a 90 % interval that holds covers "
         "about 90 % of them, one that covers fewer is too narrow, one that covers more too wide. Real gaps may be "
         "longer or come at other times than the hidden cells, and be harder to fill."

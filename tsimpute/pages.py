@@ -41,10 +41,10 @@ p, figcaption { max-width: 46rem; }
 .warnings h2 { border: 0; margin: .6rem 0 .2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { vertical-align: bottom; border-bottom: 2px solid var(--line); }
 tbody tr:nth-child(even) { background: var(--band); }
-th[scope=row] { font-weight: 600; overflow-wrap: anywhere; }
+th[scope=row] { font-weight: 600; overflow-wrap: break-word; min-width: 5rem; max-width: 16rem; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 thead th.n { white-space: normal; }
 figure { margin: .5rem 0 1rem; break-inside: avoid; }
