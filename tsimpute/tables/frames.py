@@ -12,9 +12,10 @@ from tsimpute.errors import DataError
 from tsimpute.panel import Clock, Panel, Series
 from tsimpute.tables.clock import MissingTimes, Placement, place
 from tsimpute.tables.duplicates import Duplicates
-from tsimpute.tables.number_texts import floats, is_number, row_text, text_problem
+from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.roles import Columns, Roles, Told, find_roles
+from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text, read_stamps
 from tsimpute.windows import Feature
 
@@ -125,10 +126,10 @@ def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
     codes, found = pd.factorize(np.asarray(columns[at], dtype=object))
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        raise DataError(
-            f"column {columns.names[at]!r}: expected a name in every row, {row_text(columns[at], row)} has none. Fill "
-            "it in, take the row out, or name the column of groups (group=() = there is none)."
-        )
+        raise RowError(
+            f"column {columns.names[at]!r}: expected a name in every row, ", row, row_label(columns[at], row), " has "
+            "none. Fill it in, take the row out, or name the column of groups (group=() = there is none)."
+        )  # fmt: skip
     return codes, [_name_text(name) for name in found]
 
 
@@ -168,14 +169,16 @@ def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
         DataError: a value is infinite or no number.
     """
     if not is_number(column):
-        raise DataError(str(text_problem(column, name, asked=True)))
+        problem = text_problem(column, name, asked=True)
+        assert problem is not None
+        raise problem
     out = floats(column)
     if np.isinf(out).any():
         row = int(np.flatnonzero(np.isinf(out))[0])
-        raise DataError(
-            f"column {name!r}: expected finite numbers or nothing, came {out[row]} in {row_text(column, row)}. Correct "
-            "or remove it."
-        )
+        raise RowError(
+            f"column {name!r}: expected finite numbers or nothing, came {out[row]} in ", row, row_label(column, row),
+            ". Correct or remove it.",
+        )  # fmt: skip
     return out
 
 
