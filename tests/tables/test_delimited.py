@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables import rawtext
 from tsimpute.tables.delimited import Insertion, read_delimited, write_delimited
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -257,3 +258,66 @@ def test_changes_outside_the_table_are_refused_and_nothing_is_written(tmp_path: 
         with pytest.raises(DataError, match="expected"):
             write_delimited(table, tmp_path / "out.csv", changes, insertions)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+# The line that names the delimiter
+
+
+@QUICK
+@given(made=files(), name=st.sampled_from(["sep=", "SEP="]), quote=st.sampled_from(["", '"']))
+def test_a_first_line_names_the_delimiter_and_is_kept(made: Made, name: str, quote: str, tmp_path: Path) -> None:
+    codec, mark = ("utf-16-le", b"\xff\xfe") if made.content.startswith(b"\xff\xfe") else ("utf-8", b"")
+    mark = mark or (b"\xef\xbb\xbf" if made.content.startswith(b"\xef\xbb\xbf") else b"")
+    first = f"{quote}{name}{made.delimiter}{quote}\r\n".encode(codec)
+    content = mark + first + made.content.removeprefix(mark)
+    table = read(tmp_path, content, decimal=made.decimal)
+    assert table.delimiter == made.delimiter
+    assert texts(table)[: len(made.header)] == made.columns
+    assert written(tmp_path, table) == content
+    changed = written(tmp_path, table, {1: {0: "7"}})
+    assert changed.startswith(mark + first)
+    assert texts(read(tmp_path, changed, decimal=made.decimal))[1][0] == "7"
+
+
+def test_the_line_that_names_the_delimiter_is_no_name_of_a_column_and_another_one_told_wins(tmp_path: Path) -> None:
+    assert read(tmp_path, "sep=;\nx\n1\n2\n").header == ("x",)
+    odd = read(tmp_path, "sep=~\na b,c~d\n1~2\n")
+    assert (odd.delimiter, odd.header, odd.lines.tolist()) == ("~", ("a b,c", "d"), [3])
+    assert read(tmp_path, "sep=;\na,b\n1,2\n", delimiter=",").header == ("a", "b")
+
+
+# Many new lines, and messages
+
+
+def test_many_new_lines_are_each_what_the_line_beside_them_would_be_with_new_texts(tmp_path: Path) -> None:
+    content = 't, "x" ,y,\n1, "2" ,a,\n3,4,b\n5,,"c",\n'
+    table = read(tmp_path, content)
+    fields = [(str(10 + i), text, text, "") for i, text in enumerate(["6", 'a"b', "p,q", ""] * 3)]
+    new = tuple(Insertion(row, texts) for texts in fields for row in range(4))
+    singly = {
+        (insertion.row, insertion.fields): written(tmp_path, table, insertions=(insertion,)).decode()
+        for insertion in new
+    }
+    lines = content.splitlines(keepends=True)
+    expected = lines[0]
+    for row in range(4):
+        for insertion in (i for i in new if i.row == row):
+            alone = singly[row, insertion.fields].splitlines(keepends=True)
+            assert alone[: row + 1] + alone[row + 2 :] == lines
+            expected += alone[row + 1]
+        expected += "".join(lines[row + 1 : row + 2])
+    assert written(tmp_path, table, insertions=new).decode() == expected
+
+
+def test_a_line_is_taken_apart_once_however_many_follow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = read(tmp_path, "t,x\n1,2\n3,4\n")
+    taken: list[str] = []
+    whole = rawtext.split
+    monkeypatch.setattr(rawtext, "split", lambda record, delimiter: taken.append(record) or whole(record, delimiter))
+    written(tmp_path, table, insertions=tuple(Insertion(row, ("7", "8")) for row in (0, 1, 2) * 50))
+    assert sorted(taken) == ["1,2\n", "3,4\n"]
+
+
+def test_one_line_of_wrong_length_is_one_and_two_are_two(tmp_path: Path) -> None:
+    assert "(1 such line). Correct it, or" in str(outcome(tmp_path, "a,b\n1,2\n1,2,3\n1,2\n"))
+    assert "(2 such lines). Correct them, or" in str(outcome(tmp_path, "a,b\n1,2\n1,2,3\n1,2\n1,2,3\n"))

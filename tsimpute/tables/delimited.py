@@ -16,6 +16,9 @@ from tsimpute.shapes import check_distinct
 from tsimpute.tables import dialect, rawtext
 from tsimpute.tables.dialect import BLANKS, Layout
 
+_SEPARATOR = re.compile(r'"?sep=([^\w"\r\n\0+.#-])"?[\r\n]*', re.IGNORECASE)
+"""The first line by which spreadsheets are told the delimiter."""
+
 
 @dataclass(frozen=True, eq=False)
 class Raw:
@@ -71,7 +74,8 @@ def read_delimited(
 ) -> Delimited:
     """Reads a file of names and rows; what is not given is found from the whole file.
 
-    Lines before the names, blank lines, remarks (``#``) and rows of units are no rows; they are kept and noted.
+    A first line such as ``sep=;`` names the delimiter. This one and others before the names, blank lines, remarks
+    (``#``) and rows of units are no rows; they are kept and noted.
 
     Args:
         path: a text file; one that ends in ``.gz`` is unpacked.
@@ -90,7 +94,9 @@ def read_delimited(
     text, encoding, mark = rawtext.read_text(path, encoding)
     lines = list(io.StringIO(text, newline=""))
     try:
-        layout = dialect.find_layout(lines, delimiter)
+        said = _SEPARATOR.fullmatch(lines[0])
+        below = lines if said is None else ["\n", *lines[1:]]
+        layout = dialect.find_layout(below, said[1] if said and delimiter is None else delimiter)
         _check_rows(layout, lines)
         check_distinct("names of columns", [name for name in layout.names if name])
         columns = _columns(layout)
@@ -137,12 +143,14 @@ def write_delimited(
     records = list(table._raw.records)
     places = table._raw.rows.tolist()
     new_lines: dict[int, list[str]] = {}
+    models: dict[int, rawtext.Split] = {}
     for insertion in insertions:
         model = places[min(insertion.row, len(places) - 1)]
-        record = rawtext.replaced(records[model], dict(enumerate(insertion.fields)), table.delimiter)
-        new_lines.setdefault(insertion.row, []).append(record)
+        if model not in models:
+            models[model] = rawtext.split(records[model], table.delimiter)
+        new_lines.setdefault(insertion.row, []).append(models[model].with_texts(dict(enumerate(insertion.fields))))
     for row, texts in by_row.items():
-        records[places[row]] = rawtext.replaced(records[places[row]], texts, table.delimiter)
+        records[places[row]] = rawtext.split(records[places[row]], table.delimiter).with_texts(texts)
     for row, added in new_lines.items():
         _insert(records, places, row, added, rawtext.line_end(table._raw.records[table._raw.header]))
     rawtext.write_text("".join(records), Path(path), table.encoding, table._raw.mark)
@@ -196,7 +204,8 @@ def _check_rows(layout: Layout, lines: Sequence[str]) -> None:
         raise DataError(
             f"line {start + 1}: expected {n_names} fields as in the names in line {layout.starts[layout.header] + 1}, "
             f"found {len(layout.records[wrong[0]])}: {lines[start].strip()[:60]!r} "
-            f"({len(wrong)} such lines). Correct them, or pass the delimiter if {layout.delimiter!r} is not it."
+            f"({_count(len(wrong), 'such line')}). Correct {'it' if len(wrong) == 1 else 'them'}, or pass the "
+            f"delimiter if {layout.delimiter!r} is not it."
         )
 
 

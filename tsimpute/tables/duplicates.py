@@ -7,7 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError
+from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text
 
 Duplicates = Literal["refuse", "first", "last", "mean"]
@@ -39,7 +40,7 @@ def resolve(
     if not count:
         return kept, []
     if duplicates == "refuse":
-        raise DataError(_message(stamps, series, order, same, count, names))
+        raise _refusal(stamps, series, order, same, count, names)
     if duplicates == "first":
         kept[order[1:][same]] = False
     elif duplicates == "last":
@@ -56,9 +57,9 @@ def _repeat(count: int) -> str:
     return "1 row repeats" if count == 1 else f"{count} rows repeat"
 
 
-def _message(
+def _refusal(
     stamps: Stamps, series: np.ndarray, order: np.ndarray, same: np.ndarray, count: int, names: Sequence[str]
-) -> str:
+) -> RowError:
     """Names the duplicate that stands first in the table."""
     pairs = np.flatnonzero(same)
     pair = int(pairs[order[pairs + 1].argmin()])
@@ -69,9 +70,10 @@ def _message(
     elif _autumn_night(stamps, one):
         hint = " If clocks go back in that night, name the time zone of the table: timezone='Europe/Rome', say."
     which, label = series_text(names, int(series[one])), label_text(stamps.labels[one])
-    return (
-        f"times: expected each time once per series, {_repeat(count)} one. The first: {which}, {label}, "
-        f"rows {one} and {two}.{hint} Correct them, or choose duplicates='first', 'last' or 'mean'."
+    return RowError(
+        f"times: expected each time once per series, {_repeat(count)} one. The first: {which}, {label}, ",
+        (one, two),
+        f".{hint} Correct them, or choose duplicates='first', 'last' or 'mean'.",
     )
 
 

@@ -10,11 +10,13 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.panel import Clock, Panel, Series
+from tsimpute.tables.added_rows import check_rows_to_add, index_notes, rows_to_add
 from tsimpute.tables.clock import MissingTimes, Placement, place
 from tsimpute.tables.duplicates import Duplicates
-from tsimpute.tables.number_texts import floats, is_number, row_text, text_problem
+from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.roles import Columns, Roles, Told, find_roles
+from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text, read_stamps
 from tsimpute.windows import Feature
 
@@ -90,8 +92,8 @@ def read_frame(
 
     Raises:
         ConfigError: a column that was told is not there.
-        DataError: no rows, no time that can be told, no feature, a value that is infinite or no number, or times that
-            are refused; see ``place``.
+        DataError: no rows, no time that can be told, no feature, a value that is infinite or no number, times that are
+            refused (see ``place``), or far more rows to add than there are.
     """
     told, clockwork = told or Told(), clockwork or Clockwork()
     if not len(frame):
@@ -104,8 +106,10 @@ def read_frame(
     stamps, placement = _times(columns, roles, clockwork, series_of_row, groups, feature_of_row)
     panel = _panel(features, groups, stamps, placement, cells_of(values, series_of_row, feature_of_row, placement))
     notes = (*roles.notes, *(stamps.notes if stamps else ()), *placement.notes)
-    if _lacks_rows(placement, series_of_row, feature_of_row):
-        notes += _index_notes(columns, roles, series_of_row)
+    count = rows_to_add(placement, series_of_row, feature_of_row)
+    check_rows_to_add(columns, roles, count, len(frame))
+    if count:
+        notes += index_notes(columns, roles, series_of_row)
     return FrameReading(frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes)
 
 
@@ -125,10 +129,10 @@ def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
     codes, found = pd.factorize(np.asarray(columns[at], dtype=object))
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        raise DataError(
-            f"column {columns.names[at]!r}: expected a name in every row, {row_text(columns[at], row)} has none. Fill "
-            "it in, take the row out, or name the column of groups (group=() = there is none)."
-        )
+        raise RowError(
+            f"column {columns.names[at]!r}: expected a name in every row, ", row, row_label(columns[at], row), " has "
+            "none. Fill it in, take the row out, or name the column of groups (group=() = there is none)."
+        )  # fmt: skip
     return codes, [_name_text(name) for name in found]
 
 
@@ -168,14 +172,16 @@ def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
         DataError: a value is infinite or no number.
     """
     if not is_number(column):
-        raise DataError(str(text_problem(column, name, asked=True)))
+        problem = text_problem(column, name, asked=True)
+        assert problem is not None
+        raise problem
     out = floats(column)
     if np.isinf(out).any():
         row = int(np.flatnonzero(np.isinf(out))[0])
-        raise DataError(
-            f"column {name!r}: expected finite numbers or nothing, came {out[row]} in {row_text(column, row)}. Correct "
-            "or remove it."
-        )
+        raise RowError(
+            f"column {name!r}: expected finite numbers or nothing, came {out[row]} in ", row, row_label(column, row),
+            ". Correct or remove it.",
+        )  # fmt: skip
     return out
 
 
@@ -244,38 +250,6 @@ def cells_of(
     # -0.0 + 0.0 is 0.0; nothing is lost, since observed cells come back from the table itself.
     cells = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
     return np.split(cells, start[1:], axis=1)
-
-
-def _lacks_rows(placement: Placement, series_of_row: np.ndarray, feature_of_row: np.ndarray | None) -> bool:
-    """Whether rows may have to be added: for inserted times, or where a feature of a series has no row at a time."""
-    if feature_of_row is None:
-        return any(new.any() for new in placement.inserted)
-    lengths = np.array([len(times) for times in placement.times])
-    there = pd.DataFrame({"series": series_of_row, "feature": feature_of_row, "step": placement.step_of_row})
-    pairs = there[["series", "feature"]].drop_duplicates()
-    return len(there.drop_duplicates()) < lengths[pairs["series"]].sum()
-
-
-def _index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tuple[str, ...]:
-    """What is to be said of an index that is no time or group and must have labels for new rows.
-
-    Raises:
-        DataError: no label can be told.
-    """
-    notes: tuple[str, ...] = ()
-    for at in (at for at in roles.extra if at < columns.n_levels):
-        level = columns[at]
-        if pd.api.types.is_integer_dtype(level.dtype) and columns.n_levels == 1 and not pd.isna(level).any():
-            notes += (f"index: labels of new rows count on from {level.max()}",)
-            continue
-        pairs = pd.DataFrame({"series": series_of_row, "label": pd.factorize(np.asarray(level, object))[0]})
-        if pairs.drop_duplicates()["series"].duplicated().any():
-            raise DataError(
-                f"index: rows may have to be added for missing times, and no label can be told for them from the index "
-                f"{level.name!r}, whose first label is {level[0]!r}. Use reset_index() before, or "
-                "missing_times='keep' for a wide table."
-            )
-    return notes
 
 
 def _panel(

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsimpute.errors import DataError
 from tsimpute.tables.numbers import is_missing, parse
+from tsimpute.tables.row_errors import RowError
 
 MOST = 0.5
 """A text column with at least this share of numbers was meant to be one of numbers."""
@@ -58,10 +58,10 @@ def check_names(column: pd.Series | pd.Index, name: Hashable) -> None:
     """
     if not can_name(column):
         row = next(row for row, item in enumerate(column) if not is_hashable(item))
-        raise DataError(
-            f"column {name!r}: expected times or names, came {column.tolist()[row]!r} in {row_text(column, row)}. Make "
-            "texts or numbers of them, or name another column."
-        )
+        raise RowError(
+            f"column {name!r}: expected times or names, came {column.tolist()[row]!r} in ", row, row_label(column, row),
+            ". Make texts or numbers of them, or name another column.",
+        )  # fmt: skip
 
 
 def is_hashable(item: Any) -> bool:
@@ -73,22 +73,22 @@ def is_hashable(item: Any) -> bool:
     return True
 
 
-def row_text(column: pd.Series | pd.Index, row: int) -> str:
-    """A row for people: its place, and its label where that is another."""
+def row_label(column: pd.Series | pd.Index, row: int) -> str:
+    """The label of a row in brackets, "" where it is the row's place."""
     index = column.index if isinstance(column, pd.Series) else None
     if index is None or (isinstance(index, pd.RangeIndex) and index.name is None):
-        return f"row {row}"
-    return f"row {row} ({index[row]})"
+        return ""
+    return f" ({index[row]})"
 
 
-def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = False) -> str | None:
+def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = False) -> RowError | None:
     """Why a column that is text cannot be filled although it was meant to be numbers, or None where it is true text.
 
     Args:
         asked: the column was named as one of numbers, so that whatever it holds is refused.
     """
     if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
-        return f"column {name!r}: expected numbers, came {column.dtype}." if asked else None
+        return RowError(f"column {name!r}: expected numbers, came {column.dtype}.") if asked else None
     items = column.tolist()
     rows = [row for row, blank in enumerate(pd.isna(column)) if not blank]
     numbers = {row for row in rows if _reads(items[row])}
@@ -97,20 +97,20 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = 
     bad = next((row for row in rows if row not in numbers), None)
     if bad is not None:
         marks = ", one of the texts that mean 'missing'" if is_missing(str(items[bad]).strip()) else ""
-        return (
-            f"column {name!r}: expected numbers or nothing, came {items[bad]!r} in {row_text(column, bad)}{marks}; "
-            f"{len(numbers)} of {len(rows)} values are numbers. Clean it (pandas.to_numeric with errors='coerce' makes "
-            "such texts missing), or leave the column out by naming those to fill (features)."
-        )
+        return RowError(
+            f"column {name!r}: expected numbers or nothing, came {items[bad]!r} in ", bad, row_label(column, bad),
+            f"{marks}; {len(numbers)} of {len(rows)} values are numbers. Clean it (pandas.to_numeric with "
+            "errors='coerce' makes such texts missing), or leave the column out by naming those to fill (features).",
+        )  # fmt: skip
     comma = any(isinstance(items[row], str) and "," in items[row] for row in rows)
     if not asked and not comma and len(rows) == len(items) and all(_is_whole(items[row]) for row in rows):
         return None
     how = "read the file with decimal=','" if comma else "convert it with pandas.to_numeric"
-    first = f"{items[rows[0]]!r} in {row_text(column, rows[0])}" if rows else "nothing"
-    return (
-        f"column {name!r}: expected numbers, came texts of numbers, the first is {first}. Convert it ({how}), or leave "
-        "the column out by naming those to fill (features)."
-    )
+    first = (f"{items[rows[0]]!r} in ", rows[0], row_label(column, rows[0])) if rows else ("nothing",)
+    return RowError(
+        f"column {name!r}: expected numbers, came texts of numbers, the first is ", *first,
+        f". Convert it ({how}), or leave the column out by naming those to fill (features).",
+    )  # fmt: skip
 
 
 def _reads(item: Any) -> bool:

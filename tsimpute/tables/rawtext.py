@@ -10,7 +10,9 @@ import gzip
 import re
 import zlib
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 
 from tsimpute.errors import ConfigError, DataError
@@ -86,27 +88,61 @@ def line_end(record: str) -> str:
     return record[-1:] if record[-1:] in ("\r", "\n") else ""
 
 
-def replaced(record: str, texts: Mapping[int, str], delimiter: str) -> str:
-    """A record with new texts at some columns; columns that it lacks are added at its end."""
-    body = record[: len(record) - len(line_end(record))]
-    pieces, last = [], 0
-    spans = _spans(body, delimiter)
-    for column, (start, stop) in enumerate(spans):
-        pieces.append(body[last:start])
-        pieces.append(_new_field(body[start:stop], texts[column], delimiter) if column in texts else body[start:stop])
-        last = stop
-    added = [_new_field("", texts.get(c, ""), delimiter) for c in range(len(spans), max(texts) + 1)]
-    return "".join([*pieces, body[last:], *(delimiter + text for text in added), line_end(record)])
+@dataclass(frozen=True)
+class Split:
+    """A record taken apart.
+
+    Attributes:
+        fields: as they stand, with their quotes and blanks.
+        between: what stands before each field and after the last one.
+        delimiter: one character; ``BLANKS`` for any run of blanks and tabs.
+    """
+
+    fields: tuple[str, ...]
+    between: tuple[str, ...]
+    delimiter: str
+
+    def with_texts(self, texts: Mapping[int, str]) -> str:
+        """The record with new texts at some columns; columns that it lacks are added behind its last field."""
+        fields = [_new_field(f, texts[c], self.delimiter) if c in texts else f for c, f in enumerate(self.fields)]
+        added = [_new_field("", texts.get(c, ""), self.delimiter) for c in range(len(fields), max(texts) + 1)]
+        *before, end = self.between
+        body = chain.from_iterable(zip(before, fields, strict=True))
+        return "".join(
+            [*body, end[: len(end) - len(line_end(end))], *(self.delimiter + t for t in added), line_end(end)]
+        )
+
+
+def split(record: str, delimiter: str) -> Split:
+    """Takes a record apart."""
+    spans = _spans(record[: len(record) - len(line_end(record))], delimiter)
+    edges = [0, *(edge for span in spans for edge in span), len(record)]
+    return Split(
+        tuple(record[start:stop] for start, stop in spans),
+        tuple(record[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)),
+        delimiter,
+    )
 
 
 def _new_field(old: str, new: str, delimiter: str) -> str:
-    core = old.strip(" ")
-    head = old[: len(old) - len(old.lstrip(" "))]
-    tail = old[len(head) + len(core) :]
-    special = ' \t"' if delimiter == BLANKS else f'{delimiter}"\r\n'
-    if core.startswith('"') or any(c in new for c in special) or (not new and delimiter == BLANKS):
+    head, tail, quoted = _rim(old)
+    if quoted or _special(delimiter).search(new) or (not new and delimiter == BLANKS):
         new = '"' + new.replace('"', '""') + '"'
     return head + new + tail
+
+
+@lru_cache
+def _rim(field: str) -> tuple[str, str, bool]:
+    """The blanks before and behind a field, and whether it has quotes; kept, as new lines repeat those of one line."""
+    core = field.strip(" ")
+    head = field[: len(field) - len(field.lstrip(" "))]
+    return head, field[len(head) + len(core) :], core.startswith('"')
+
+
+@cache
+def _special(delimiter: str) -> re.Pattern[str]:
+    """What a field has to be quoted for."""
+    return re.compile(r'[ \t"]' if delimiter == BLANKS else rf'[{re.escape(delimiter)}"\r\n]')
 
 
 def _spans(body: str, delimiter: str) -> list[tuple[int, int]]:

@@ -25,6 +25,7 @@ from tsimpute.tables.number_texts import (
     text_problem,
 )
 from tsimpute.tables.numbers import split_unit
+from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import looks_like_time
 
 TIME_NAMES = ("time", "timestamp", "datetime", "date", "stamp")
@@ -244,7 +245,7 @@ def _find_long(columns: Columns, left: list[int]) -> tuple[tuple[int, ...] | Non
     if not is_number(columns[values[0]]):
         problem = text_problem(columns[values[0]], columns.names[values[0]])
         if problem:
-            raise DataError(f"long table: {problem}")
+            raise RowError("long table: ", *problem.parts)
         return None, None
     return _drop(left, names), _drop(left, values)
 
@@ -267,7 +268,7 @@ def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> l
             notes.append(f"{name}: true and false; carried along. To fill it, write 1 and 0")
         elif not is_number(column):
             if not _is_id(name) and plain(name) not in UNIT_NAMES and (problem := text_problem(column, name)):
-                raise DataError(problem)
+                raise problem
         elif _is_id(name) and not has_fractions(column):
             notes.append(f"{name}: whole numbers that are named as an id; they are carried along. {FILL}")
         elif pd.isna(column).all() and (column.dtype == object or re.fullmatch(r"Unnamed: \d+", str(name))):

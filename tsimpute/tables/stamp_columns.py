@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
+from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_forms import DAY, Form, NumberForm, RestoredForm, TypedForm
 from tsimpute.tables.stamp_texts import CLOCKS, DATES, ELAPSED, fits, parse
 
@@ -107,9 +108,10 @@ def _check_present(series: pd.Series, what: str) -> None:
     if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
         blank = blank | series.map(lambda item: isinstance(item, str) and not item.strip()).to_numpy(bool)
     if blank.any():
-        raise DataError(
-            f"{what}: expected a time in every row, {int(blank.sum())} have none, the first is row "
-            f"{int(np.argmax(blank))}; fill it in, or take these rows out."
+        raise RowError(
+            f"{what}: expected a time in every row, {int(blank.sum())} have none, the first is ",
+            int(np.argmax(blank)),
+            "; fill it in, or take these rows out.",
         )
 
 
@@ -140,7 +142,7 @@ def _numeric(series: pd.Series, part: str, what: str) -> Column | Numbers:
     numbers = series.to_numpy(np.int64 if pd.api.types.is_integer_dtype(series.dtype) else np.float64)
     if not np.isfinite(numbers).all():
         row = int(np.argmax(~np.isfinite(numbers)))
-        raise DataError(f"{what}, row {row}: expected a finite number, came {numbers[row]}; correct it.")
+        raise RowError(f"{what}, ", row, f": expected a finite number, came {numbers[row]}; correct it.")
     whole = bool((numbers == np.rint(numbers)).all())
     texts = [str(int(number)) for number in numbers.tolist()] if whole else []
     if whole and (part != "whole" or all(map(_COMPACT.fullmatch, texts))):
@@ -157,11 +159,12 @@ def _objects(series: pd.Series, part: str, what: str) -> Column | Numbers:
     if kind is None and all(isinstance(item, (int, float, np.number)) for item in items):
         return _numeric(pd.Series(items.tolist(), name=series.name), part, what)
     odd = 0 if kind is None else next((i for i, item in enumerate(items) if not isinstance(item, kind)), None)
-    if kind is None or odd is not None:
-        raise DataError(
-            f"{what}, row {odd}: expected a date or time like the other rows, came {items[odd or 0]!r} of type "
-            f"{type(items[odd or 0]).__name__}; convert the column with pandas.to_datetime first."
-        )
+    if odd is not None:
+        raise RowError(
+            f"{what}, ", odd, f": expected a date or time like the other rows, came {items[odd]!r} of type "
+            f"{type(items[odd]).__name__}; convert the column with pandas.to_datetime first.",
+        )  # fmt: skip
+    assert kind is not None
     if kind is pd.Period:
         return _typed(pd.Series(pd.PeriodIndex(items), name=series.name))
     stripped = list(map(str.strip, items)) if kind is str else [""]
@@ -188,14 +191,14 @@ def _number_texts(series: pd.Series, what: str) -> Numbers:
     plain = texts.str.replace(",", ".") if comma else texts
     if plain.str.contains(",").any():
         row = int(np.argmax(plain.str.contains(",")))
-        raise DataError(f"{what}, row {row}: expected one decimal mark, came {texts.iloc[row]!r}; write it plainly.")
+        raise RowError(f"{what}, ", row, f": expected one decimal mark, came {texts.iloc[row]!r}; write it plainly.")
     decimals = int(plain.str.partition(".")[2].str.len().max())
     exponent = bool(plain.str.contains("[eE]").any())
     whole = plain.str.fullmatch(r"[+-]?\d{1,18}").all()
     numbers = plain.astype(np.int64 if whole else np.float64).to_numpy()
     if not np.isfinite(numbers).all():
         row = int(np.argmax(~np.isfinite(numbers)))
-        raise DataError(f"{what}, row {row}: expected a finite number, came {texts.iloc[row]!r}; correct it.")
+        raise RowError(f"{what}, ", row, f": expected a finite number, came {texts.iloc[row]!r}; correct it.")
     return Numbers(numbers, NumberForm(series.name, series.dtype, None if exponent else decimals, comma))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
+from tsimpute.tables.row_errors import Part, RowError
 from tsimpute.tables.stamp_forms import HOUR, MINUTE, MONTHS, SECOND, TextForm
 
 _MONTH_OF = {name[:n]: i + 1 for i, name in enumerate(MONTHS) for n in (3, len(name))} | {"sept": 9}
@@ -95,12 +96,13 @@ def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]
         # The reading that gets furthest is the one to complain about.
         odd = max(int(misfit[0]) for misfit in misfits)
         if min(map(len, misfits)) > 0 and len(readings) > 1:
-            raise DataError(_clash_message(distinct, codes, readings, misfits, what))
+            raise _clash(distinct, codes, readings, misfits, what)
     row = int(np.argmax(codes == odd))
     beside = f" like that of the other rows, such as {like!r}" if like is not None else ""
-    raise DataError(
-        f"{what}, row {row}: expected a date or time{beside}, came {distinct[odd]!r}; correct it, or take the row out."
-    )
+    raise RowError(
+        f"{what}, ", row, f": expected a date or time{beside}, came {distinct[odd]!r}; correct it, or take the row "
+        "out.",
+    )  # fmt: skip
 
 
 def fits(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> bool:
@@ -196,10 +198,10 @@ def _spread(
     offsets = [match["offset"] for match in matches] if "offset" in names else []
     if any(offsets) and not all(offsets):
         bare, full = offsets.index(None), next(i for i, offset in enumerate(offsets) if offset)
-        raise DataError(
-            f"times: expected a UTC offset in every row or in none, came {matches[bare].string!r} (row "
-            f"{int(np.argmax(codes == bare))}) and {matches[full].string!r} (row {int(np.argmax(codes == full))})."
-        )
+        raise RowError(
+            f"times: expected a UTC offset in every row or in none, came {matches[bare].string!r} (",
+            int(np.argmax(codes == bare)), f") and {matches[full].string!r} (", int(np.argmax(codes == full)), ").",
+        )  # fmt: skip
     return TextTimes(
         days,
         _clock(first)[codes],
@@ -237,16 +239,15 @@ def _form(matches: list[re.Match[str]], order: tuple[str, ...]) -> TextForm:
     return TextForm(tuple(piece for piece in pieces if piece[1]), frozenset(bare))
 
 
-def _clash_message(
+def _clash(
     distinct: np.ndarray,
     codes: np.ndarray,
     readings: Mapping[str, object],
     misfits: list[np.ndarray],
     what: str,
-) -> str:
-    def clashes() -> Iterator[str]:
-        for name, misfit in zip(readings, misfits, strict=True):
-            row = int(np.argmax(codes == misfit[0]))
-            yield f"{distinct[misfit[0]]!r} (row {row}) is no {name}"
-
-    return f"{what}: expected dates of one order of day, month and year, came {', and '.join(clashes())}; correct them."
+) -> RowError:
+    parts: list[Part] = []
+    for name, misfit in zip(readings, misfits, strict=True):
+        between = ", and " if parts else f"{what}: expected dates of one order of day, month and year, came "
+        parts += [f"{between}{distinct[misfit[0]]!r} (", int(np.argmax(codes == misfit[0])), f") is no {name}"]
+    return RowError(*parts, "; correct them.")

@@ -213,7 +213,8 @@ def _reading(column: Column, days: Mapping[str, np.ndarray], dayfirst: bool | No
     example = column.forms[best].texts(days[best][:1], column.clock[:1], np.zeros(1, np.int64))[0]
     options = "dayfirst=True for day/month/year, dayfirst=False for month/day/year"
     raise DataError(
-        f"dates such as {example!r} (row 0): {' and '.join(ordered)} both fit every row; say which with {options}."
+        f"dates such as {example!r} in the first row: {' and '.join(ordered)} both fit every row; say which "
+        f"with {options}."
     )
 
 
@@ -268,6 +269,6 @@ def _check_zone(moments: np.ndarray, wall: np.ndarray, timezone: str) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ConfigError(
-            f"timezone {timezone!r}: the stamps carry UTC offsets of their own, and that of row {row} "
-            f"({wall[row].astype('M8[us]')}) is another; leave timezone out."
+            f"timezone {timezone!r}: the stamps carry UTC offsets of their own, and that of "
+            f"{wall[row].astype('M8[us]')} is another; leave timezone out."
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tsimpute.errors import DataError
 from tsimpute.panel import Panel
 from tsimpute.tables.averaging import LeftOut
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES
@@ -27,6 +28,7 @@ from tsimpute.tables.numbers import (
 )
 from tsimpute.tables.reading import FrameTable, words
 from tsimpute.tables.roles import COUNT_NAMES, FILL, GROUP_NAMES, TIME_NAMES, UNIT_NAMES, VALUE_NAMES, Told, plain
+from tsimpute.tables.row_errors import RowError
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
 """Digits with zeros before them, as names have."""
@@ -164,7 +166,8 @@ def read_text_table(
         missing_marks: texts that mean "missing", beside ``MISSING_MARKS``.
 
     Raises:
-        DataError: it is no such file, or a column that is mostly numbers holds something else.
+        DataError: it is no such file, a column that is mostly numbers holds something else, or see ``read_frame``;
+            the message names the file and, for rows, lines of it, from 1.
     """
     told = told or Told()
     file = read_delimited(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
@@ -175,7 +178,12 @@ def read_text_table(
     frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
     frame.columns = pd.Index([file.header[at] for at in columns], dtype=object)
     in_file = {file.header[at]: file.units[at] for at in columns if file.units[at]}
-    reading = read_frame(frame, told, clockwork, in_file | dict(units or {}))
+    try:
+        reading = read_frame(frame, told, clockwork, in_file | dict(units or {}))
+    except RowError as error:
+        raise DataError(f"{file.name}: {error.in_lines(file.lines)}") from None
+    except DataError as error:
+        raise DataError(f"{file.name}: {error}") from None
     coded = [i for i in reading.roles.extra if told.features is None and _are_codes(*_field(file, columns[i]))]
     said = (f"{file.header[columns[i]]}: digits with zeros before them are names; carried along. {FILL}" for i in coded)
     reading = replace(reading, notes=(*reading.notes, *said))

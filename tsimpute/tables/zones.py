@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfoNotFoundError
 import numpy as np
 import pandas as pd
 
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError
+from tsimpute.tables.row_errors import RowError
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +94,10 @@ def localise(
     absent = np.asarray(first.isna())
     if absent.any() and nonexistent == "refuse":
         row = int(np.argmax(absent))
-        raise DataError(
-            f"times, row {row}: {index[row]} does not exist in {zone}, where clocks jump over it ({int(absent.sum())} "
-            "such rows). If the table is on a clock without daylight saving, leave out the time zone; else correct it."
-        )
+        raise RowError(
+            "times, ", row, f": {index[row]} does not exist in {zone}, where clocks jump over it ({int(absent.sum())} "
+            "such rows). If the table is on a clock without daylight saving, leave out the time zone; else correct it.",
+        )  # fmt: skip
     if ambiguous == "order":
         twofold = np.flatnonzero(
             np.asarray(index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna())
@@ -124,10 +125,10 @@ def _second_pass(wall: np.ndarray, sequence: np.ndarray, twofold: np.ndarray, no
     newest_first, mixed = (downs > ups).to_numpy(bool), ((downs > 0) & (ups > 0)).to_numpy(bool)
     if (mixed & night.duplicated(["sequence", "wall"], keep=False).to_numpy(bool)).any():
         row = int(twofold[np.argmax(mixed)])
-        raise DataError(
-            f"times, row {row}: {pd.Timestamp(wall[row], unit='us')} comes twice where clocks go back, and the rows "
-            "are not in the order of time, which would tell the two apart; sort them, or write UTC offsets."
-        )
+        raise RowError(
+            "times, ", row, f": {pd.Timestamp(wall[row], unit='us')} comes twice where clocks go back, and the rows "
+            "are not in the order of time, which would tell the two apart; sort them, or write UTC offsets.",
+        )  # fmt: skip
     night["at"] = np.where(newest_first, -twofold, twofold)
     night["day"] = night["wall"] // (12 * 3_600_000_000)
     night = night.sort_values(["sequence", "day", "at"], kind="stable")

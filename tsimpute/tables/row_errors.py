@@ -1,0 +1,39 @@
+"""Errors that name rows of a table, which whoever read it from a file tells as lines of that file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tsimpute.errors import DataError
+
+Part = str | int | tuple[int, int]
+"""Of a message: a text, the number of a row from 0, or those of two rows."""
+
+
+class RowError(DataError):
+    """Some rows of a table are not what was expected.
+
+    Attributes:
+        parts: of the message, (3, 4) for "rows 3 and 4".
+    """
+
+    def __init__(self, *parts: Part) -> None:
+        super().__init__(_message(parts, "row", int))
+        self.parts = parts
+
+    def in_lines(self, lines: np.ndarray) -> str:
+        """The message with lines of a file in place of rows; ``lines``: (R,) the line of each row, from 1."""
+        return _message(self.parts, "line", lambda row: int(lines[row]))
+
+
+def _message(parts: tuple[Part, ...], word: str, number: Callable[[int], int]) -> str:
+    def shown(part: Part) -> str:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, tuple):
+            return f"{word}s {number(part[0])} and {number(part[1])}"
+        return f"{word} {number(part)}"
+
+    return "".join(map(shown, parts))
