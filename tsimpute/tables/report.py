@@ -141,7 +141,7 @@ def _scores(scores: Sequence[Mapping[str, str | float]]) -> str:
     units = f" MAE, RMSE and CRPS are in {known['units']}." if "units" in known else ""
     text = (
         f"Measured on {cells} of this table that were hidden from the models: each filled them without seeing them, "
-        f"and the result was compared with the true values. Errors (MAE, RMSE, CRPS) are the better the smaller.{units} "
+        f"and the result was compared with the true values. Errors (MAE, RMSE, CRPS) are better when smaller.{units} "
         "Coverage is the share of the hidden values that lie inside the interval: a 90 % interval that holds covers "
         "about 90 % of them, one that covers fewer is too narrow, one that covers more too wide. Real gaps may be "
         "longer or come at other times than the hidden cells, and be harder to fill."
