@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -41,13 +43,22 @@ def test_items_count_as_done_when_the_next_is_asked_for(monkeypatch: pytest.Monk
     assert told == [1, 2, 3]
 
 
-def test_first_interrupt_asks_to_stop_and_the_second_interrupts(capsys: pytest.CaptureFixture[str]) -> None:
-    before = signal.getsignal(signal.SIGINT)
+@pytest.fixture
+def interrupts() -> Iterator[Any]:
+    """Ctrl-C interrupts, as in a terminal: what a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_first_interrupt_asks_to_stop_and_the_second_interrupts(
+    interrupts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     with stop_on_interrupt() as should_stop:
         assert not should_stop()
         os.kill(os.getpid(), signal.SIGINT)
         assert should_stop()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is interrupts
     assert "Ctrl-C again" in capsys.readouterr().err
