@@ -52,5 +52,5 @@ def test_a_breakdown_splits_the_cells_by_gap_and_its_intervals_hold_what_was_cou
     expected = np.abs((values[:, 0, 4] + values[:, 0, 6]) / 2 - values[:, 0, 5]).mean()
     np.testing.assert_allclose(mae["1"], expected)
     intervals = [p for p in parts if p.kind == "interval"]
-    assert [int(p.key) for p in intervals] == list(LEVELS)
+    assert [int(p.key) for p in intervals] == list(LEVELS)[:5], "three draws hold half of the truths at most"
     assert all(p.value == 0.0 and p.n_cells == 41 for p in intervals)  # one answer repeated holds nothing

@@ -14,6 +14,7 @@ from tsimpute.config import DataConfig, ProtocolConfig
 from tsimpute.errors import CheckpointError, ConfigError, DataError
 from tsimpute.evaluation import rescore
 from tsimpute.reporting import Report
+from tsimpute.suites.entries import all_found
 from tsimpute.suites.page import render
 from tsimpute.suites.running import run_suite
 from tsimpute.suites.sabotage import PASSES
@@ -121,6 +122,38 @@ def test_another_number_of_cells_than_expected_is_refused_before_any_work(suite:
     with pytest.raises(DataError, match=r"'few', fold 0: expected 7 scored cells .* came \d+"):
         run(wrong, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_entry_that_fails_is_told_and_the_others_are_done(suite: Suite, tmp_path: Path) -> None:
+    methods = {"wrong": MethodConfig("linaer"), "linear": suite.methods["linear"]}
+    told: list[str] = []
+    done = run(
+        replace(suite, methods=methods), tmp_path, failed=lambda entry, error: told.append(f"{entry.task} {error}")
+    )
+    assert [folder.split("/")[2] for folder in done] == ["linear", "linear"]
+    assert [text.split(" suite: ")[0] for text in told] == ["few", "half"]
+    assert {result[0].method for result in all_found(suite, tmp_path)} == {"linear"}
+
+
+def test_a_file_that_a_method_names_is_part_of_what_was_run(suite: Suite, tmp_path: Path) -> None:
+    suite = replace(suite, sabotage=False, methods={"mine": suite.methods["mine"]}, tasks={"few": suite.tasks["few"]})
+    own = Path(suite.methods["mine"].imputer.partition(":")[0])
+    own.write_text("from __future__ import annotations\nfrom dataclasses import dataclass\n" + own.read_text())
+    run(suite, tmp_path)
+    assert len(list(all_found(suite, tmp_path))) == 1
+    own.write_text(own.read_text() + "\n# changed\n")
+    assert not list(all_found(suite, tmp_path))
+
+
+def test_what_was_stopped_between_its_rows_and_its_entry_is_not_counted_twice(suite: Suite, tmp_path: Path) -> None:
+    suite = replace(suite, sabotage=False, methods={"CFMI": TRAINED}, tasks={"few": suite.tasks["few"]})
+    run(suite, tmp_path)
+    folder = tmp_path / "entries/few/CFMI/fold0-seed0"
+    about = json.loads((folder / "entry.json").read_text())
+    before = Report.read(folder).rows
+    (folder / "entry.json").write_text(json.dumps(about | {"scored": about["scored"][:1]}))
+    run(suite, tmp_path)
+    assert [replace(row, seconds=0.0) for row in Report.read(folder).rows] == [replace(r, seconds=0.0) for r in before]
 
 
 def test_tables_and_page_show_every_method_with_mean_and_error_over_seeds(suite: Suite, tmp_path: Path) -> None:

@@ -80,5 +80,9 @@ class Breakdown:
         for score in self._scores.values():
             if score.feature != "all" and score.metric in BY_GAP:
                 yield Part("gap", score.feature, score.metric, score.value, score.n_cells)
+        # The range of S draws holds at most (S - 1) / (S + 1) of the truths: wider intervals say nothing.
+        s = self._scores.n_samples or 0
         for level, holds in zip(LEVELS, self._holds, strict=True):
+            if level * (s + 1) > 100 * (s - 1):
+                continue
             yield Part("interval", str(level), "coverage", holds / self._n if self._n else None, self._n)

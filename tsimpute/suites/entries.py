@@ -17,6 +17,7 @@ from tsimpute.errors import DataError
 from tsimpute.files import write_whole
 from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import Part
+from tsimpute.suites.methods import named_files, training_config
 from tsimpute.suites.settings import Entry, Suite, entries
 
 ABOUT, METRICS, PARTS = "entry.json", "metrics.csv", "breakdown.csv"
@@ -66,13 +67,18 @@ class Found:
 
 
 def key_of(suite: Suite, entry: Entry) -> str:
-    """A short key of all settings that the numbers of an entry depend on, but for the epochs asked for."""
+    """A short key of all that the numbers of an entry depend on, files that are named included; without epochs."""
+    task, method = suite.tasks[entry.task], suite.methods[entry.method]
     asked = {
-        "task": {k: v for k, v in to_dict(suite.tasks[entry.task]).items() if k != "at_epochs"},
-        "method": to_dict(suite.methods[entry.method]),
+        "task": {k: v for k, v in to_dict(task).items() if k not in ("at_epochs", "n_cells")},
+        "method": {k: v for k, v in to_dict(method).items() if k != "tasks"},
         "entry": dataclasses.asdict(entry),
         "draws": [suite.n_samples, suite.fill, suite.sabotage],
+        "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in named_files(task, method)},
     }
+    if method.config is not None:
+        asked["training"] = to_dict(training_config(suite, task, method, entry.fold, entry.seed))
+        asked["training"]["training"].pop("keep_epochs")
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +18,10 @@ from tsimpute.imputers._completing import usual_step
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
-from tsimpute.registry import available, make
+from tsimpute.registry import available, make, options_of
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
+
+_RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors")
 
 
 def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: int, seed: int) -> RunConfig:
@@ -69,8 +73,16 @@ def by_data(value: str | dict[str, Any], task: TaskConfig) -> str:
     return str(value[task.data.name])
 
 
-def new_imputer(method: MethodConfig, config: RunConfig | None) -> Imputer:
-    """An imputer that is not fitted yet.
+def named_files(task: TaskConfig, method: MethodConfig) -> list[Path]:
+    """The files that a method names and whose content its numbers depend on, as far as they are there."""
+    own = [Path(method.imputer.partition(":")[0])] if method.imputer.partition(":")[0].endswith(".py") else []
+    weights = [] if method.weights is None else [Path(os.path.expandvars(method.weights))]
+    run = [] if method.run is None else [Path(by_data(method.run, task)) / name for name in _RUN_FILES]
+    return [path for path in (*own, *weights, *run) if path.is_file()]
+
+
+def new_imputer(method: MethodConfig, config: RunConfig | None, seed: int = 0) -> Imputer:
+    """An imputer that is not fitted yet; ``seed`` is that of its training, where it has one and no other is given.
 
     Raises:
         ConfigError: no such imputer or option.
@@ -81,7 +93,8 @@ def new_imputer(method: MethodConfig, config: RunConfig | None) -> Imputer:
         return _own(method)
     for kind in ("imputers", "peers"):
         if method.imputer in available(kind):
-            return make(kind, method.imputer, **method.options)
+            seeded = {"seed": seed} if "seed" in options_of(kind, method.imputer) else {}
+            return make(kind, method.imputer, **seeded | method.options)
     names = ", ".join([*available("imputers"), *available("peers")])
     raise ConfigError(f"suite: imputer: expected one of {names}, or file.py:name; came {method.imputer!r}.")
 
@@ -108,10 +121,11 @@ def original_csdi(path: Path, task: Task) -> GenerativeImputer:
 def _own(method: MethodConfig) -> Imputer:
     """What a file of the user's gives: ``name(**options)``; the file is run, as its owner asked for."""
     path, _, name = method.imputer.partition(":")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path) if Path(path).is_file() else None
+    spec = importlib.util.spec_from_file_location(f"_suite_{Path(path).stem}", path) if Path(path).is_file() else None
     if spec is None or spec.loader is None:
         raise ConfigError(f"suite: imputer: expected a file of Python, as my_imputer.py:MyImputer; no file {path!r}.")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
     spec.loader.exec_module(module)
     maker: Callable[..., Imputer] | None = getattr(module, name, None)
     if maker is None:

@@ -11,7 +11,7 @@ from tsimpute.errors import DataError
 from tsimpute.files import write_whole
 from tsimpute.pages import PAGE, paragraph, picture, safe, section, table
 from tsimpute.plots import by_gap, calibration, curves, versus_seconds
-from tsimpute.reporting import Report, Row
+from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import all_found
 from tsimpute.suites.settings import Suite
@@ -59,34 +59,26 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
         versus_seconds(seconds, flat, title, paths[0])
         made.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}
-    by_gap({metric: _gap_points(of_task, last, metric) for metric in GAPS}, BINS, title, paths[1])
+    first = f"{title}, fold {of_task[0][0].fold}, seed {of_task[0][0].seed}"
+    by_gap({metric: _gap_points(of_task, last, metric) for metric in GAPS}, BINS, first, paths[1])
     drawn = [result for result in of_task if result[1].scored[-1].n_samples > 1]
     if drawn:
-        calibration(_interval_points(drawn, last), title, paths[2])
+        calibration(_interval_points(drawn, last), first, paths[2])
     made += [path for path in paths[1:] if path == paths[1] or drawn]
     return made + _curves(of_task, task, out)
 
 
 def _curves(results: Sequence[Result], task: str, out: Path) -> list[Path]:
-    """Metrics versus epochs, where there are several; of the rows with the usual number of draws."""
+    """Metrics versus epochs, where there are several."""
     made = []
     for fold in sorted({result[0].fold for result in results}):
         rows = [row for result in results if result[0].fold == fold for row in result[2].rows]
         trained = [row for row in rows if row.epoch is not None]
         if len({row.epoch for row in trained}) > 1:
             path = out / f"{task}_epochs_fold{fold}.png"
-            curves(Report(tuple(_usual(rows))), CURVES[:2], path)
+            curves(Report(tuple(rows)), CURVES[:2], path)
             made.append(path)
     return made
-
-
-def _usual(rows: Sequence[Row]) -> list[Row]:
-    """Of each state of a method one number of draws, so that one state is one point: the fewest."""
-    fewest: dict[tuple, int] = {}
-    for row in rows:
-        key = row.imputer, row.epoch, row.run
-        fewest[key] = min(row.n_samples, fewest.get(key, row.n_samples))
-    return [row for row in rows if row.n_samples == fewest[row.imputer, row.epoch, row.run]]
 
 
 def _by_method(found: Sequence[Line]) -> dict[str, list[Line]]:
@@ -108,10 +100,10 @@ def _points(found: Sequence[Line], metric: str) -> list[tuple[float, float]]:
 def _gap_points(
     results: Sequence[Result], last: dict[str, int | None], metric: str
 ) -> dict[str, list[tuple[float, float]]]:
-    """The first run of each method after its last epoch."""
+    """The first run of each method after its last epoch; the range of fewer than 19 draws cannot hold 90 %."""
     out: dict[str, list[tuple[float, float]]] = {}
-    for entry, _, _, parts in results:
-        if entry.method not in out:
+    for entry, found, _, parts in results:
+        if entry.method not in out and not (metric == "coverage_90" and found.scored[-1].n_samples < 19):
             of_last = [p for epoch, p in parts if epoch == last[entry.method]]
             values = {p.key: p.value for p in of_last if (p.kind, p.metric) == ("gap", metric)}
             out[entry.method] = [(i, v) for i, name in enumerate(BINS) if (v := values.get(name)) is not None]

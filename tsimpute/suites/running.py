@@ -12,14 +12,14 @@ from pathlib import Path
 
 from tsimpute import runs
 from tsimpute.containers import Windows
-from tsimpute.errors import DataError
+from tsimpute.errors import DataError, TsimputeError
 from tsimpute.evaluation import EvaluationContext, Report, evaluate
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.kept_samples import Cells, Header, read_cells
 from tsimpute.pipeline.task import Task
 from tsimpute.registry import plugin
 from tsimpute.suites.breakdowns import Breakdown, Part
-from tsimpute.suites.entries import Found, Scored, key_of, read_entry, read_parts, write_entry
+from tsimpute.suites.entries import ABOUT, Found, Scored, key_of, read_entry, read_parts, write_entry
 from tsimpute.suites.methods import new_imputer, short_training, training_config
 from tsimpute.suites.sabotage import sabotage, sabotage_filling, scaler_moves
 from tsimpute.suites.settings import Entry, Suite, TaskConfig, entries
@@ -41,12 +41,14 @@ def run_suite(
     *,
     should_stop: Callable[[], bool] = lambda: False,
     progress: Progress = lambda what, done, total: None,
+    failed: Callable[[Entry, TsimputeError], None] | None = None,
 ) -> Iterator[Entry]:
     """Trains and scores what is not done yet in ``out``, entry by entry; each state is written as it is scored.
 
     Args:
         should_stop: asked between steps; True ends with everything on disk.
         progress: called with what is being done, and how far it is.
+        failed: called with an entry that cannot be done, and why; the others are. None = the error is raised.
 
     Yields:
         Each entry when it is done, those too that were done before.
@@ -61,9 +63,15 @@ def run_suite(
             if should_stop():
                 return
             at = entry.task, entry.fold
-            if at not in prepared:
-                prepared = {at: _prepare(suite, entry)}  # one at a time: records may be large
-            _run_entry(suite, out, entry, prepared[at], should_stop, progress)
+            try:
+                if at not in prepared:
+                    prepared = {at: _prepare(suite, entry)}  # one at a time: records may be large
+                _run_entry(suite, out, entry, prepared[at], should_stop, progress)
+            except TsimputeError as error:
+                if failed is None:
+                    raise
+                failed(entry, error)
+                continue
             if not _is_done(suite, out, entry):
                 return
         yield entry
@@ -107,6 +115,12 @@ def _run_entry(
     found = read_entry(folder)
     found = found if found is not None and found.key == key else None
     report, parts = (Report.read(folder), read_parts(folder)) if found else (Report(()), [])
+    if found is None:
+        (folder / ABOUT).unlink(missing_ok=True)  # it would stand beside other numbers, were this stopped midway
+    else:  # what was stopped after its rows and before its entry is done anew
+        whole = {scored.epoch for scored in found.scored}
+        report = Report(tuple(row for row in report.rows if row.epoch in whole))
+        parts = [(epoch, part) for epoch, part in parts if epoch in whole]
     name = f"{entry.task}, {entry.method}"
     verdict = found.sabotage if found else ""
     for model in states(suite, out, entry, prepared.task, should_stop, progress):
@@ -149,7 +163,7 @@ def _sabotage(suite: Suite, entry: Entry, model: State, prepared: _Prepared) -> 
         config = short_training(training_config(suite, of_task, method, entry.fold, entry.seed))
         return sabotage(lambda: new_imputer(method, config), prepared.task, entry.seed)
     if method.imputer:
-        return sabotage(lambda: new_imputer(method, None), prepared.task, entry.seed)
+        return sabotage(lambda: new_imputer(method, None, entry.seed), prepared.task, entry.seed)
     return f"{sabotage_filling(model.imputer, prepared.test, entry.seed)} (filling only)"
 
 
@@ -199,6 +213,11 @@ def _context(entry: Entry, model: State, of_task: TaskConfig, prepared: _Prepare
 
 def _commit() -> str:
     """The commit of the package's own checkout; "" where it is none."""
-    here = Path(__file__).parent
-    done = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
+    root = Path(__file__).parents[2]
+    command = ["git", "-C", str(root), "rev-parse", "--show-toplevel", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    top, _, commit = done.stdout.strip().partition("\n")
+    return commit if done.returncode == 0 and Path(top) == root else ""

@@ -18,8 +18,8 @@ from tsimpute.containers import Windows
 from tsimpute.imputers.base import Imputer
 from tsimpute.pipeline.task import Task
 
-VALUES = (1e9, -12345.678)
-"""What hidden cells are set to."""
+VALUES = (1e9, -12345.678, None)
+"""What hidden cells are set to; None = the largest value of their feature, which no filter of outliers takes away."""
 
 PASSES = "passes"
 _RECORDS = {"train": 24, "valid": 8, "test": 4}
@@ -34,7 +34,7 @@ def sabotage(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: 
             that looks at ``values`` where ``held_out`` says no is found out.
     """
     parts = {name: _few(getattr(task, name), number) for name, number in _RECORDS.items()}
-    parts["train"] = _with_holes(parts["train"], seed)
+    parts |= {name: _with_holes(parts[name], seed) for name in ("train", "valid")}
     state, draws = _fit_and_fill(make, parts, seed, n_samples)
     again = _fit_and_fill(make, parts, seed, n_samples)
     repeats = state == again[0], _equal(draws, again[1])
@@ -75,7 +75,8 @@ def scaler_moves(task: Task, make_task: Callable[[Windows], Task], windows: Wind
             which no limits take away, and the task is made anew.
     """
     values = windows.values.copy()
-    highest = np.nanmax(np.where(np.isnan(values), -np.inf, values), axis=(0, 2))
+    # Of the task's records: what lies outside limits is not among them.
+    highest = np.max([_highest(part) for part in (task.train, task.valid, task.test)], axis=0)
     at = {record_id: n for n, record_id in enumerate(windows.record_ids)}
     for part in (task.valid, task.test):
         for record_id, scored in zip(part.record_ids, part.scored, strict=True):
@@ -108,8 +109,15 @@ def _with_holes(windows: Windows, seed: int) -> Windows:
     return replace(windows, held_out=windows.observed & chosen)
 
 
-def _spoilt(windows: Windows, value: float) -> Windows:
-    return replace(windows, values=np.where(windows.scored, value, windows.values).astype(windows.values.dtype))
+def _spoilt(windows: Windows, value: float | None) -> Windows:
+    other = _highest(windows)[:, None] if value is None else value
+    return replace(windows, values=np.where(windows.scored, other, windows.values).astype(windows.values.dtype))
+
+
+def _highest(windows: Windows) -> np.ndarray:
+    """(K,) the largest value of each feature; 0 where there is none."""
+    found = np.where(np.isnan(windows.values), -np.inf, windows.values).max((0, 2), initial=-np.inf)
+    return np.where(np.isfinite(found), found, 0.0)
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:

@@ -69,7 +69,7 @@ def states(
         if _train(config, task, folder, f"{entry.task}, {entry.method}: training", should_stop, progress):
             yield from _kept_models(folder, epochs_of(suite, entry), config.sampling)
     else:
-        imputer = new_imputer(method, None)
+        imputer = new_imputer(method, None, entry.seed)
         progress(f"{entry.task}, {entry.method}: fitting", 0, 1)
         start = time.perf_counter()
         imputer.fit(task.train, task.valid)

@@ -10,7 +10,8 @@ from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
-from tsimpute.reporting import Report
+from tsimpute.registry import make
+from tsimpute.reporting import Report, Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.entries import Found, Scored
 from tsimpute.suites.settings import Entry, Published, Suite
@@ -93,13 +94,18 @@ def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, S
         trained=float(np.mean(trained)) if trained else None,
         filled=float(np.mean([scored.filled for _, scored in found])),
         solver=first.solver,
-        evaluations=first.n_steps,
+        evaluations=_evaluations(first),
         n_samples=n_samples,
         n_runs=len(found),
         n_cells=sum(of_run["crps"].n_cells for of_run in rows),
         units=first.units,
         sabotage="; ".join(sorted({result[1].sabotage for result, _ in found if result[1].sabotage})) or "not tested",
     )
+
+
+def _evaluations(row: Row) -> int | None:
+    """Network evaluations a draw of the sampler of a row; None = no network."""
+    return None if row.n_steps is None else make("solvers", row.solver.split(",")[0]).n_evaluations(row.n_steps)
 
 
 def _mean_error(values: Sequence[float | None]) -> tuple[float | None, float | None]:
@@ -126,15 +132,17 @@ def markdown(suite: Suite, results: Sequence[Result]) -> str:
 
 _NOTES = (
     "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS (a pure number). Mean and standard "
-    "error over runs where there are several. *hidden values changed*: the method is fitted and asked again with every "
-    "held-out value set to 1e9 and to another number; it passes where nothing that is learnt or drawn moves by a bit. "
-    "Seconds are of the machine named in each entry, other work beside it or not."
+    "error over runs where there are several. *hidden values changed*: the method is fitted on 36 records, with one "
+    "epoch of training, and asked again with every held-out value set to 1e9, to another number and to the largest of "
+    "its feature; it passes where nothing that is learnt or drawn moves by a bit. What was trained elsewhere is asked "
+    "only (filling only). With one draw CRPS is MAE. Seconds are of the machine named in each entry, other work beside "
+    "it or not."
 )
 
 
 def head_and_rows(found: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     """A table for people: its head, and a row of texts for each line."""
-    head = ["method", "epochs", "draws", "steps a draw", *(title for _, title in METRICS)]
+    head = ["method", "epochs", "draws", "evaluations a draw", *(title for _, title in METRICS)]
     head += ["training, s", "filling, s", "runs", "hidden values changed"]
     return head, [
         [
