@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from tsimpute.containers import Feature, Windows
 from tsimpute.datasets import make
 from tsimpute.datasets.base import Card
-from tsimpute.datasets.describing import Description, describe
+from tsimpute.datasets.describing import Description, describe, suspicious_codes
 from tsimpute.limits import Limits
 
 LIMITS = {"pH": Limits(6.0, 8.5)}
@@ -88,6 +88,12 @@ def test_limits_of_the_card_by_name_for_all_or_not_at_all() -> None:
 def test_codes_far_from_all_values_are_named(code: float) -> None:
     values = [*np.linspace(20, 40, 30), code, code]
     assert remarks(values) == (f"a code for unknown? {code:g}: 2",)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1e308), (-1.7e308, 0.0), (-1.7e308, 1.7e308)])
+def test_numbers_at_the_end_of_the_range_are_no_codes_and_no_warning(ends: tuple[float, float]) -> None:
+    low, high = ends
+    assert suspicious_codes(np.array([low, low / 2, high / 2, high])) == {}
 
 
 def test_codes_among_other_values_are_not() -> None:

@@ -306,3 +306,9 @@ def test_a_column_of_lists_is_carried_along_whatever_its_name_and_refused_where_
 def test_whole_numbers_beside_an_infinite_one_have_no_fractions_and_no_warning() -> None:
     assert not has_fractions(pd.Series([np.inf, 1.0, np.nan]))
     assert has_fractions(pd.Series([np.inf, 1.5]))
+
+
+@pytest.mark.parametrize("values", [[np.inf] * N, [1e308, -1e308] * (N // 2), [2.0**60] * N])
+def test_numbers_without_end_number_no_rows_and_give_no_warning(values: list[float]) -> None:
+    assert "index" not in found(table(index=values), "extra")
+    assert "index" in found(table(index=np.arange(3.0, N + 3)), "extra")

@@ -200,11 +200,12 @@ def suspicious_codes(values: np.ndarray) -> dict[float, int]:
     others = without_codes(values)
     if not len(others):
         return {}
-    lower, upper = np.quantile(others, [0.25, 0.75])
-    with np.errstate(over="ignore"):  # then no code stands far from all others
-        margin = 3 * (upper - lower)
-    suspicious = [c for c in NEGATIVE_CODES if others[0] >= 0 or c < min(lower - margin, others[0])]
-    suspicious += [c for c in POSITIVE_CODES if c > max(upper + margin, others[-1])]
+    eighths = others / 8  # sums of these do not overflow
+    lower, upper = np.quantile(eighths, [0.25, 0.75])
+    margin = 3 * (upper - lower)
+    lowest, highest = min(lower - margin, eighths[0]), max(upper + margin, eighths[-1])
+    suspicious = [c for c in NEGATIVE_CODES if others[0] >= 0 or c / 8 < lowest]
+    suspicious += [c for c in POSITIVE_CODES if c / 8 > highest]
     counts = {code: int((values == code).sum()) for code in suspicious}
     return {code: count for code, count in counts.items() if count}
 

@@ -30,9 +30,16 @@ def render(suite: Suite, out: Path) -> list[Path]:
     results = list(all_found(suite, out))
     if not results:
         raise DataError(f"{out}: expected results of the suite, there are none yet.")
-    report = Report.concat(result[2] for result in results)
-    report.write(out)
     found = lines(results)
+    last = {(line.task, line.method): line.epoch for line in last_lines(found)}
+    # Single features after the last epoch only: those of all epochs stand with the entries.
+    rows = [
+        row
+        for entry, _, report, _ in results
+        for row in report.rows
+        if row.feature == "all" or row.epoch == last[entry.task, entry.method]
+    ]
+    Report(tuple(rows)).write(out)
     _text(out / "tables.md", markdown(suite, results))
     _text(out / "breakdowns.csv", parts_csv(results))
     about_all = [{"entry": asdict(entry)} | asdict(of_one) for entry, of_one, _, _ in results]
@@ -53,7 +60,7 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
     trained = _by_method([line for line in of_lines if line.epoch is not None])
     levels = {line.method: line for line in of_lines if line.epoch is None}
     made = []
-    if any(line.trained for of_one in trained.values() for line in of_one):
+    if any(len(of_one) > 1 and of_one[0].trained for of_one in trained.values()):
         seconds = {metric: {name: _points(of_one, metric) for name, of_one in trained.items()} for metric in CURVES[:2]}
         flat = {metric: {name: _value(line, metric) for name, line in levels.items()} for metric in CURVES[:2]}
         versus_seconds(seconds, flat, title, paths[0])
@@ -112,12 +119,14 @@ def _gap_points(
 
 def _interval_points(results: Sequence[Result], last: dict[str, int | None]) -> dict[str, list[tuple[float, float]]]:
     out: dict[str, list[tuple[float, float]]] = {}
-    for entry, _, _, parts in results:
+    for entry, found, _, parts in results:
         if entry.method not in out:
+            # The range of S draws holds at most (S - 1) / (S + 1) of the truths.
+            widest = 100 * (found.scored[-1].n_samples - 1) / (found.scored[-1].n_samples + 1)
             out[entry.method] = [
                 (int(p.key) / 100, p.value)
                 for e, p in parts
-                if e == last[entry.method] and p.kind == "interval" and p.value is not None
+                if e == last[entry.method] and p.kind == "interval" and p.value is not None and int(p.key) <= widest
             ]
     return out
 

@@ -283,7 +283,11 @@ def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> l
 def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
     """Counts on by one from row to row, and is named as what does: as the index that a file was written with."""
     named = plain(name) in ROW_NAMES or re.fullmatch(r"Unnamed: \d+", str(name))
-    return bool(named) and not pd.isna(column).any() and bool((np.diff(floats(column)) == 1).all())
+    if not named or pd.isna(column).any():
+        return False
+    values = floats(column)
+    before, after = values[:-1], values[1:]
+    return bool(np.isfinite(values).all() and ((after == before + 1) & (after > before)).all())
 
 
 def _is_id(name: Hashable) -> bool:
