@@ -42,13 +42,22 @@ def load_config(path: Path) -> RunConfig:
     Raises:
         ConfigError: the file is no YAML, or a key or value is not as expected.
     """
+    return from_dict(RunConfig, read_settings(path))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings by name in a YAML file, not looked at yet.
+
+    Raises:
+        ConfigError: the file is no YAML, or holds something else.
+    """
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: expected a YAML file of settings; {error}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected settings by name, came {type(values).__name__}.")
-    return from_dict(RunConfig, values)
+    return values
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -138,6 +138,12 @@ def is_first_process() -> bool:
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
+def split_of(config: RunConfig) -> tuple[Any, ...]:
+    """What decides which records a run trains on: data, options, protocol, fold and seed."""
+    data, protocol = config.data, config.protocol
+    return data.name, data.options, protocol.name, protocol.fold, protocol.seed
+
+
 def check_same_split(config: RunConfig, folder: Path) -> None:
     """Makes sure that the run in ``folder`` was trained on the split of ``config``: its test records are then unseen.
 
@@ -149,14 +155,10 @@ def check_same_split(config: RunConfig, folder: Path) -> None:
         raise ConfigError(
             f"run: expected a folder with a config.yaml, as `tsimpute train` makes it; {folder} has none."
         )
-    trained = load_config(path)
-
-    def split(c: RunConfig) -> tuple[Any, ...]:
-        return c.data.name, c.data.options, c.protocol.name, c.protocol.fold, c.protocol.seed
-
-    if split(trained) != split(config):
+    trained, asked = split_of(load_config(path)), split_of(config)
+    if trained != asked:
         raise ConfigError(
-            f"run: {folder} was trained on {split(trained)}, asked to score {split(config)} (data, options, protocol, "
+            f"run: {folder} was trained on {trained}, asked to score {asked} (data, options, protocol, "
             "fold, seed). Records that the model has seen would be scored; use the split of the run."
         )
 

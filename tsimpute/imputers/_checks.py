@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tsimpute.containers import Feature, Windows
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError, DataError, NotFittedError
 
 
 def check_features(learnt: Sequence[Feature], given: Sequence[Feature]) -> None:
@@ -31,6 +32,18 @@ def check_features(learnt: Sequence[Feature], given: Sequence[Feature]) -> None:
             f"not learnt: {', '.join(new) or 'none'}. A feature without values stays, as NaN."
         )
     raise DataError(f"features: expected the order learnt in fit, {', '.join(names)}; came {', '.join(came)}.")
+
+
+def cells_asked(imputer: Any, windows: Windows, n_samples: int, fill: np.ndarray | None) -> np.ndarray:
+    """The cells to fill, after what every ``impute`` checks first; see ``cells_to_fill``.
+
+    Raises:
+        NotFittedError: the imputer has learnt nothing yet.
+    """
+    if not hasattr(imputer, "features_"):
+        raise NotFittedError(f"imputer {imputer.name!r}: expected fit or load before impute.")
+    check_features(imputer.features_, windows.features)
+    return cells_to_fill(windows, n_samples, fill)
 
 
 def check_given(features: Sequence[Feature]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
 from tsimpute.files import write_whole
-from tsimpute.imputers._checks import cells_to_fill, check_features
+from tsimpute.imputers._checks import cells_asked
 
 _FORMAT = "tsimpute simple imputer"
 _LAYOUT = 1
@@ -53,10 +53,7 @@ class SimpleImputer:
         return self
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
-        if not hasattr(self, "features_"):
-            raise NotFittedError(f"imputer {self.name!r}: expected fit or load before impute.")
-        check_features(self.features_, windows.features)
-        cells = cells_to_fill(windows, n_samples, fill)
+        cells = cells_asked(self, windows, n_samples, fill)
         shown = windows.shown
         known = np.where(shown, windows.values, np.nan)
         completed = np.where(cells, self._fill(known, windows.times), known).astype(known.dtype, copy=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
-from tsimpute.imputers._checks import cells_to_fill, check_features
+from tsimpute.imputers._checks import cells_asked
 from tsimpute.imputers._completing import completed
 from tsimpute.peers._model_files import read_model, write_model
 from tsimpute.pipeline.scaling import Standardizer
@@ -51,10 +51,7 @@ class StandardisedPeer:
         return self
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
-        if not hasattr(self, "features_"):
-            raise NotFittedError(f"imputer {self.name!r}: expected fit or load before impute.")
-        check_features(self.features_, windows.features)
-        cells = cells_to_fill(windows, n_samples, fill)
+        cells = cells_asked(self, windows, n_samples, fill)
         self._check(windows)
         known = _known(windows, self.scaler_)
         values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError, TsimputeError
-from tsimpute.imputers._checks import cells_to_fill, check_features
+from tsimpute.imputers._checks import cells_asked, check_features
 from tsimpute.imputers._completing import completed
 from tsimpute.peers._model_files import read_model, write_model
 from tsimpute.pipeline.missingness import random_cells
@@ -129,10 +129,7 @@ class PypotsImputer:
         return self
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
-        if not hasattr(self, "features_"):
-            raise NotFittedError(f"imputer {self.name!r}: expected fit or load before impute.")
-        check_features(self.features_, windows.features)
-        cells = cells_to_fill(windows, n_samples, fill)
+        cells = cells_asked(self, windows, n_samples, fill)
         if windows.n_steps != self.n_steps_:
             raise DataError(f"steps: expected {self.n_steps_}, as learnt in fit, came {windows.n_steps}.")
         request = {"work": "impute", "n_samples": int(n_samples), "seed": derive_seed(int(seed), "pypots") % 2**32}

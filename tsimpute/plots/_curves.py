@@ -12,7 +12,19 @@ import numpy as np
 
 from tsimpute.ensembles import INTERVALS
 from tsimpute.errors import DataError
-from tsimpute.plots._style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, finish, new_figure
+from tsimpute.plots._style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    finish,
+    new_figure,
+    plain_ticks,
+)
 from tsimpute.reporting import Report, Row
 
 if TYPE_CHECKING:
@@ -98,15 +110,11 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
 
 def _scale_values(axis: Axes, rows: Sequence[Row], metric: str) -> None:
     """A log axis where one value would press all others to the bottom."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
-
     values = [r.value for r in rows if r.value is not None]
     if metric.startswith("coverage_") or min(values) <= 0 or max(values) < 8 * min(values):
         return
     axis.set_yscale("log")
-    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.yaxis.set_major_formatter(ScalarFormatter())
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(axis.yaxis)
 
 
 def _draw_levels(axis: Axes, levels: Sequence[tuple[str, float]]) -> None:

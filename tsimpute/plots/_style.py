@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tsimpute.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -19,6 +20,15 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", dpi=130)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Plain numbers at 1, 2 and 5 times the powers of ten of a log axis."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def finish(figure: Figure, path: Path | None) -> Figure:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsimpute.plots._curves import LINES, TITLES
-from tsimpute.plots._style import GREY, INK, finish, new_figure
+from tsimpute.plots._curves import LINES, TITLES, _draw_levels
+from tsimpute.plots._style import INK, finish, new_figure, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vPX*"
@@ -36,11 +35,11 @@ def versus_seconds(
     for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
         _draw_lines(axis, points)
         axis.set_xscale("log")
-        _plain_ticks(axis.xaxis)
+        plain_ticks(axis.xaxis)
         axis.set_xlabel("seconds of training")
         axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
         _scale_values(axis, points, levels.get(metric, {}))
-        _draw_levels(axis, levels.get(metric, {}))
+        _draw_levels(axis, list(levels.get(metric, {}).items()))
     return _finished(figure, title, path)
 
 
@@ -61,7 +60,7 @@ def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, pat
         axis.set_xlabel("length of the gap, steps")
         axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
         if metric.startswith("coverage_"):
-            _draw_levels(axis, {"nominal": int(metric.removeprefix("coverage_")) / 100})
+            _draw_levels(axis, [("nominal", int(metric.removeprefix("coverage_")) / 100)])
         else:
             _scale_values(axis, points, {})
     return _finished(figure, title, path)
@@ -98,27 +97,7 @@ def _scale_values(axis: Axes, points: Points, levels: Mapping[str, float]) -> No
     values = [y for of_one in points.values() for _, y in of_one] + list(levels.values())
     if values and min(values) > 0 and max(values) > 8 * min(values):
         axis.set_yscale("log")
-        _plain_ticks(axis.yaxis)
-
-
-def _plain_ticks(axis: Axis) -> None:
-    """Plain numbers at 1, 2 and 5 times the powers of ten of a log axis."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ScalarFormatter())
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _draw_levels(axis: Axes, levels: Mapping[str, float]) -> None:
-    place = -1.0
-    for y in levels.values():
-        axis.axhline(y, color=GREY, ls=(0, (5, 2.5)), lw=1.1, zorder=1)
-    axis.autoscale_view()
-    for name, y in sorted(levels.items(), key=lambda level: level[1]):
-        height = axis.transAxes.inverted().transform(axis.transData.transform((axis.get_xlim()[0], y)))[1]
-        place = max(float(height), place + 0.055)
-        axis.text(1.015, place, name, transform=axis.transAxes, va="center", fontsize=9, color=INK)
+        plain_ticks(axis.yaxis)
 
 
 def _finished(figure: Figure, title: str, path: Path | None) -> Figure:

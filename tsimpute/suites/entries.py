@@ -20,7 +20,7 @@ from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.methods import named_files, training_config
 from tsimpute.suites.settings import Entry, Suite, entries
 
-ABOUT, METRICS, PARTS = "entry.json", "metrics.csv", "breakdown.csv"
+ABOUT, PARTS = "entry.json", "breakdown.csv"
 
 
 @dataclass(frozen=True)

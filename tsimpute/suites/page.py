@@ -15,7 +15,7 @@ from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import all_found
 from tsimpute.suites.settings import Suite
-from tsimpute.suites.tables import Line, Result, about, head_and_rows, last_lines, lines, markdown, parts_csv
+from tsimpute.suites.tables import Line, Result, about, head_and_rows, last_lines, lines, markdown, parts_csv, published
 
 CURVES = ("crps", "rmse_mean", "ncrps", "mae_median")
 GAPS = ("crps", "coverage_90")
@@ -142,22 +142,11 @@ def _page(suite: Suite, results: Sequence[Result], found: Sequence[Line], pictur
         head, rows = head_and_rows([line for line in last_lines(found) if line.task == task])
         parts = [paragraph(text) for text in about(suite, task, of_task)]
         parts.append(table(head, rows))
-        parts += [_published(suite, task)]
+        others = published(suite, task)
+        parts += [table(*others)] if others[1] else []
         parts += [picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]]
-        body.append(section(task, *filter(None, parts)))
+        body.append(section(task, *parts))
     return PAGE.substitute(title=safe(suite.title or "Suite"), body="\n".join(body))
-
-
-def _published(suite: Suite, task: str) -> str:
-    rows = [row for row in suite.published if row.task == task]
-    if not rows:
-        return ""
-    numbers = ("crps", "ncrps", "mae", "rmse")
-    shown = [
-        [row.method, *("-" if (v := getattr(row, n)) is None else f"{v:g}" for n in numbers), row.source, row.differs]
-        for row in rows
-    ]
-    return table(["printed by others", "CRPS", "nCRPS", "MAE", "RMSE", "source", "what differs"], shown)
 
 
 def _text(path: Path, text: str) -> None:

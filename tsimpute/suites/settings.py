@@ -8,10 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from tsimpute.config import DataConfig, ProtocolConfig
-from tsimpute.config_files import from_dict
+from tsimpute.config_files import from_dict, read_settings
 from tsimpute.errors import ConfigError
 
 
@@ -180,12 +178,7 @@ def load_suite(name: str | Path) -> Suite:
     path = path if str(name) in shipped_suites() else Path(name)
     if not path.is_file():
         raise ConfigError(f"suite: expected a file or one of {', '.join(shipped_suites())}; came {str(name)!r}.")
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: expected a YAML file of a suite; {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected settings by name, came {type(values).__name__}.")
+    values = read_settings(path)
     for name_of_part, kind in (("tasks", TaskConfig), ("methods", MethodConfig)):
         part = values.get(name_of_part)
         if not isinstance(part, dict) or not all(isinstance(key, str) and _is_plain(key) for key in part):

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +61,7 @@ def states(
         yield State(original_csdi(Path(os.path.expandvars(method.weights)), task), None, None)
     elif method.run is not None:
         folder = Path(by_data(method.run, of_task))
-        _check_split(folder, task, of_task, entry)
+        _check_split(folder, of_task, entry)
         yield from _kept_models(folder, epochs_of(suite, entry), load_config(folder / "config.yaml").sampling)
     elif method.config is not None:
         config = training_config(suite, of_task, method, entry.fold, entry.seed)
@@ -122,12 +122,9 @@ def _training_key(config: RunConfig, task: Task) -> str:
     return digest.hexdigest()[:12]
 
 
-def _check_split(folder: Path, task: Task, of_task: TaskConfig, entry: Entry) -> None:
-    trained = load_config(folder / "config.yaml")
-    asked = of_task.data.name, of_task.data.options, of_task.protocol.name, entry.fold, of_task.protocol.seed
-    came = (
-        trained.data.name, trained.data.options, trained.protocol.name, trained.protocol.fold, trained.protocol.seed
-    )  # fmt: skip
+def _check_split(folder: Path, of_task: TaskConfig, entry: Entry) -> None:
+    came = runs.split_of(load_config(folder / "config.yaml"))
+    asked = runs.split_of(RunConfig(data=of_task.data, protocol=replace(of_task.protocol, fold=entry.fold)))
     if asked != came:
         raise ConfigError(
             f"suite: {entry.method!r} on {entry.task!r}: {folder} was trained on {came}, asked to score {asked} (data, "

@@ -14,7 +14,7 @@ from tsimpute.registry import make
 from tsimpute.reporting import Report, Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.entries import Found, Scored
-from tsimpute.suites.settings import Entry, Published, Suite
+from tsimpute.suites.settings import Entry, Suite
 
 METRICS = (
     ("crps", "CRPS"),
@@ -123,9 +123,9 @@ def markdown(suite: Suite, results: Sequence[Result]) -> str:
     for task in suite.tasks:
         of_task = [line for line in last_lines(found) if line.task == task]
         if of_task:
-            parts += [f"## {task}", "", *_about(suite, task, [r for r in results if r[0].task == task]), ""]
+            parts += [f"## {task}", "", " ".join(about(suite, task, [r for r in results if r[0].task == task])), ""]
             parts += [_table(of_task), ""]
-            parts += _published_table([row for row in suite.published if row.task == task])
+            parts += _published_table(*published(suite, task))
     parts += [_NOTES]
     return "\n".join(parts) + "\n"
 
@@ -189,17 +189,18 @@ def about(suite: Suite, task: str, results: Sequence[Result]) -> list[str]:
     return [f"{report.rows[0].dataset}, {report.rows[0].split}, {units}. {cells}{sure}.", f"{found.order} {leak}"]
 
 
-def _about(suite: Suite, task: str, results: Sequence[Result]) -> list[str]:
-    return [" ".join(about(suite, task, results))]
-
-
-def _published_table(rows: Sequence[Published]) -> list[str]:
-    if not rows:
-        return []
+def published(suite: Suite, task: str) -> tuple[list[str], list[list[str]]]:
+    """What others printed of a task: a head, and a row of texts for each."""
     head = ["printed by others", "CRPS", "nCRPS", "MAE", "RMSE", "source", "what differs"]
-    body = [
+    rows = [row for row in suite.published if row.task == task]
+    return head, [
         [row.method, *(_text(getattr(row, name)) for name in PUBLISHED), row.source, row.differs or "-"] for row in rows
     ]
+
+
+def _published_table(head: list[str], body: list[list[str]]) -> list[str]:
+    if not body:
+        return []
     ruler = ["---", *["---:"] * 4, "---", "---"]
     return ["\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *body)), ""]
 
