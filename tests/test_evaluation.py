@@ -160,6 +160,21 @@ def test_chunks_hold_fewer_records_where_samples_are_large(windows: Windows, mon
         assert max(len(chunk) for chunk in noise.seen) == most
 
 
+def test_an_imputer_that_pays_for_each_call_gets_as_many_records_as_it_asks_for(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Starts(Noise):
+        records_at_once = 9
+
+    expected = values_of(evaluate(Noise(), windows, n_samples=5))
+    of_record = 5 * 3 * 8 * 8
+    for budget, asked, most in ((10**9, None, 9), (10**9, 2, 2), (of_record // 4, None, 4), (of_record // 4, 3, 1)):
+        monkeypatch.setattr("tsimpute.evaluation._CHUNK_BYTES", budget)
+        imputer = Starts()
+        assert values_of(evaluate(imputer, windows, n_samples=5, records_at_once=asked)) == expected
+        assert max(len(chunk) for chunk in imputer.seen) == most
+
+
 def test_every_row_says_what_it_is(windows: Windows) -> None:
     report = evaluate(Noise(), windows, n_samples=6, seed=11, fill="missing", context=CONTEXT)
     assert len(report.rows) == len(METRICS) * 4 + len(OVER_FEATURES)

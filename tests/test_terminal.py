@@ -28,6 +28,20 @@ def test_plain_progress_says_what_rate_and_time_left(
     ]
 
 
+def test_what_begins_anew_under_the_same_name_has_a_rate_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 1.0, 101.0, 102.0, 142.0])
+    monkeypatch.setattr("tsimpute.terminal.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with Bar("scoring", 80, "record") as bar:
+        for done in (0, 50, 0, 20):
+            bar.update(done)
+    assert capsys.readouterr().err.splitlines() == [
+        "scoring: 50/80 0.50 record/s, 1.0 min left",
+        "scoring: 20/80 0.50 record/s, 2.0 min left",
+    ]
+
+
 def test_hidden_bar_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Bar("training", 2, "step", hidden=True) as bar:
         bar.update(2)

@@ -11,12 +11,11 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from tsimpute.cli_suites import evaluate_suite
+from tsimpute.cli_suites import add_suite_arguments, evaluate_suite, refuse_without_suite
 from tsimpute.cli_tables import OneSentence, add_arguments, fill
 from tsimpute.config import DataConfig, RunConfig, SamplingConfig
 from tsimpute.config_files import config_path, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
-from tsimpute.suites.settings import shipped_suites
 from tsimpute.terminal import Bar, stop_on_interrupt
 
 EXAMPLES = {
@@ -97,6 +96,15 @@ def _run_config(options: Namespace) -> RunConfig:
     return RunConfig(**{field.name: options[field.name] for field in dataclasses.fields(RunConfig)})
 
 
+def _refuse_run_settings(options: Namespace) -> None:
+    """A suite's settings stand in its file: one on the command line would be passed over."""
+    plain = {"run": None, "epochs": "", "baselines": False, "name": ""}
+    given = [name for name, default in plain.items() if options[name] != default]
+    given += [f.name for f in dataclasses.fields(RunConfig) if options[f.name] != getattr(RunConfig(), f.name)]
+    if given:
+        raise ConfigError(f"--suite: settings stand in the suite's file; {', '.join(given)} would be passed over.")
+
+
 def _numbers(kind: Callable[[str], Any], text: str, name: str) -> list[Any]:
     try:
         return [kind(word) for word in text.split(",") if word]
@@ -145,9 +153,8 @@ def _add_draw(parser: ArgumentParser) -> None:
 
 
 def _add_evaluate(parser: ArgumentParser) -> None:
-    suites = ", ".join(shipped_suites())
     parser.add_argument("run", type=Path | None, nargs="?", default=None, help="folder of a run")
-    parser.add_argument("--suite", type=str | None, default=None, help="instead of a run: a suite file, or " + suites)
+    add_suite_arguments(parser)
     parser.add_argument("--config", action="config", help="default: the run's own config.yaml")
     parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5; default: the last")
     parser.add_argument("--baselines", type=bool, default=False, help="true: score the simple imputers too")
@@ -240,8 +247,10 @@ def draw(options: Namespace) -> None:
 def evaluate(options: Namespace) -> None:
     """Scores epochs of a run on held-out cells and adds to its metrics.csv, table and curves; or a whole suite."""
     if options.suite is not None:
-        evaluate_suite(options.suite, options.out, lambda text: print(text, flush=True))
+        _refuse_run_settings(options)
+        evaluate_suite(options, lambda text: print(text, flush=True))
         return
+    refuse_without_suite(options)
     if options.run is None:
         raise ConfigError("run: expected the folder of a run, or --suite FILE; came neither.")
     from tsimpute import runs

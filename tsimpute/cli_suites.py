@@ -2,35 +2,76 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
-from tsimpute.errors import ConfigError, TsimputeError
+from jsonargparse import ArgumentParser, Namespace
+
+from tsimpute.errors import ConfigError, DataError, TsimputeError
+from tsimpute.suites.settings import Entry, Suite, load_suite, part, shipped_suites
 from tsimpute.terminal import Bars, stop_on_interrupt
 
 
-def evaluate_suite(name: str, out: Path | None, say: Callable[[str], None]) -> None:
+def add_suite_arguments(parser: ArgumentParser) -> None:
+    suites = ", ".join(shipped_suites())
+    parser.add_argument("--suite", type=str | None, default=None, help="instead of a run: a suite file, or " + suites)
+    parser.add_argument("--tasks", type=str, default="", help="of a suite only these, comma-separated")
+    parser.add_argument("--methods", type=str, default="", help="of a suite only these, comma-separated")
+    parser.add_argument(
+        "--minutes", type=float | None, default=None, help="of a suite: stop after so many; again = go on"
+    )
+    parser.add_argument(
+        "--device", type=Literal["cpu", "cuda", "mps"] | None, default=None, help="of a suite: where networks run"
+    )
+    parser.add_argument(
+        "--check", type=bool, default=False, help="true: compute a suite's numbers again from the samples that it kept"
+    )
+
+
+def refuse_without_suite(options: Namespace) -> None:
+    """What is said of a suite needs one."""
+    plain = {"tasks": "", "methods": "", "minutes": None, "device": None, "check": False}
+    given = [f"--{name}" for name, default in plain.items() if options[name] != default]
+    if given:
+        raise ConfigError(f"{', '.join(given)}: expected --suite beside it; came none.")
+
+
+def evaluate_suite(options: Namespace, say: Callable[[str], None]) -> None:
     """Runs what of a suite is not done yet in ``out``, then shows its tables and says what it wrote.
 
     Raises:
         ConfigError: no folder is named, or entries failed; the others are done and shown then.
+        DataError: a number is not what its samples give.
     """
     from tsimpute.suites.page import render
     from tsimpute.suites.running import run_suite
-    from tsimpute.suites.settings import Entry, entries, load_suite
 
+    out: Path | None = options.out
     if out is None:
         raise ConfigError("--suite: expected a folder for the results; name it with --out.")
-    suite = load_suite(name)
-    total, done = len(entries(suite)), 0
+    suite = load_suite(options.suite)
+    suite = suite if options.device is None else replace(suite, device=options.device)
+    only = part(suite, _names(options.tasks), _names(options.methods))
+    if options.check:
+        _check(suite, out, say)
+        return
+    total, done = len(only), 0
     wrong: list[str] = []
 
     def failed(entry: Entry, error: TsimputeError) -> None:
         wrong.append(f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: failed: {error}")
         say(wrong[-1])
 
-    with stop_on_interrupt() as should_stop, Bars({}) as bars:
-        for entry in run_suite(suite, out, should_stop=should_stop, progress=bars.update, failed=failed):
+    started = time.monotonic()
+    with stop_on_interrupt() as asked, Bars({}) as bars:
+
+        def should_stop() -> bool:
+            return asked() or (options.minutes is not None and time.monotonic() - started > 60 * options.minutes)
+
+        for entry in run_suite(suite, out, only=only, should_stop=should_stop, progress=bars.update, failed=failed):
             done += 1
             say(f"{done}/{total} {entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: done")
     if done:
@@ -41,3 +82,19 @@ def evaluate_suite(name: str, out: Path | None, say: Callable[[str], None]) -> N
         raise ConfigError(f"{len(wrong)} of {total} entries failed; the first: {wrong[0]}")
     if done < total:
         say(f"stopped after {done} of {total}; the same command goes on")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check(suite: Suite, out: Path, say: Callable[[str], None]) -> None:
+    from tsimpute.suites.entries import unequal
+
+    differ = 0
+    for entry, n, wrong in unequal(suite, out):
+        differ += len(wrong)
+        what = f"differ: {', '.join(wrong[:5])}" if wrong else "all as in the table, to the bit"
+        say(f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: {n} values computed anew, {what}")
+    if differ:
+        raise DataError(f"{out}: {differ} values are not what the kept samples give. Run the entries anew.")

@@ -21,6 +21,7 @@ from tsimpute.reporting import Row as Row
 
 FILLS = ("scored", "missing")
 
+RECORDS_AT_ONCE = 16
 _CHUNK_BYTES = 16 * 2**20
 """Of samples; a chunk is smaller than ``records_at_once`` where it would hold more, but for a single record."""
 
@@ -43,7 +44,7 @@ def evaluate(
     fill: str = "scored",
     scaler: Scaler | None = None,
     context: EvaluationContext | None = None,
-    records_at_once: int = 16,
+    records_at_once: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     keep_samples: Path | None = None,
 ) -> Report:
@@ -70,7 +71,8 @@ def evaluate(
         fill: "scored" asks the imputer for the held-out cells only, "missing" for every missing cell, as a user would.
         scaler: where given, truth and samples are standardised with it before scoring.
         context: what to write into each row beside the numbers.
-        records_at_once: records per chunk, at most.
+        records_at_once: records per chunk, at most; None = 16, or what an imputer that pays for each call asks for by
+            an attribute of this name: then a chunk has up to 256 MiB.
         progress: called with (records done, records in all) after each chunk.
         keep_samples: a ``.npz`` file that gets the samples at the scored cells, for ``rescore``.
 
@@ -96,7 +98,7 @@ def evaluate(
     scores = Scores(windows.features)
     seconds = 0.0
     with CellFile(keep_samples) as file:
-        size = min(records_at_once, windows.records_within(_CHUNK_BYTES, n_samples))
+        size = _chunk_size(imputer, windows, n_samples, records_at_once)
         for chunk, done, total in _chunks(windows, fill, size):
             cells, took = _impute_cells(imputer, chunk, header)
             seconds += took
@@ -123,9 +125,17 @@ def rescore(path: Path) -> Report:
     return _report(scores, header)
 
 
-def _check_request(windows: Windows, n_samples: int, fill: str, scaler: Scaler | None, records_at_once: int) -> None:
+def _chunk_size(imputer: Imputer, windows: Windows, n_samples: int, records_at_once: int | None) -> int:
+    asked = getattr(imputer, "records_at_once", None) if records_at_once is None else None
+    size, n_bytes = (asked, 16 * _CHUNK_BYTES) if asked else (records_at_once or RECORDS_AT_ONCE, _CHUNK_BYTES)
+    return min(size, windows.records_within(n_bytes, n_samples))
+
+
+def _check_request(
+    windows: Windows, n_samples: int, fill: str, scaler: Scaler | None, records_at_once: int | None
+) -> None:
     for name, number in (("n_samples", n_samples), ("records_at_once", records_at_once)):
-        if number < 1:
+        if number is not None and number < 1:
             raise ConfigError(f"{name}: expected at least 1, came {number}.")
     if fill not in FILLS:
         raise ConfigError(f"fill: expected one of {', '.join(FILLS)}; came {fill!r}.")

@@ -40,6 +40,7 @@ class Bar:
         self._terminal = sys.stderr.isatty() and not hidden
         self._started = self._said = time.monotonic()
         self._first: int | None = None
+        self._last = 0
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), disable=not self._terminal,
@@ -54,11 +55,15 @@ class Bar:
         self._progress.stop()
 
     def update(self, done: int, total: int | None = None, note: str = "") -> None:
-        """Shows that ``done`` units of ``total`` are done; what the first call finds done is left out of the rate."""
+        """Shows that ``done`` units of ``total`` are done; what the first call finds done is left out of the rate.
+
+        With fewer done than before, something else of the same name has begun: its rate is counted anew.
+        """
         self.total = total or self.total
         now = time.monotonic()
-        if self._first is None:
+        if self._first is None or done < self._last:
             self._first, self._started = done, now
+        self._last = done
         rate = (done - self._first) / max(now - self._started, 1e-9)
         note = f"{rate:.2f} {self.unit}/s {note}".rstrip() if rate else note
         self._progress.update(self._task, completed=done, total=self.total, note=note)

@@ -10,15 +10,28 @@ from pathlib import Path
 import pytest
 
 from tsimpute.cli import main
-from tsimpute.config import DataConfig, ProtocolConfig
+from tsimpute.config import DataConfig, ProtocolConfig, SamplingConfig
 from tsimpute.errors import CheckpointError, ConfigError, DataError
-from tsimpute.evaluation import rescore
+from tsimpute.evaluation import evaluate, rescore
+from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.reporting import Report
-from tsimpute.suites.entries import all_found
+from tsimpute.runs import load_windows, make_task
+from tsimpute.suites.entries import all_found, key_of, unequal
+from tsimpute.suites.methods import training_config
 from tsimpute.suites.page import render
 from tsimpute.suites.running import run_suite
 from tsimpute.suites.sabotage import PASSES
-from tsimpute.suites.settings import MethodConfig, Published, Suite, TaskConfig, entries, load_suite, shipped_suites
+from tsimpute.suites.settings import (
+    MethodConfig,
+    Published,
+    Suite,
+    TaskConfig,
+    entries,
+    load_suite,
+    part,
+    shipped_suites,
+)
+from tsimpute.suites.tables import lines, markdown, side_by_side, value_text
 
 SETTINGS = {
     "training": {"epochs": 2, "batch_size": 8},
@@ -112,16 +125,114 @@ def test_other_settings_are_run_anew_and_epochs_that_were_not_kept_are_named(sui
     assert Report.read(folder).value("crps") < before  # type: ignore[operator]
     linear = Report.read(tmp_path / "entries/few/linear/fold0-seed0")
     assert Report.read(folder).value("crps") == linear.value("crps")
-    with pytest.raises(CheckpointError, match="epoch 1 was not kept"):
+    with pytest.raises(CheckpointError, match="epoch-0001 was not kept"):
         run(replace(suite, at_epochs=(1,)), tmp_path)
 
 
 def test_another_number_of_cells_than_expected_is_refused_before_any_work(suite: Suite, tmp_path: Path) -> None:
-    wrong = replace(suite, tasks={"few": replace(suite.tasks["few"], n_cells=(7,))})
+    wrong = replace(suite, tasks=suite.tasks | {"half": replace(suite.tasks["half"], n_cells=(7,))})
     wrong = replace(wrong, methods={"linear": suite.methods["linear"]})
-    with pytest.raises(DataError, match=r"'few', fold 0: expected 7 scored cells .* came \d+"):
+    with pytest.raises(DataError, match=r"'half', fold 0: expected 7 scored cells .* came \d+"):
         run(wrong, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_only_what_is_named_is_run_and_trainings_keep_the_epochs_of_all_tasks(suite: Suite, tmp_path: Path) -> None:
+    suite = replace(suite, sabotage=False, at_epochs=())
+    suite = replace(suite, tasks=suite.tasks | {"half": replace(suite.tasks["half"], at_epochs=(1,))})
+    chosen = part(suite, ["few"], ["CFMI"])
+    assert [entry.folder for entry in chosen] == ["entries/few/CFMI/fold0-seed0"]
+    assert run(suite, tmp_path, only=chosen) == [chosen[0].folder]
+    assert len(run(suite, tmp_path)) == 5
+    with pytest.raises(ConfigError, match="no task 'all'; there are few, half"):
+        part(suite, ["all"])
+    with pytest.raises(ConfigError, match="mine take no part in half"):
+        part(suite, ["half"], ["mine"])
+
+
+def test_an_epoch_that_a_training_has_gone_past_is_refused_before_it_goes_on(suite: Suite, tmp_path: Path) -> None:
+    method = replace(TRAINED, settings=SETTINGS | {"training.epochs": 4})
+    suite = replace(suite, sabotage=False, methods={"CFMI": method}, tasks={"few": suite.tasks["few"]}, at_epochs=())
+    list(run_suite(suite, tmp_path, should_stop=stop_after(6)))
+    (folder,) = (tmp_path / "models").iterdir()
+    done = len((folder / "epochs.csv").read_text().splitlines()) - 1
+    assert 2 <= done < 4
+    with pytest.raises(CheckpointError, match="epoch-0001 was not kept"):
+        run(replace(suite, at_epochs=(1,)), tmp_path)
+    assert len((folder / "epochs.csv").read_text().splitlines()) - 1 == done
+    assert len(run(suite, tmp_path)) == 1
+
+
+def test_the_last_state_is_scored_with_other_numbers_of_steps_too(suite: Suite, tmp_path: Path) -> None:
+    few = replace(suite.tasks["few"], n_steps=(1, 2, 4))
+    suite = replace(suite, sabotage=False, tasks={"few": few})
+    run(replace(suite, tasks={"few": replace(few, n_steps=(4,))}), tmp_path)
+    run(suite, tmp_path)
+    results = {result.entry.method: result for result in all_found(suite, tmp_path)}
+    trained = results["CFMI"]
+    assert sorted({row.n_steps for row in trained.steps.rows}) == [1, 2, 4]
+    assert {row.feature for row in trained.steps.rows} == {"all"}
+    own = trained.report.value("crps", epoch=2)  # two steps are its own
+    assert trained.steps.value("crps", n_steps=2) == own
+    (folder,) = (tmp_path / "models").iterdir()
+    imputer = GenerativeImputer.load(folder / "epoch-0002.safetensors", SamplingConfig(n_steps=4))
+    task = make_task(load_windows("synthetic", n_records=20, n_steps=12), few.protocol)
+    direct = evaluate(imputer, task.test, n_samples=3, scaler=task.scaler)
+    assert trained.steps.value("crps", n_steps=4) == direct.value("crps")
+    assert results["linear"].steps.rows == ()
+    assert "few_steps.png" in {path.name for path in render(suite, tmp_path)}
+    assert Report.read(tmp_path / "steps.csv").rows == trained.steps.rows
+
+
+def test_numbers_are_computed_anew_from_the_samples_of_every_state(suite: Suite, tmp_path: Path) -> None:
+    suite = replace(suite, sabotage=False, tasks={"few": suite.tasks["few"]})
+    run(suite, tmp_path)
+    found = {entry.method: (n, wrong) for entry, n, wrong in unequal(suite, tmp_path)}
+    for result in all_found(suite, tmp_path):
+        assert found[result.entry.method] == (len(result.report.rows), [])
+    path = tmp_path / "entries/few/CFMI/fold0-seed0/metrics.csv"
+    report = Report.read(path)
+    changed = replace(report.rows[0], value=report.rows[0].value + 1e-12)  # type: ignore[operator]
+    path.write_text(Report((changed, *report.rows[1:])).csv())
+    found = {entry.method: (n, wrong) for entry, n, wrong in unequal(suite, tmp_path)}
+    assert found["CFMI"][1] == [f"{changed.metric} of {changed.feature}"]
+    assert found["linear"][1] == []
+
+
+def test_a_task_may_have_folds_of_its_own_and_the_error_is_that_over_folds(suite: Suite, tmp_path: Path) -> None:
+    methods = {"CFMI": TRAINED}
+    suite = replace(suite, sabotage=False, methods=methods, at_epochs=(), tasks={"few": suite.tasks["few"]})
+    suite = replace(suite, folds=(0, 1), seeds=(0, 1), tasks={**suite.tasks, "one": replace(task_of(0.5), folds=(0,))})
+    assert [(e.task, e.fold, e.seed) for e in entries(suite)] == [
+        ("few", 0, 0), ("few", 0, 1), ("few", 1, 0), ("few", 1, 1), ("one", 0, 0), ("one", 0, 1),
+    ]  # fmt: skip
+    run(suite, tmp_path)
+    results = list(all_found(suite, tmp_path))
+    values = {(r.entry.task, r.entry.fold, r.entry.seed): r.report.value("crps") for r in results}
+    few, one = lines(results)
+    of_fold = [(values["few", fold, 0] + values["few", fold, 1]) / 2 for fold in (0, 1)]  # type: ignore[operator]
+    assert few.values["crps"] == pytest.approx((sum(of_fold) / 2, abs(of_fold[0] - of_fold[1]) / 2))
+    of_seed = [values["one", 0, seed] for seed in (0, 1)]
+    assert one.values["crps"][1] == pytest.approx(abs(of_seed[0] - of_seed[1]) / 2)  # type: ignore[operator]
+
+
+def test_tasks_are_shown_side_by_side_with_their_holes(suite: Suite, tmp_path: Path) -> None:
+    blocks = replace(task_of(0.3, "clean"), protocol=ProtocolConfig("clean", rate=0.3, mechanism="blocks"))
+    suite = replace(
+        suite, tasks={"few": suite.tasks["few"], "blocks": blocks}, methods={"linear": suite.methods["linear"]}
+    )
+    run(suite, tmp_path)
+    results = list(all_found(suite, tmp_path))
+    title, head, rows = side_by_side(suite, results)[0]
+    assert (title, head) == ("CRPS, all tasks", ["", "few", "blocks"])
+    by_name = {row[0]: row[1:] for row in rows}
+    assert by_name["protocol"] == ["csdi", "clean"]
+    assert by_name["holes"] == ["random", "blocks"]
+    for result, share in zip(results, by_name["share of cells hidden"], strict=True):
+        task = make_task(load_windows("synthetic", n_records=20, n_steps=12), suite.tasks[result.entry.task].protocol)
+        assert share == f"{task.test.scored.sum() / task.test.observed.sum():.4f}"
+    assert by_name["linear"] == [value_text(r.report.value("crps"), None) for r in results]
+    assert "## CRPS, all tasks" in markdown(suite, results)
 
 
 def test_an_entry_that_fails_is_told_and_the_others_are_done(suite: Suite, tmp_path: Path) -> None:
@@ -132,7 +243,7 @@ def test_an_entry_that_fails_is_told_and_the_others_are_done(suite: Suite, tmp_p
     )
     assert [folder.split("/")[2] for folder in done] == ["linear", "linear"]
     assert [text.split(" suite: ")[0] for text in told] == ["few", "half"]
-    assert {result[0].method for result in all_found(suite, tmp_path)} == {"linear"}
+    assert {result.entry.method for result in all_found(suite, tmp_path)} == {"linear"}
 
 
 def test_a_file_that_a_method_names_is_part_of_what_was_run(suite: Suite, tmp_path: Path) -> None:
@@ -187,6 +298,10 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
     for epoch in (1, 2):
         first = Report.read(tmp_path / "a/entries/few/CFMI/fold0-seed0").where(epoch=epoch).value("crps")
         assert Report.read(tmp_path / "b/entries/few/done/fold0-seed0").where(epoch=epoch).value("crps") == first
+    # The name of the file is no proof of its epoch: the model itself says it.
+    (folder / "last.safetensors").write_bytes((folder / "epoch-0001.safetensors").read_bytes())
+    stopped = run(replace(done, at_epochs=()), tmp_path / "d")
+    assert {row.epoch for row in Report.read(tmp_path / "d" / stopped[0]).rows} == {1}
     with pytest.raises(ConfigError, match="Records that it has seen would be scored"):
         run(replace(done, tasks={"other": task_of(0.1, "clean")}), tmp_path / "c")
 
@@ -198,10 +313,18 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
         ("tasks: {a: {data: {name: 3}}}\nmethods: {m: {imputer: linear}}", r"tasks.a.data.name: expected str, came 3"),
         ("tasks: {a: {}}\nmethods: {m: {}}", "needs one of imputer, config, run or weights; came none"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: linear, tasks: [b]}}", "no task 'b'; tasks are a"),
-        ("tasks: {a/b: {}}\nmethods: {m: {imputer: linear}}", "letters, digits, spaces"),
+        ("tasks: {a/b: {}}\nmethods: {m: {imputer: linear}}", "names of letters, digits, spaces, - . _; came 'a/b'"),
         ("methods: {m: {imputer: linear}}", "tasks: expected settings by name"),
         ("- a", "expected settings by name, came list"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: linear}}\nfoldz: [1]", "unknown key foldz"),
+        (
+            "tasks: {a: {n_cells: [1], folds: [0, 1]}}\nmethods: {m: {imputer: linear}}",
+            "one n_cells for each of 2 folds",
+        ),
+        ("tasks: {a: {folds: []}}\nmethods: {m: {imputer: linear}}", "folds of a task: expected at least one"),
+        ("tasks: {a: {n_steps: [0]}}\nmethods: {m: {imputer: linear}}", "n_steps: expected numbers of at least 1"),
+        ("tasks: {a: {}}\nmethods: {m: {config: default, options: {x: 1}}}", "options belong to a method with imputer"),
+        ("tasks: {a: {}}\nmethods: {m: {run: r, settings: {x: 1}}}", "settings belong to a method with config"),
         ("tasks: {a: {n_cells: [1, 2]}}\nmethods: {m: {imputer: linear}}", "one n_cells for each of 1 folds, came 2"),
     ],
 )
@@ -216,6 +339,25 @@ def test_what_is_wrong_in_a_file_is_named(text: str, match: str, tmp_path: Path)
 def test_suites_that_come_along_can_be_read(name: str) -> None:
     suite = load_suite(name)
     assert entries(suite)
+
+
+def test_what_a_suite_cannot_score_fairly_is_refused(suite: Suite, tmp_path: Path) -> None:
+    patient = replace(TRAINED, settings=SETTINGS | {"training.patience": 3})
+    with pytest.raises(ConfigError, match="expected none, as a suite scores given epochs"):
+        run(replace(suite, methods={"CFMI": patient}), tmp_path)
+    weights = tmp_path / "csdi.pth"
+    weights.write_bytes(b"")
+    with pytest.raises(ConfigError, match="Records that they have seen would be scored"):
+        run(replace(suite, methods={"CSDI": MethodConfig(weights=str(weights))}), tmp_path)
+
+
+def test_networks_run_on_the_device_of_the_suite(suite: Suite) -> None:
+    task = suite.tasks["few"]
+    config = training_config(replace(suite, device="cuda"), task, TRAINED, 0, 0)
+    assert (config.training.accelerator, config.sampling.device) == ("gpu", "cuda")
+    same = training_config(suite, task, TRAINED, 0, 0)
+    assert (same.training.accelerator, same.sampling.device) == ("cpu", "cpu")
+    assert key_of(suite, entries(suite)[0]) != key_of(replace(suite, device="cuda"), entries(suite)[0])
 
 
 def test_an_imputer_that_is_not_there_is_named(suite: Suite, tmp_path: Path) -> None:
@@ -238,6 +380,17 @@ def test_one_command_runs_a_suite_and_says_what_it_wrote(tmp_path: Path, capsys:
     assert "2/2 t, mean, fold 0, seed 0: done" in printed
     assert "| linear | - | 1 |" in printed
     assert (tmp_path / "out" / "index.html").is_file()
+    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "out"), "--check", "true"])
+    assert "all as in the table, to the bit" in capsys.readouterr().out
+    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "b"), "--methods", "mean"])
+    assert "1/1 t, mean" in capsys.readouterr().out
+    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "c"), "--minutes", "0"])
+    assert "stopped after 0 of 2; the same command goes on" in capsys.readouterr().out
+    for given in (["--training.epochs", "3"], ["--baselines", "true"], ["some/run"]):
+        with pytest.raises(SystemExit, match=r"settings stand in the suite's file; \w+ would be passed over"):
+            main(["evaluate", *given, "--suite", str(path), "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit, match="--tasks, --check: expected --suite beside it"):
+        main(["evaluate", "some/run", "--tasks", "t", "--check", "true"])
     with pytest.raises(SystemExit, match="name it with --out"):
         main(["evaluate", "--suite", str(path)])
     with pytest.raises(SystemExit, match="expected the folder of a run, or --suite FILE"):

@@ -119,6 +119,8 @@ def test_one_that_does_not_repeat_itself_is_told_apart_from_one_that_peeks(task:
 def test_a_fitted_imputer_is_judged_by_what_it_draws(task: Task) -> None:
     assert sabotage_filling(LinearImputer().fit(task.train), task.test) == PASSES
     assert sabotage_filling(PeeksInFilling().fit(task.train), task.test) == "moved: draws"
+    assert sabotage_filling(NeverTheSame().fit(task.train), task.test).startswith(f"{PASSES}, as far as means of draws")
+    assert sabotage_filling(NeverTheSameAndPeeks().fit(task.train), task.test) == "moved: draws"
 
 
 def test_the_scaler_of_csdi_has_seen_what_it_hides_that_of_clean_has_not(task: Task, small_windows: Windows) -> None:

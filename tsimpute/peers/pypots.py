@@ -68,6 +68,9 @@ class PypotsImputer:
         progress: whether PyPOTS' log goes to standard error while it works.
     """
 
+    records_at_once = 4096
+    """Records of a call in an evaluation: each call starts PyPOTS anew, which takes seconds."""
+
     features_: tuple[Feature, ...]
     scaler_: Standardizer
     n_steps_: int

@@ -8,6 +8,6 @@ from tsimpute.plots._curves import curves
 from tsimpute.plots._gaps import gaps
 from tsimpute.plots._records import imputed_records
 from tsimpute.plots._steps import steps
-from tsimpute.plots._suite import by_gap, calibration, versus_seconds
+from tsimpute.plots._suite import by_gap, calibration, versus
 
-__all__ = ["by_gap", "calibration", "curves", "gaps", "imputed_records", "steps", "versus_seconds"]
+__all__ = ["by_gap", "calibration", "curves", "gaps", "imputed_records", "steps", "versus"]

@@ -22,7 +22,7 @@ from tsimpute.plots._style import (
     SKY,
     VERMILION,
     finish,
-    new_figure,
+    panels,
     plain_ticks,
 )
 from tsimpute.reporting import Report, Row
@@ -46,7 +46,7 @@ TITLES = {
 def curves(
     report: Report, metrics: Sequence[str] = ("crps", "rmse_mean"), path: Path | None = None, feature: str = "all"
 ) -> Figure:
-    """Metrics versus training epochs, one panel per metric.
+    """Metrics versus training epochs, one panel per metric, two beside each other.
 
     One line per imputer, process, solver and number of steps and samples: the median over runs, and, where there are
     several runs, a band from the 2.5th to the 97.5th percentile. What was not trained in epochs is a level line.
@@ -59,8 +59,7 @@ def curves(
     Raises:
         DataError: a metric has no value, rows are not comparable, or one run has two values for one epoch.
     """
-    figure = new_figure(5.4 * len(metrics), 4.2)
-    axes = np.atleast_1d(figure.subplots(1, len(metrics)))
+    figure, axes = panels(len(metrics))
     for axis, metric in zip(axes, metrics, strict=True):
         rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None]
         _check_comparable(rows, metric, feature)

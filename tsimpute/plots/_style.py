@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tsimpute.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -20,6 +21,14 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", dpi=130)
+
+
+def panels(n: int) -> tuple[Figure, list[Axes]]:
+    """A figure of ``n`` panels, two beside each other."""
+    across = min(n, 2)
+    down = -(-n // across)
+    figure = new_figure(5.4 * across, 4.2 * down)
+    return figure, [figure.add_subplot(down, across, i + 1) for i in range(n)]
 
 
 def plain_ticks(axis: Axis) -> None:

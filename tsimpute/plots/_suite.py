@@ -1,4 +1,4 @@
-"""Pictures of a suite: a metric versus seconds of training, by length of the gap, and how much intervals hold."""
+"""Pictures of a suite: metrics versus what they cost, by length of the gap, and how much intervals hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsimpute.plots._curves import LINES, TITLES, _draw_levels
-from tsimpute.plots._style import INK, finish, new_figure, plain_ticks
+from tsimpute.plots._style import INK, finish, new_figure, panels, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,24 +19,30 @@ Points = Mapping[str, Sequence[tuple[float, float]]]
 """By name of the method: (x, y), in order of x."""
 
 
-def versus_seconds(
-    by_metric: Mapping[str, Points], levels: Mapping[str, Mapping[str, float]], title: str, path: Path | None = None
+def versus(
+    by_metric: Mapping[str, Points],
+    levels: Mapping[str, Mapping[str, float]],
+    x_label: str,
+    title: str,
+    path: Path | None = None,
 ) -> Figure:
-    """Metrics against seconds of training, one panel a metric, one line a method.
+    """Metrics against what they cost, such as seconds of training or network evaluations, on a log axis.
+
+    One panel a metric, two beside each other, and one line a method.
 
     Args:
-        by_metric: metric -> method -> (seconds, value) after each epoch that was scored.
-        levels: metric -> method -> value, for methods without epochs: level lines.
+        by_metric: metric -> method -> (cost, value).
+        levels: metric -> method -> value, for methods without such a cost: level lines.
+        x_label: what the cost is.
         title: above all.
         path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
     """
-    figure = new_figure(5.4 * len(by_metric), 4.2)
-    axes = figure.subplots(1, len(by_metric), squeeze=False)[0]
+    figure, axes = panels(len(by_metric))
     for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
         _draw_lines(axis, points)
         axis.set_xscale("log")
         plain_ticks(axis.xaxis)
-        axis.set_xlabel("seconds of training")
+        axis.set_xlabel(x_label)
         axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
         _scale_values(axis, points, levels.get(metric, {}))
         _draw_levels(axis, list(levels.get(metric, {}).items()))
@@ -49,10 +55,9 @@ def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, pat
     Args:
         by_metric: metric -> method -> (place in ``bins``, value).
         bins: names of the lengths.
-        title, path: as in ``versus_seconds``.
+        title, path: as in ``versus``.
     """
-    figure = new_figure(5.4 * len(by_metric), 4.2)
-    axes = figure.subplots(1, len(by_metric), squeeze=False)[0]
+    figure, axes = panels(len(by_metric))
     for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
         _draw_lines(axis, points)
         axis.set_xticks(range(len(bins)), [textwrap.fill(name, 9) for name in bins])
@@ -71,7 +76,7 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
 
     Args:
         points: method -> (width, share held), both from 0 to 1.
-        title, path: as in ``versus_seconds``.
+        title, path: as in ``versus``.
     """
     figure = new_figure(6.4, 4.4)
     axis = figure.subplots()

@@ -7,20 +7,23 @@ import dataclasses
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tsimpute.config_files import to_dict
 from tsimpute.errors import DataError
+from tsimpute.evaluation import rescore
 from tsimpute.files import write_whole
-from tsimpute.reporting import Report
+from tsimpute.reporting import Report, Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.methods import named_files, training_config
 from tsimpute.suites.settings import Entry, Suite, entries
 
-ABOUT, PARTS = "entry.json", "breakdown.csv"
+ABOUT, PARTS, STEPS = "entry.json", "breakdown.csv", "steps.csv"
+_WITHOUT_NUMBERS = ("at_epochs", "n_cells", "n_steps", "folds", "seeds")
+"""Settings of a task that change which numbers there are, and none of them."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class Found:
         protocol_leaks: the protocol's own scaler has seen held-out values.
         machine, versions, commit: where it was made.
         scored: by epoch.
+        changes: see ``Task``.
+        reached: share of the observed cells of the test records that is held out.
+        n_steps: numbers of solver steps that the last state was scored with, beside its own.
     """
 
     key: str
@@ -64,34 +70,56 @@ class Found:
     commit: str
     scored: tuple[Scored, ...]
     changes: Mapping[str, int] = field(default_factory=dict)
+    reached: float | None = None
+    n_steps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """An entry that is done, with all that was found.
+
+    Attributes:
+        parts: the breakdown after each epoch.
+        steps: the last state with other numbers of solver steps.
+    """
+
+    entry: Entry
+    found: Found
+    report: Report
+    parts: Sequence[tuple[int | None, Part]]
+    steps: Report
 
 
 def key_of(suite: Suite, entry: Entry) -> str:
     """A short key of all that the numbers of an entry depend on, files that are named included; without epochs."""
     task, method = suite.tasks[entry.task], suite.methods[entry.method]
     asked = {
-        "task": {k: v for k, v in to_dict(task).items() if k not in ("at_epochs", "n_cells")},
+        "task": {k: v for k, v in to_dict(task).items() if k not in _WITHOUT_NUMBERS},
         "method": {k: v for k, v in to_dict(method).items() if k != "tasks"},
         "entry": dataclasses.asdict(entry),
         "draws": [suite.n_samples, suite.fill, suite.sabotage],
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in named_files(task, method)},
     }
+    if suite.device != "cpu":
+        asked["device"] = suite.device
     if method.config is not None:
         asked["training"] = to_dict(training_config(suite, task, method, entry.fold, entry.seed))
         asked["training"]["training"].pop("keep_epochs")
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def write_entry(folder: Path, found: Found, report: Report, parts: Iterable[tuple[int | None, Part]]) -> None:
+def write_entry(folder: Path, result: Result) -> None:
     """Writes an entry; ``entry.json`` last, so that what has one is whole."""
-    report.write(folder)
+    result.report.write(folder)
+    if result.steps.rows:
+        _write(folder / STEPS, result.steps.csv())
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["epoch", *(f.name for f in dataclasses.fields(Part))])
-    for epoch, part in parts:
+    for epoch, part in result.parts:
         writer.writerow(["" if v is None else v for v in (epoch, *dataclasses.astuple(part))])
     _write(folder / PARTS, out.getvalue())
-    _write(folder / ABOUT, json.dumps(dataclasses.asdict(found), indent=1, sort_keys=True) + "\n")
+    _write(folder / ABOUT, json.dumps(dataclasses.asdict(result.found), indent=1, sort_keys=True) + "\n")
 
 
 def read_entry(folder: Path) -> Found | None:
@@ -106,24 +134,58 @@ def read_entry(folder: Path) -> Found | None:
     try:
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         stored["scored"] = tuple(Scored(**one) for one in stored["scored"])
+        stored["n_steps"] = tuple(stored.get("n_steps", ()))
         return Found(**stored)
     except (ValueError, TypeError, LookupError) as error:
         raise DataError(f"{path}: expected what a suite writes, cannot be read: {error}. Remove it.") from error
 
 
-def read_parts(folder: Path) -> list[tuple[int | None, Part]]:
+def read_result(suite: Suite, out: Path, entry: Entry) -> Result | None:
+    """What is there of an entry, made with the settings of the suite; None where there is nothing whole.
+
+    Raises:
+        DataError: a file is damaged.
+    """
+    folder = out / entry.folder
+    found = read_entry(folder)
+    if found is None or found.key != key_of(suite, entry):
+        return None
+    steps = Report.read(folder / STEPS) if found.n_steps else Report(())
+    return Result(entry, found, Report.read(folder), _read_parts(folder), steps)
+
+
+def all_found(suite: Suite, out: Path) -> Iterator[Result]:
+    """Every entry of the suite that is done."""
+    for entry in entries(suite):
+        result = read_result(suite, out, entry)
+        if result is not None:
+            yield result
+
+
+def unequal(suite: Suite, out: Path) -> Iterator[tuple[Entry, int, list[str]]]:
+    """Computes every number of which samples are kept once more.
+
+    Yields:
+        An entry, how many values were computed, and which of them differ from those in its table in any bit.
+    """
+    for result in all_found(suite, out):
+        rows = {_without_seconds(row) for row in result.report.rows}
+        n, wrong = 0, []
+        for path in sorted((out / result.entry.folder).glob("samples*.npz")):
+            again = rescore(path).rows
+            n += len(again)
+            wrong += [f"{row.metric} of {row.feature}" for row in again if _without_seconds(row) not in rows]
+        yield result.entry, n, wrong
+
+
+def _without_seconds(row: Row) -> Row:
+    return dataclasses.replace(row, seconds=0.0)
+
+
+def _read_parts(folder: Path) -> list[tuple[int | None, Part]]:
     """The breakdown of an entry, with the epoch of each part."""
     with (folder / PARTS).open(newline="", encoding="utf-8") as file:
         return [(int(row["epoch"]) if row["epoch"] else None, _part(row)) for row in csv.DictReader(file)]
-
-
-def all_found(suite: Suite, out: Path) -> Iterator[tuple[Entry, Found, Report, list[tuple[int | None, Part]]]]:
-    """Every entry of the suite that is done, with its rows and its breakdown."""
-    for entry in entries(suite):
-        folder = out / entry.folder
-        found = read_entry(folder)
-        if found is not None and found.key == key_of(suite, entry):
-            yield entry, found, Report.read(folder), read_parts(folder)
 
 
 def _part(row: Mapping[str, str]) -> Part:

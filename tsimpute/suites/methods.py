@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tsimpute.backbones.csdi_weights import load_csdi_weights
-from tsimpute.config import NetworkConfig, ProcessConfig, RunConfig
+from tsimpute.config import NetworkConfig, ProcessConfig, RunConfig, SamplingConfig
 from tsimpute.config_files import config_path, from_dict, load_config, to_dict
 from tsimpute.errors import ConfigError
 from tsimpute.imputers._completing import usual_step
@@ -22,6 +22,8 @@ from tsimpute.registry import available, make, options_of
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
 _RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors")
+ORIGINAL_SPLIT = ("physionet2012", "csdi", 0, 1)
+"""Data, protocol, fold and seed that CSDI's released weights were trained with."""
 
 
 def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: int, seed: int) -> RunConfig:
@@ -41,7 +43,15 @@ def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: 
             where = where.setdefault(step, {})
         where[last] = where.get(last, {}) | value if isinstance(value, dict) else value
     config = from_dict(RunConfig, values)
-    training = replace(config.training, seed=seed)
+    if config.training.patience is not None:
+        raise ConfigError(
+            "suite: training.patience: expected none, as a suite scores given epochs, the last among them; came "
+            f"{config.training.patience}."
+        )
+    training, sampling = replace(config.training, seed=seed), config.sampling
+    if suite.device != "cpu":
+        training = replace(training, accelerator={"cuda": "gpu"}.get(suite.device, suite.device))
+        sampling = replace(sampling, device=suite.device)
     # All that any task asks for: tasks that train on the same cells share one training.
     alike = [of_one for of_one in suite.tasks.values() if of_one.data == task.data]
     asked = {epoch for of_one in alike for epoch in epochs_asked(suite, of_one)}
@@ -51,6 +61,7 @@ def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: 
         data=task.data,
         protocol=replace(task.protocol, fold=fold),
         training=replace(training, keep_epochs=(*epochs, training.epochs)),
+        sampling=sampling,
         evaluation=replace(config.evaluation, at_epochs=()),
     )
 
@@ -105,13 +116,20 @@ def short_training(config: RunConfig) -> RunConfig:
     return replace(config, training=training)
 
 
-def original_csdi(path: Path, task: Task) -> GenerativeImputer:
+def original_csdi(path: Path, of_task: TaskConfig, task: Task, sampling: SamplingConfig) -> GenerativeImputer:
     """The network that CSDI's authors trained, with the task's scaler and CSDI's sampler: 50 ancestral steps.
 
     Raises:
+        ConfigError: another split than the one the weights were trained on, whose test records they have not seen.
         CheckpointError: the file is none of the original's weights.
     """
-    imputer = GenerativeImputer(ProcessConfig("diffusion"), NetworkConfig("dual_transformer"))
+    split = of_task.data.name, task.protocol, task.fold, task.seed
+    if split != ORIGINAL_SPLIT:
+        raise ConfigError(
+            f"suite: weights: CSDI's released weights were trained on {ORIGINAL_SPLIT}, asked to score {split} (data, "
+            "protocol, fold, seed). Records that they have seen would be scored; name tasks of that split."
+        )
+    imputer = GenerativeImputer(ProcessConfig("diffusion"), NetworkConfig("dual_transformer"), sampling=sampling)
     imputer.network_, imputer.scaler_, imputer.features_ = load_csdi_weights(path), task.scaler, task.train.features
     (imputer.time_step_, imputer.regular_), imputer.n_steps_ = usual_step(task.train), task.train.n_steps
     imputer.fitted_ = {"epoch": 0, "step": 0}

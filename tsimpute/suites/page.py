@@ -10,14 +10,26 @@ from pathlib import Path
 from tsimpute.errors import DataError
 from tsimpute.files import write_whole
 from tsimpute.pages import PAGE, paragraph, picture, safe, section, table
-from tsimpute.plots import by_gap, calibration, curves, versus_seconds
+from tsimpute.plots import by_gap, calibration, curves, versus
 from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import BINS
-from tsimpute.suites.entries import all_found
+from tsimpute.suites.entries import Result, all_found
 from tsimpute.suites.settings import Suite
-from tsimpute.suites.tables import Line, Result, about, head_and_rows, last_lines, lines, markdown, parts_csv, published
+from tsimpute.suites.tables import (
+    Line,
+    about,
+    evaluations,
+    head_and_rows,
+    last_lines,
+    lines,
+    markdown,
+    parts_csv,
+    published,
+    side_by_side,
+)
 
 CURVES = ("crps", "rmse_mean", "ncrps", "mae_median")
+STEPS = ("crps", "crps_fair")
 GAPS = ("crps", "coverage_90")
 
 
@@ -35,55 +47,64 @@ def render(suite: Suite, out: Path) -> list[Path]:
     # Single features after the last epoch only: those of all epochs stand with the entries.
     rows = [
         row
-        for entry, _, report, _ in results
-        for row in report.rows
-        if row.feature == "all" or row.epoch == last[entry.task, entry.method]
+        for result in results
+        for row in result.report.rows
+        if row.feature == "all" or row.epoch == last[result.entry.task, result.entry.method]
     ]
     Report(tuple(rows)).write(out)
     _text(out / "tables.md", markdown(suite, results))
     _text(out / "breakdowns.csv", parts_csv(results))
-    about_all = [{"entry": asdict(entry)} | asdict(of_one) for entry, of_one, _, _ in results]
+    about_all = [{"entry": asdict(result.entry)} | asdict(result.found) for result in results]
     _text(out / "entries.json", json.dumps(about_all, indent=1) + "\n")
+    steps = Report.concat(result.steps for result in results)
+    if steps.rows:
+        _text(out / "steps.csv", steps.csv())
     pictures = {task: _pictures(suite, task, results, found, out) for task in suite.tasks}
     _text(out / "index.html", _page(suite, results, found, pictures))
-    names = ("metrics.csv", "breakdowns.csv", "tables.md", "entries.json", "index.html")
+    names = ["metrics.csv", "breakdowns.csv", *(["steps.csv"] if steps.rows else []), "tables.md", "entries.json"]
+    names.append("index.html")
     return [*(out / name for name in names), *(path for paths in pictures.values() for path in paths)]
 
 
 def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequence[Line], out: Path) -> list[Path]:
-    of_task = [result for result in results if result[0].task == task]
+    of_task = [result for result in results if result.entry.task == task]
     of_lines = [line for line in found if line.task == task]
     if not of_task:
         return []
-    paths = [out / f"{task}_{name}.png" for name in ("seconds", "gaps", "intervals")]
-    title = f"{task}: {of_task[0][1].n_cells:,} cells, {of_lines[0].units} units"
+    paths = [out / f"{task}_{name}.png" for name in ("seconds", "gaps", "intervals", "steps")]
+    title = f"{task}: {of_task[0].found.n_cells:,} cells, {of_lines[0].units} units"
     trained = _by_method([line for line in of_lines if line.epoch is not None])
     levels = {line.method: line for line in of_lines if line.epoch is None}
     made = []
     if any(len(of_one) > 1 and of_one[0].trained for of_one in trained.values()):
-        seconds = {metric: {name: _points(of_one, metric) for name, of_one in trained.items()} for metric in CURVES[:2]}
-        flat = {metric: {name: _value(line, metric) for name, line in levels.items()} for metric in CURVES[:2]}
-        versus_seconds(seconds, flat, title, paths[0])
+        seconds = {metric: {name: _points(of_one, metric) for name, of_one in trained.items()} for metric in CURVES}
+        flat = {metric: {name: _value(line, metric) for name, line in levels.items()} for metric in CURVES}
+        versus(seconds, flat, "seconds of training", title, paths[0])
         made.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}
-    first = f"{title}, fold {of_task[0][0].fold}, seed {of_task[0][0].seed}"
+    first = f"{title}, fold {of_task[0].entry.fold}, seed {of_task[0].entry.seed}"
     by_gap({metric: _gap_points(of_task, last, metric) for metric in GAPS}, BINS, first, paths[1])
-    drawn = [result for result in of_task if result[1].scored[-1].n_samples > 1]
+    made.append(paths[1])
+    drawn = [result for result in of_task if result.found.scored[-1].n_samples > 1]
     if drawn:
         calibration(_interval_points(drawn, last), first, paths[2])
-    made += [path for path in paths[1:] if path == paths[1] or drawn]
+        made.append(paths[2])
+    if any(result.steps.rows for result in of_task):
+        by_metric = {metric: _step_points(of_task, metric) for metric in STEPS}
+        versus(by_metric, {}, "network evaluations a draw", first, paths[3])
+        made.append(paths[3])
     return made + _curves(of_task, task, out)
 
 
 def _curves(results: Sequence[Result], task: str, out: Path) -> list[Path]:
     """Metrics versus epochs, where there are several."""
     made = []
-    for fold in sorted({result[0].fold for result in results}):
-        rows = [row for result in results if result[0].fold == fold for row in result[2].rows]
+    for fold in sorted({result.entry.fold for result in results}):
+        rows = [row for result in results if result.entry.fold == fold for row in result.report.rows]
         trained = [row for row in rows if row.epoch is not None]
         if len({row.epoch for row in trained}) > 1:
             path = out / f"{task}_epochs_fold{fold}.png"
-            curves(Report(tuple(rows)), CURVES[:2], path)
+            curves(Report(tuple(rows)), CURVES, path)
             made.append(path)
     return made
 
@@ -109,34 +130,49 @@ def _gap_points(
 ) -> dict[str, list[tuple[float, float]]]:
     """The first run of each method after its last epoch; the range of fewer than 19 draws cannot hold 90 %."""
     out: dict[str, list[tuple[float, float]]] = {}
-    for entry, found, _, parts in results:
-        if entry.method not in out and not (metric == "coverage_90" and found.scored[-1].n_samples < 19):
-            of_last = [p for epoch, p in parts if epoch == last[entry.method]]
+    for result in results:
+        method, found = result.entry.method, result.found
+        if method not in out and not (metric == "coverage_90" and found.scored[-1].n_samples < 19):
+            of_last = [p for epoch, p in result.parts if epoch == last[method]]
             values = {p.key: p.value for p in of_last if (p.kind, p.metric) == ("gap", metric)}
-            out[entry.method] = [(i, v) for i, name in enumerate(BINS) if (v := values.get(name)) is not None]
+            out[method] = [(i, v) for i, name in enumerate(BINS) if (v := values.get(name)) is not None]
     return {name: points for name, points in out.items() if points}
 
 
 def _interval_points(results: Sequence[Result], last: dict[str, int | None]) -> dict[str, list[tuple[float, float]]]:
     out: dict[str, list[tuple[float, float]]] = {}
-    for entry, found, _, parts in results:
-        if entry.method not in out:
+    for result in results:
+        method, n_samples = result.entry.method, result.found.scored[-1].n_samples
+        if method not in out:
             # The range of S draws holds at most (S - 1) / (S + 1) of the truths.
-            widest = 100 * (found.scored[-1].n_samples - 1) / (found.scored[-1].n_samples + 1)
-            out[entry.method] = [
+            widest = 100 * (n_samples - 1) / (n_samples + 1)
+            out[method] = [
                 (int(p.key) / 100, p.value)
-                for e, p in parts
-                if e == last[entry.method] and p.kind == "interval" and p.value is not None and int(p.key) <= widest
+                for e, p in result.parts
+                if e == last[method] and p.kind == "interval" and p.value is not None and int(p.key) <= widest
             ]
+    return out
+
+
+def _step_points(results: Sequence[Result], metric: str) -> dict[str, list[tuple[float, float]]]:
+    """The first run of each method: (evaluations, value)."""
+    out: dict[str, list[tuple[float, float]]] = {}
+    for result in results:
+        own = result.report.where(metric=metric, feature="all", epoch=result.found.scored[-1].epoch).rows
+        rows = {(row.solver, row.n_steps): row for row in (*own, *result.steps.where(metric=metric).rows)}.values()
+        points = [(n, row.value) for row in rows if row.value is not None and (n := evaluations(row)) is not None]
+        if result.steps.rows and points and result.entry.method not in out:
+            out[result.entry.method] = sorted(points)
     return out
 
 
 def _page(suite: Suite, results: Sequence[Result], found: Sequence[Line], pictures: dict[str, list[Path]]) -> str:
     body = [f"<h1>{safe(suite.title or 'Suite')}</h1>"]
-    machines = sorted({result[1].machine for result in results})
+    machines = sorted({result.found.machine for result in results})
     body.append(paragraph(f"{len(results)} entries, made on {'; '.join(machines)}."))
+    body += [section(title, table(head, rows)) for title, head, rows in side_by_side(suite, results)]
     for task in suite.tasks:
-        of_task = [result for result in results if result[0].task == task]
+        of_task = [result for result in results if result.entry.task == task]
         if not of_task:
             continue
         head, rows = head_and_rows([line for line in last_lines(found) if line.task == task])

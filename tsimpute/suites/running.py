@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from tsimpute import runs
-from tsimpute.containers import Windows
-from tsimpute.errors import DataError, TsimputeError
-from tsimpute.evaluation import EvaluationContext, Report, evaluate
+from tsimpute.errors import DataError, SourceError, TsimputeError
+from tsimpute.evaluation import Report
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.kept_samples import Cells, Header, read_cells
 from tsimpute.pipeline.task import Task
 from tsimpute.registry import plugin
-from tsimpute.suites.breakdowns import Breakdown, Part
-from tsimpute.suites.entries import ABOUT, Found, Scored, key_of, read_entry, read_parts, write_entry
-from tsimpute.suites.methods import new_imputer, short_training, training_config
-from tsimpute.suites.sabotage import sabotage, sabotage_filling, scaler_moves
+from tsimpute.suites.entries import ABOUT, Result, Scored, key_of, read_entry, read_result, write_entry
+from tsimpute.suites.sabotage import scaler_moves
+from tsimpute.suites.scoring import Prepared, blank, score, verdict
 from tsimpute.suites.settings import Entry, Suite, TaskConfig, entries
 from tsimpute.suites.states import Progress, State, epochs_of, states
-
-
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """The task of one name and fold: its records, and whether its protocol's scaler has seen what it hides."""
-
-    task: Task
-    test: Windows
-    leaks: bool
 
 
 def run_suite(
     suite: Suite,
     out: Path,
     *,
+    only: Sequence[Entry] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: Progress = lambda what, done, total: None,
     failed: Callable[[Entry, TsimputeError], None] | None = None,
@@ -46,6 +32,7 @@ def run_suite(
     """Trains and scores what is not done yet in ``out``, entry by entry; each state is written as it is scored.
 
     Args:
+        only: entries of the suite to run; None = all.
         should_stop: asked between steps; True ends with everything on disk.
         progress: called with what is being done, and how far it is.
         failed: called with an entry that cannot be done, and why; the others are. None = the error is raised.
@@ -57,8 +44,10 @@ def run_suite(
         ConfigError, SourceError, DataError, MissingExtraError: of a task or method, with its name. A task that holds
             another number of scored cells than the suite expects is refused before any work.
     """
-    prepared: dict[tuple[str, int], _Prepared] = {}
-    for entry in entries(suite):
+    asked = entries(suite) if only is None else only
+    _check_numbers_of_cells(suite, [entry for entry in asked if not _is_done(suite, out, entry)])
+    prepared: dict[tuple[str, int], Prepared] = {}
+    for entry in asked:
         if not _is_done(suite, out, entry):
             if should_stop():
                 return
@@ -82,142 +71,117 @@ def _is_done(suite: Suite, out: Path, entry: Entry) -> bool:
     if found is None or found.key != key_of(suite, entry):
         return False
     method = suite.methods[entry.method]
-    if method.config is None and method.run is None:
+    if method.imputer:
         return True
-    return set(epochs_of(suite, entry)) <= {scored.epoch for scored in found.scored}
+    epochs = {None} if method.weights is not None else set(epochs_of(suite, entry))
+    return epochs <= {scored.epoch for scored in found.scored} and set(suite.tasks[entry.task].n_steps) <= {
+        *found.n_steps
+    }
 
 
-def _prepare(suite: Suite, entry: Entry) -> _Prepared:
+def _check_numbers_of_cells(suite: Suite, todo: Sequence[Entry]) -> None:
+    """Makes sure that each task holds as many scored cells as expected, before any work."""
+    for task, fold in dict.fromkeys((entry.task, entry.fold) for entry in todo):
+        expected = suite.n_cells(task, fold)
+        if expected is None:
+            continue
+        with suppress(SourceError):  # told where the entry is run: other tasks may have their data
+            found = int(_task(suite.tasks[task], fold).test.scored.sum())
+            if found != expected:
+                raise DataError(
+                    f"suite: task {task!r}, fold {fold}: expected {expected:,} scored cells in the test records, came "
+                    f"{found:,}. Other data, or another protocol?"
+                )
+
+
+def _task(of_task: TaskConfig, fold: int) -> Task:
+    windows = runs.load_windows(of_task.data.name, of_task.data.root, **of_task.data.options)
+    limits = plugin("datasets", of_task.data.name).card.limits
+    return runs.make_task(windows, replace(of_task.protocol, fold=fold), limits)
+
+
+def _prepare(suite: Suite, entry: Entry) -> Prepared:
     of_task = suite.tasks[entry.task]
     windows = runs.load_windows(of_task.data.name, of_task.data.root, **of_task.data.options)
     protocol = replace(of_task.protocol, fold=entry.fold)
     limits = plugin("datasets", of_task.data.name).card.limits
     task = runs.make_task(windows, protocol, limits)
-    found = int(task.test.scored.sum())
-    if of_task.n_cells is not None and found != (expected := of_task.n_cells[suite.folds.index(entry.fold)]):
-        raise DataError(
-            f"suite: task {entry.task!r}, fold {entry.fold}: expected {expected:,} scored cells in the test records, "
-            f"came {found:,}. Other data, or another protocol?"
-        )
     leaks = scaler_moves(task, lambda spoilt: runs.make_task(spoilt, protocol, limits), windows)
-    return _Prepared(task, runs.scored_records(task, of_task.max_records), leaks)
+    return Prepared(task, runs.scored_records(task, of_task.max_records), leaks)
 
 
 def _run_entry(
     suite: Suite,
     out: Path,
     entry: Entry,
-    prepared: _Prepared,
+    prepared: Prepared,
     should_stop: Callable[[], bool],
     progress: Progress,
 ) -> None:
-    folder, key = out / entry.folder, key_of(suite, entry)
-    found = read_entry(folder)
-    found = found if found is not None and found.key == key else None
-    report, parts = (Report.read(folder), read_parts(folder)) if found else (Report(()), [])
-    if found is None:
-        (folder / ABOUT).unlink(missing_ok=True)  # it would stand beside other numbers, were this stopped midway
-    else:  # what was stopped after its rows and before its entry is done anew
-        whole = {scored.epoch for scored in found.scored}
-        report = Report(tuple(row for row in report.rows if row.epoch in whole))
-        parts = [(epoch, part) for epoch, part in parts if epoch in whole]
-    name = f"{entry.task}, {entry.method}"
-    verdict = found.sabotage if found else ""
+    result = _so_far(suite, out, entry, prepared)
     for model in states(suite, out, entry, prepared.task, should_stop, progress):
-        if found and model.epoch in {scored.epoch for scored in found.scored}:
-            continue
-        if suite.sabotage and not verdict:
-            progress(f"{name}: changing hidden values", 0, 1)
-            verdict = _sabotage(suite, entry, model, prepared)
-        said = lambda done, n: progress(f"{name}: scoring", done, n)
-        new, of_parts = _score(suite, entry, model, prepared, folder, said)
-        report, parts = Report((*report.rows, *new.rows)), [*parts, *((model.epoch, part) for part in of_parts)]
-        before = found.scored if found else ()
-        scored = Scored(model.epoch, model.trained, new.rows[0].seconds, new.rows[0].n_samples)
-        found = _found(key, prepared, verdict, (*before, scored))
-        write_entry(folder, found, report, parts)
-        if should_stop():
-            return
+        before = result
+        if model.n_steps is None:
+            result = _with_state(suite, out, result, model, prepared, progress)
+        else:
+            result = _with_steps(suite, result, model, prepared, progress)
+        if result is not before:
+            write_entry(out / entry.folder, result)
+            if should_stop():
+                return
 
 
-def _found(key: str, prepared: _Prepared, verdict: str, scored: Sequence[Scored]) -> Found:
-    names = ("tsimpute-cfmi", "torch", "numpy")
-    return Found(
-        key=key,
-        order=prepared.task.order,
-        n_cells=int(prepared.test.scored.sum()),
-        n_records=len(prepared.test),
-        sabotage=verdict,
-        protocol_leaks=prepared.leaks,
-        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        versions={"python": platform.python_version()} | {name: version(name) for name in names},
-        commit=_commit(),
-        scored=tuple(scored),
-        changes=prepared.task.changes,
+def _so_far(suite: Suite, out: Path, entry: Entry, prepared: Prepared) -> Result:
+    """What is there of the entry; what was stopped after its rows and before its entry is not counted."""
+    found = read_result(suite, out, entry)
+    if found is None:
+        (out / entry.folder / ABOUT).unlink(missing_ok=True)  # it would stand beside other numbers, were this stopped
+        return Result(entry, blank(key_of(suite, entry), prepared), Report(()), (), Report(()))
+    whole = {scored.epoch for scored in found.found.scored}
+    return replace(
+        found,
+        report=Report(tuple(row for row in found.report.rows if row.epoch in whole)),
+        parts=[(epoch, part) for epoch, part in found.parts if epoch in whole],
+        steps=Report(tuple(row for row in found.steps.rows if row.n_steps in found.found.n_steps)),
     )
 
 
-def _sabotage(suite: Suite, entry: Entry, model: State, prepared: _Prepared) -> str:
-    method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
-    if method.config is not None:
-        config = short_training(training_config(suite, of_task, method, entry.fold, entry.seed))
-        return sabotage(lambda: new_imputer(method, config), prepared.task, entry.seed)
-    if method.imputer:
-        return sabotage(lambda: new_imputer(method, None, entry.seed), prepared.task, entry.seed)
-    return f"{sabotage_filling(model.imputer, prepared.test, entry.seed)} (filling only)"
-
-
-def _score(
-    suite: Suite, entry: Entry, model: State, prepared: _Prepared, folder: Path, progress: Callable[[int, int], None]
-) -> tuple[Report, list[Part]]:
-    method, of_task, task = suite.methods[entry.method], suite.tasks[entry.task], prepared.task
-    n_samples = method.n_samples or of_task.n_samples or suite.n_samples
-    samples = folder / "samples.npz"
-    report = evaluate(
-        model.imputer,
-        prepared.test,
-        n_samples=n_samples,
-        seed=entry.seed,
-        fill=method.fill or suite.fill,
-        scaler=(task.units or task.scaler) if of_task.units == "standardised" else None,
-        context=_context(entry, model, of_task, prepared),
-        progress=progress,
-        keep_samples=samples,
+def _with_state(
+    suite: Suite, out: Path, result: Result, model: State, prepared: Prepared, progress: Progress
+) -> Result:
+    """The result with one state more; itself where it has that state."""
+    entry, found = result.entry, result.found
+    if model.epoch in {scored.epoch for scored in found.scored}:
+        return result
+    name = f"{entry.task}, {entry.method}" + ("" if model.epoch is None else f", epoch {model.epoch}")
+    if suite.sabotage and not found.sabotage:
+        progress(f"{name}: changing hidden values", 0, 1)
+        found = replace(found, sabotage=verdict(suite, entry, model, prepared))
+    samples = out / entry.folder / _samples(suite, entry, model)
+    said = lambda done, n: progress(f"{name}: scoring", done, n)
+    report, parts = score(suite, entry, model, prepared, said, samples)
+    scored = Scored(model.epoch, model.trained, report.rows[0].seconds, report.rows[0].n_samples)
+    return replace(
+        result,
+        found=replace(found, scored=(*found.scored, scored)),
+        report=Report((*result.report.rows, *report.rows)),
+        parts=[*result.parts, *((model.epoch, part) for part in parts)],
     )
-    breakdown, header = Breakdown(prepared.test), None
-    for content in read_cells(samples):
-        if isinstance(content, Header):
-            header = content
-        elif isinstance(content, Cells) and header is not None:
-            breakdown.add(content, header)
-    return report, list(breakdown.parts())
 
 
-def _context(entry: Entry, model: State, of_task: TaskConfig, prepared: _Prepared) -> EvaluationContext:
-    task, n = prepared.task, len(prepared.test)
-    whole = n == int(task.test.scored.any((1, 2)).sum())
-    context = EvaluationContext(
-        dataset=of_task.data.name,
-        split="test" if whole else f"test[:{n}]",
-        protocol=task.protocol,
-        fold=task.fold,
-        mechanism=task.mechanism,
-        rate=task.rate,
-        imputer=entry.method,
-        run=f"seed {entry.seed}",
-    )
-    if isinstance(model.imputer, GenerativeImputer):
-        context = replace(context, **{**runs.generative_context(model.imputer), "epoch": model.epoch})
-    return context
+def _samples(suite: Suite, entry: Entry, model: State) -> str:
+    last = model.epoch is None or model.epoch == epochs_of(suite, entry)[-1]
+    return "samples.npz" if last else f"samples-{model.epoch:04d}.npz"
 
 
-def _commit() -> str:
-    """The commit of the package's own checkout; "" where it is none."""
-    root = Path(__file__).parents[2]
-    command = ["git", "-C", str(root), "rev-parse", "--show-toplevel", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    top, _, commit = done.stdout.strip().partition("\n")
-    return commit if done.returncode == 0 and Path(top) == root else ""
+def _with_steps(suite: Suite, result: Result, model: State, prepared: Prepared, progress: Progress) -> Result:
+    """The result with another number of solver steps of its last state; itself where it has that number."""
+    entry, found, n = result.entry, result.found, model.n_steps
+    if n is None or n in found.n_steps:
+        return result
+    own = result.report.where(epoch=model.epoch, feature="all", n_steps=n).rows
+    if not own and isinstance(model.imputer, GenerativeImputer):
+        said = lambda done, total: progress(f"{entry.task}, {entry.method}, {n} steps: scoring", done, total)
+        own = score(suite, entry, model, prepared, said, None)[0].where(feature="all").rows
+    steps = Report((*result.steps.rows, *own))
+    return replace(result, found=replace(found, n_steps=(*found.n_steps, n)), steps=steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -22,7 +22,8 @@ class TaskConfig:
         units: "standardised" (features of different units) or "data".
         n_cells: how many cells must be scored in all test records, by fold; another number ends the run. None = any.
         max_records: score only the first so many test records that have held-out cells; None = all.
-        n_samples, at_epochs: None = as the suite says.
+        folds, seeds, n_samples, at_epochs: None = as the suite says.
+        n_steps: numbers of solver steps with which the last state of what draws by a solver is scored too.
     """
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -30,8 +31,18 @@ class TaskConfig:
     units: Literal["standardised", "data"] = "standardised"
     n_cells: tuple[int, ...] | None = None
     max_records: int | None = None
+    folds: tuple[int, ...] | None = None
+    seeds: tuple[int, ...] | None = None
     n_samples: int | None = None
     at_epochs: tuple[int, ...] | None = None
+    n_steps: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("folds", "seeds"):
+            if getattr(self, name) == ():
+                raise ConfigError(f"suite: {name} of a task: expected at least one, or none for those of the suite.")
+        if any(n < 1 for n in self.n_steps):
+            raise ConfigError(f"suite: n_steps: expected numbers of at least 1, came {list(self.n_steps)}.")
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,9 @@ class MethodConfig:
             raise ConfigError(
                 f"suite: a method needs one of imputer, config, run or weights; came {', '.join(given) or 'none'}."
             )
+        for name, of in (("options", "imputer"), ("settings", "config")):
+            if getattr(self, name) and given != [of]:
+                raise ConfigError(f"suite: {name} belong to a method with {of}; this one has {given[0]}.")
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,7 @@ class Suite:
         at_epochs: epochs after which a training is scored, beside its last.
         fill: see ``EvaluationConfig``.
         sabotage: changes hidden values and sees that nothing moves, for each method.
+        device: where networks of our own are trained and draw: "cpu", "cuda" or "mps".
         published: results of others.
     """
 
@@ -115,6 +130,7 @@ class Suite:
     at_epochs: tuple[int, ...] = ()
     fill: Literal["scored", "missing"] = "scored"
     sabotage: bool = True
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
     published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:
@@ -128,11 +144,20 @@ class Suite:
                     f"suite: method {method!r}: no task {unknown[0]!r}; tasks are {', '.join(self.tasks)}."
                 )
         for task, of_one in self.tasks.items():
-            if of_one.n_cells is not None and len(of_one.n_cells) != len(self.folds):
+            if of_one.n_cells is not None and len(of_one.n_cells) != len(self.folds_of(task)):
                 raise ConfigError(
-                    f"suite: task {task!r}: expected one n_cells for each of {len(self.folds)} folds, came "
+                    f"suite: task {task!r}: expected one n_cells for each of {len(self.folds_of(task))} folds, came "
                     f"{len(of_one.n_cells)}."
                 )
+
+    def folds_of(self, task: str) -> tuple[int, ...]:
+        """The folds that a task is run for."""
+        return self.tasks[task].folds or self.folds
+
+    def n_cells(self, task: str, fold: int) -> int | None:
+        """How many cells must be scored in all test records of a fold; None = any."""
+        expected = self.tasks[task].n_cells
+        return None if expected is None else expected[self.folds_of(task).index(fold)]
 
 
 @dataclass(frozen=True)
@@ -154,12 +179,28 @@ def entries(suite: Suite) -> list[Entry]:
     """All there is to do, task by task."""
     return [
         Entry(task, method, fold, seed)
-        for task in suite.tasks
-        for fold in suite.folds
+        for task, of_task in suite.tasks.items()
+        for fold in suite.folds_of(task)
         for method, of_one in suite.methods.items()
         if not of_one.tasks or task in of_one.tasks
-        for seed in (suite.seeds if of_one.seeds else suite.seeds[:1])
+        for seed in (of_task.seeds or suite.seeds)[: None if of_one.seeds else 1]
     ]
+
+
+def part(suite: Suite, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Entry]:
+    """What there is to do of some tasks and methods; none named = all.
+
+    Raises:
+        ConfigError: a name that there is not, or nothing to do.
+    """
+    for kind, names, known in (("task", tasks, suite.tasks), ("method", methods, suite.methods)):
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ConfigError(f"suite: no {kind} {unknown[0]!r}; there are {', '.join(known)}.")
+    chosen = [e for e in entries(suite) if e.task in (tasks or (e.task,)) and e.method in (methods or (e.method,))]
+    if not chosen:
+        raise ConfigError(f"suite: {', '.join(methods)} take no part in {', '.join(tasks)}.")
+    return chosen
 
 
 def shipped_suites() -> list[str]:
@@ -181,9 +222,12 @@ def load_suite(name: str | Path) -> Suite:
     values = read_settings(path)
     for name_of_part, kind in (("tasks", TaskConfig), ("methods", MethodConfig)):
         part = values.get(name_of_part)
-        if not isinstance(part, dict) or not all(isinstance(key, str) and _is_plain(key) for key in part):
+        if not isinstance(part, dict):
+            raise ConfigError(f"{path}: {name_of_part}: expected settings by name, came {part!r}.")
+        wrong = [key for key in part if not (isinstance(key, str) and _is_plain(key))]
+        if wrong:
             raise ConfigError(
-                f"{path}: {name_of_part}: expected settings by name (letters, digits, spaces, - . _), came {part!r}."
+                f"{path}: {name_of_part}: expected names of letters, digits, spaces, - . _; came {wrong[0]!r}."
             )
         values[name_of_part] = {key: from_dict(kind, of_one, f"{name_of_part}.{key}.") for key, of_one in part.items()}
     rows = values.get("published", [])

@@ -24,15 +24,23 @@ from tsimpute.suites.methods import by_data, epochs_asked, new_imputer, original
 from tsimpute.suites.settings import Entry, Suite, TaskConfig
 
 Progress = Callable[[str, int, int], None]
+_LAST = ("last", "model")
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A method in the state after an epoch; ``trained`` in seconds."""
+    """A method in the state after an epoch.
+
+    Attributes:
+        epoch: None for a method that is not trained in epochs.
+        trained: seconds of training; None = not known.
+        n_steps: the number of solver steps that it draws with instead of its own; None = its own.
+    """
 
     imputer: Imputer
     epoch: int | None
     trained: float | None
+    n_steps: int | None = None
 
 
 def epochs_of(suite: Suite, entry: Entry) -> list[int]:
@@ -43,7 +51,7 @@ def epochs_of(suite: Suite, entry: Entry) -> list[int]:
         last = training_config(suite, task, method, entry.fold, entry.seed).training.epochs
         return [*(epoch for epoch in asked if epoch < last), last]
     folder = Path(by_data(method.run, task))
-    last = load_config(folder / "config.yaml").training.epochs
+    last = int(GenerativeImputer.load(_model(folder, _LAST)).fitted_["epoch"])
     return [*(e for e in asked if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file()), last]
 
 
@@ -55,19 +63,26 @@ def states(
     should_stop: Callable[[], bool],
     progress: Progress,
 ) -> Iterator[State]:
-    """The states of a method that are scored, in order; trained where they are not there yet."""
+    """The states of a method that are scored, in order; trained where they are not there yet.
+
+    After the last one come, of what draws by a solver, the same with the task's other numbers of steps.
+    """
     method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
     if method.weights is not None:
-        yield State(original_csdi(Path(os.path.expandvars(method.weights)), task), None, None)
+        path = Path(os.path.expandvars(method.weights))
+        for n in (None, *of_task.n_steps):
+            sampling = SamplingConfig(n_steps=n, device=suite.device)
+            yield State(original_csdi(path, of_task, task, sampling), None, None, n)
     elif method.run is not None:
         folder = Path(by_data(method.run, of_task))
-        _check_split(folder, of_task, entry)
-        yield from _kept_models(folder, epochs_of(suite, entry), load_config(folder / "config.yaml").sampling)
+        sampling = _check_split(folder, of_task, entry).sampling
+        sampling = sampling if suite.device == "cpu" else replace(sampling, device=suite.device)
+        yield from _kept_models(folder, epochs_of(suite, entry), sampling, of_task.n_steps)
     elif method.config is not None:
         config = training_config(suite, of_task, method, entry.fold, entry.seed)
         folder = out / "models" / f"{entry.method}-{_training_key(config, task)}"
         if _train(config, task, folder, f"{entry.task}, {entry.method}: training", should_stop, progress):
-            yield from _kept_models(folder, epochs_of(suite, entry), config.sampling)
+            yield from _kept_models(folder, epochs_of(suite, entry), config.sampling, of_task.n_steps)
     else:
         imputer = new_imputer(method, None, entry.seed)
         progress(f"{entry.task}, {entry.method}: fitting", 0, 1)
@@ -79,7 +94,14 @@ def states(
 def _train(
     config: RunConfig, task: Task, folder: Path, what: str, should_stop: Callable[[], bool], progress: Progress
 ) -> bool:
-    """Trains into ``folder`` or goes on there; False where it was stopped before its end."""
+    """Trains into ``folder`` or goes on there; False where it was stopped before its end.
+
+    Raises:
+        CheckpointError: it has gone past an epoch that is asked for now and was not when it passed.
+    """
+    for epoch in config.training.keep_epochs:
+        if epoch < max(_seconds(folder), default=0):
+            _model(folder, _of_epoch(epoch))
     if (folder / f"epoch-{config.training.epochs:04d}.safetensors").is_file():
         return True
     step = None
@@ -88,17 +110,35 @@ def _train(
     return step is not None and step.epoch >= config.training.epochs and not should_stop()
 
 
-def _kept_models(folder: Path, epochs: Sequence[int], sampling: SamplingConfig) -> Iterator[State]:
+def _kept_models(
+    folder: Path, epochs: Sequence[int], sampling: SamplingConfig, n_steps: Sequence[int]
+) -> Iterator[State]:
     seconds = _seconds(folder)
-    for epoch in epochs:
-        names = [f"epoch-{epoch:04d}", *(("last", "model") if epoch == epochs[-1] else ())]
-        path = next((found for name in names if (found := folder / f"{name}.safetensors").is_file()), None)
-        if path is None:
-            raise CheckpointError(
-                f"{folder}: epoch {epoch} was not kept when this was trained, as it was not asked for then. Ask for "
-                "other epochs (at_epochs), or remove the folder to train anew."
-            )
-        yield State(GenerativeImputer.load(path, sampling), epoch, seconds.get(epoch))
+    for epoch in epochs[:-1]:
+        yield State(GenerativeImputer.load(_model(folder, _of_epoch(epoch)), sampling), epoch, seconds.get(epoch))
+    last = _model(folder, (*_of_epoch(epochs[-1]), *_LAST))
+    for n in (None, *n_steps):
+        of_one = sampling if n is None else replace(sampling, n_steps=n)
+        yield State(GenerativeImputer.load(last, of_one), epochs[-1], max(seconds.values(), default=None), n)
+
+
+def _of_epoch(epoch: int) -> tuple[str]:
+    return (f"epoch-{epoch:04d}",)
+
+
+def _model(folder: Path, names: Sequence[str]) -> Path:
+    """The first of the models that there is.
+
+    Raises:
+        CheckpointError: none is there.
+    """
+    path = next((found for name in names if (found := folder / f"{name}.safetensors").is_file()), None)
+    if path is None:
+        raise CheckpointError(
+            f"{folder}: {names[0]} was not kept when this was trained, as it was not asked for then. Ask for other "
+            "epochs (at_epochs), or remove the folder to train anew."
+        )
+    return path
 
 
 def _seconds(folder: Path) -> dict[int, float]:
@@ -122,11 +162,14 @@ def _training_key(config: RunConfig, task: Task) -> str:
     return digest.hexdigest()[:12]
 
 
-def _check_split(folder: Path, of_task: TaskConfig, entry: Entry) -> None:
-    came = runs.split_of(load_config(folder / "config.yaml"))
+def _check_split(folder: Path, of_task: TaskConfig, entry: Entry) -> RunConfig:
+    """The settings of a run whose test records are those of the task."""
+    config = load_config(folder / "config.yaml")
+    came = runs.split_of(config)
     asked = runs.split_of(RunConfig(data=of_task.data, protocol=replace(of_task.protocol, fold=entry.fold)))
     if asked != came:
         raise ConfigError(
             f"suite: {entry.method!r} on {entry.task!r}: {folder} was trained on {came}, asked to score {asked} (data, "
             "options, protocol, fold, seed). Records that it has seen would be scored; name another run, or its tasks."
         )
+    return config

@@ -11,9 +11,9 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from tsimpute.registry import make
-from tsimpute.reporting import Report, Row
+from tsimpute.reporting import Row
 from tsimpute.suites.breakdowns import Part
-from tsimpute.suites.entries import Found, Scored
+from tsimpute.suites.entries import Result, Scored
 from tsimpute.suites.settings import Entry, Suite
 
 METRICS = (
@@ -24,6 +24,7 @@ METRICS = (
     ("rmse_lower_median", "RMSE of lower median"),
     ("coverage_90", "inside 90 %"),
 )
+SIDE_BY_SIDE = METRICS[0], METRICS[3]
 PUBLISHED = ("crps", "ncrps", "mae", "rmse")
 
 
@@ -33,7 +34,8 @@ class Line:
 
     Attributes:
         epoch: None for a method that is not trained in epochs.
-        values: (mean, standard error) by metric; the error is None with one run, the mean where it is undefined.
+        values: (mean, standard error) by metric; the error is None with one run, the mean where it is undefined. The
+            error is that over folds, of the mean over the seeds of each; with one fold over seeds.
         trained, filled: mean seconds of training and of filling; ``trained`` is None where it is not known.
         evaluations: network evaluations a draw; None = no network.
         n_samples: draws per record.
@@ -56,15 +58,12 @@ class Line:
     sabotage: str
 
 
-Result = tuple[Entry, Found, Report, list[tuple[int | None, Part]]]
-
-
 def lines(results: Sequence[Result]) -> list[Line]:
     """Every state of every method, in the order of the results; states with runs of different number of draws apart."""
     groups: dict[tuple[str, str, int | None, int], list[tuple[Result, Scored]]] = {}
     for result in results:
-        for scored in result[1].scored:
-            key = (result[0].task, result[0].method, scored.epoch, scored.n_samples)
+        for scored in result.found.scored:
+            key = (result.entry.task, result.entry.method, scored.epoch, scored.n_samples)
             groups.setdefault(key, []).append((result, scored))
     return [_line(key, found) for key, found in groups.items()]
 
@@ -82,36 +81,41 @@ def last_lines(found: Iterable[Line]) -> list[Line]:
 def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, Scored]]) -> Line:
     task, method, epoch, n_samples = key
     rows = [
-        {row.metric: row for row in report.where(feature="all", epoch=epoch, n_samples=n_samples).rows}
-        for (_, _, report, _), _ in found
+        {row.metric: row for row in result.report.where(feature="all", epoch=epoch, n_samples=n_samples).rows}
+        for result, _ in found
     ]
+    folds = [result.entry.fold for result, _ in found]
     first, trained = rows[0]["crps"], [scored.trained for _, scored in found if scored.trained is not None]
     return Line(
         task=task,
         method=method,
         epoch=epoch,
-        values={metric: _mean_error([of_run[metric].value for of_run in rows]) for metric, _ in METRICS},
+        values={metric: _mean_error([of_run[metric].value for of_run in rows], folds) for metric, _ in METRICS},
         trained=float(np.mean(trained)) if trained else None,
         filled=float(np.mean([scored.filled for _, scored in found])),
         solver=first.solver,
-        evaluations=_evaluations(first),
+        evaluations=evaluations(first),
         n_samples=n_samples,
         n_runs=len(found),
         n_cells=sum(of_run["crps"].n_cells for of_run in rows),
         units=first.units,
-        sabotage="; ".join(sorted({result[1].sabotage for result, _ in found if result[1].sabotage})) or "not tested",
+        sabotage="; ".join(sorted({result.found.sabotage for result, _ in found if result.found.sabotage}))
+        or "not tested",
     )
 
 
-def _evaluations(row: Row) -> int | None:
+def evaluations(row: Row) -> int | None:
     """Network evaluations a draw of the sampler of a row; None = no network."""
     return None if row.n_steps is None else make("solvers", row.solver.split(",")[0]).n_evaluations(row.n_steps)
 
 
-def _mean_error(values: Sequence[float | None]) -> tuple[float | None, float | None]:
+def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[float | None, float | None]:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None, None
+    if len(set(folds)) > 1:  # runs of one fold share its cells: they are not so many separate readings
+        of_fold = {fold: [v for v, f in zip(known, folds, strict=True) if f == fold] for fold in folds}
+        known = [float(np.mean(of_one)) for of_one in of_fold.values()]
     error = float(np.std(known, ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
     return float(np.mean(known)), error
 
@@ -120,10 +124,13 @@ def markdown(suite: Suite, results: Sequence[Result]) -> str:
     """All tables, one a task, with what the numbers are of."""
     found = lines(results)
     parts = [f"# {suite.title or 'Suite'}", ""]
+    for title, head, rows in side_by_side(suite, results):
+        ruler = ["---", *["---:"] * (len(head) - 1)]
+        parts += [f"## {title}", "", "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows)), ""]
     for task in suite.tasks:
         of_task = [line for line in last_lines(found) if line.task == task]
         if of_task:
-            parts += [f"## {task}", "", " ".join(about(suite, task, [r for r in results if r[0].task == task])), ""]
+            parts += [f"## {task}", "", " ".join(about(suite, task, [r for r in results if r.entry.task == task])), ""]
             parts += [_table(of_task), ""]
             parts += _published_table(*published(suite, task))
     parts += [_NOTES]
@@ -167,6 +174,42 @@ def value_text(value: float | None, error: float | None) -> str:
     return text if error is None else f"{text} ± {error:.2g}"
 
 
+def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Tables of one metric each with all tasks beside each other: which protocol, which holes, and who fills them.
+
+    Returns:
+        Title, head and rows of each; none with fewer than two tasks.
+    """
+    tasks = [task for task in suite.tasks if any(r.entry.task == task for r in results)]
+    if len(tasks) < 2:
+        return []
+    first = {task: next(r for r in results if r.entry.task == task) for task in tasks}
+    last = {(line.task, line.method): line for line in last_lines(lines(results))}
+    about_tasks = [
+        ["protocol", *(first[task].report.rows[0].protocol for task in tasks)],
+        ["holes", *(first[task].report.rows[0].mechanism for task in tasks)],
+        ["share of cells hidden", *(_share(first[task].found.reached) for task in tasks)],
+        ["cells scored", *(f"{first[task].found.n_cells:,}" for task in tasks)],
+        ["units", *(suite.tasks[task].units for task in tasks)],
+    ]
+    tables = []
+    for metric, title in SIDE_BY_SIDE:
+        rows = [
+            [
+                method,
+                *(value_text(*line.values[metric]) if (line := last.get((task, method))) else "-" for task in tasks),
+            ]
+            for method in suite.methods
+            if any((task, method) in last for task in tasks)
+        ]
+        tables.append((f"{title}, all tasks", ["", *tasks], [*about_tasks, *rows]))
+    return tables
+
+
+def _share(reached: float | None) -> str:
+    return "-" if reached is None else f"{reached:.4f}"
+
+
 def _table(found: Sequence[Line]) -> str:
     head, rows = head_and_rows(found)
     ruler = ["---", *["---:"] * (len(head) - 2), "---"]
@@ -175,15 +218,15 @@ def _table(found: Sequence[Line]) -> str:
 
 def about(suite: Suite, task: str, results: Sequence[Result]) -> list[str]:
     """Sentences: which cells, in which order they came about, and whether the protocol itself leaks."""
-    found, report = results[0][1], results[0][2]
+    found, report = results[0].found, results[0].report
     units = {"standardised": "standardised units", "data": "the data's own units"}[suite.tasks[task].units]
-    counts = sorted({(r[0].fold, r[1].n_cells, r[1].n_records) for r in results})
+    counts = sorted({(r.entry.fold, r.found.n_cells, r.found.n_records) for r in results})
     cells = "; ".join(f"fold {fold}: {n:,} cells of {records:,} records" for fold, n, records in counts)
     expected = suite.tasks[task].n_cells
     sure = " (as many as expected)" if expected is not None and suite.tasks[task].max_records is None else ""
     leak = (
         "The protocol's own scaler has seen held-out values of validation and test records, as the original's has."
-        if any(r[1].protocol_leaks for r in results)
+        if any(r.found.protocol_leaks for r in results)
         else "Nothing of a held-out value is in the scaler."
     )
     return [f"{report.rows[0].dataset}, {report.rows[0].split}, {units}. {cells}{sure}.", f"{found.order} {leak}"]
@@ -210,9 +253,9 @@ def parts_csv(results: Sequence[Result]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*(f.name for f in fields(Entry)), "epoch", *(f.name for f in fields(Part))])
-    for entry, _, _, parts in results:
-        for epoch, part in parts:
-            writer.writerow(["" if v is None else v for v in (*astuple(entry), epoch, *astuple(part))])
+    for result in results:
+        for epoch, part in result.parts:
+            writer.writerow(["" if v is None else v for v in (*astuple(result.entry), epoch, *astuple(part))])
     return out.getvalue()
 
 

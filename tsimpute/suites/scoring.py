@@ -1,0 +1,127 @@
+"""Scores one state of a method on a task, changes hidden values, and writes down how it all came about."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from tsimpute import runs
+from tsimpute.containers import Windows
+from tsimpute.evaluation import EvaluationContext, Report, evaluate
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.kept_samples import Cells, Header, read_cells
+from tsimpute.pipeline.task import Task
+from tsimpute.suites.breakdowns import Breakdown, Part
+from tsimpute.suites.entries import Found
+from tsimpute.suites.methods import new_imputer, short_training, training_config
+from tsimpute.suites.sabotage import sabotage, sabotage_filling
+from tsimpute.suites.settings import Entry, Suite, TaskConfig
+from tsimpute.suites.states import State
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The task of one name and fold: its records, and whether its protocol's scaler has seen what it hides."""
+
+    task: Task
+    test: Windows
+    leaks: bool
+
+
+def blank(key: str, prepared: Prepared) -> Found:
+    """What is known of an entry before anything is scored."""
+    names, test = ("tsimpute-cfmi", "torch", "numpy"), prepared.task.test
+    return Found(
+        key=key,
+        order=prepared.task.order,
+        n_cells=int(prepared.test.scored.sum()),
+        n_records=len(prepared.test),
+        sabotage="",
+        protocol_leaks=prepared.leaks,
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        versions={"python": platform.python_version()} | {name: version(name) for name in names},
+        commit=_commit(),
+        scored=(),
+        changes=prepared.task.changes,
+        reached=float(test.scored.sum() / test.observed.sum()),
+    )
+
+
+def verdict(suite: Suite, entry: Entry, model: State, prepared: Prepared) -> str:
+    """What the test of hidden values says; see ``tsimpute.suites.sabotage``."""
+    method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
+    if method.config is not None:
+        config = short_training(training_config(suite, of_task, method, entry.fold, entry.seed))
+        return sabotage(lambda: new_imputer(method, config), prepared.task, entry.seed)
+    if method.imputer:
+        return sabotage(lambda: new_imputer(method, None, entry.seed), prepared.task, entry.seed)
+    return f"{sabotage_filling(model.imputer, prepared.test, entry.seed)} (filling only)"
+
+
+def score(
+    suite: Suite,
+    entry: Entry,
+    model: State,
+    prepared: Prepared,
+    progress: Callable[[int, int], None],
+    samples: Path | None,
+) -> tuple[Report, list[Part]]:
+    """The rows of a state, and its breakdown where samples are kept.
+
+    Args:
+        samples: file that gets the samples at the scored cells.
+    """
+    method, of_task, task = suite.methods[entry.method], suite.tasks[entry.task], prepared.task
+    report = evaluate(
+        model.imputer,
+        prepared.test,
+        n_samples=method.n_samples or of_task.n_samples or suite.n_samples,
+        seed=entry.seed,
+        fill=method.fill or suite.fill,
+        scaler=(task.units or task.scaler) if of_task.units == "standardised" else None,
+        context=_context(entry, model, of_task, prepared),
+        progress=progress,
+        keep_samples=samples,
+    )
+    breakdown, header = Breakdown(prepared.test), None
+    for content in read_cells(samples) if samples is not None else ():
+        if isinstance(content, Header):
+            header = content
+        elif isinstance(content, Cells) and header is not None:
+            breakdown.add(content, header)
+    return report, [] if samples is None else list(breakdown.parts())
+
+
+def _context(entry: Entry, model: State, of_task: TaskConfig, prepared: Prepared) -> EvaluationContext:
+    task, n = prepared.task, len(prepared.test)
+    whole = n == int(task.test.scored.any((1, 2)).sum())
+    context = EvaluationContext(
+        dataset=of_task.data.name,
+        split="test" if whole else f"test[:{n}]",
+        protocol=task.protocol,
+        fold=task.fold,
+        mechanism=task.mechanism,
+        rate=task.rate,
+        imputer=entry.method,
+        run=f"seed {entry.seed}",
+    )
+    if isinstance(model.imputer, GenerativeImputer):
+        context = replace(context, **{**runs.generative_context(model.imputer), "epoch": model.epoch})
+    return context
+
+
+def _commit() -> str:
+    """The commit of the package's own checkout; "" where it is none."""
+    root = Path(__file__).parents[2]
+    command = ["git", "-C", str(root), "rev-parse", "--show-toplevel", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    top, _, commit = done.stdout.strip().partition("\n")
+    return commit if done.returncode == 0 and Path(top) == root else ""
