@@ -362,7 +362,7 @@ def test_networks_run_on_the_device_of_the_suite(suite: Suite) -> None:
 
 def test_an_imputer_that_is_not_there_is_named(suite: Suite, tmp_path: Path) -> None:
     for imputer, match in (
-        ("linaer", "expected one of .*linear.*, or file.py:name; came 'linaer'"),
+        ("linaer", "expected one of .*linear.*, my_imputer.py or my_imputer.py:MyImputer; came 'linaer'"),
         ("x.py:A", "no file"),
     ):
         with pytest.raises(ConfigError, match=match):

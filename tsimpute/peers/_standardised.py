@@ -57,7 +57,7 @@ class StandardisedPeer:
         values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
         for n, record_id in enumerate(windows.record_ids):
             rng = np.random.default_rng(derive_seed(int(seed), record_id))
-            draws = self._draw(known[n], n_samples, rng)[:, None]
+            draws = self._draw(known[n], windows.times[n], n_samples, rng)[:, None]
             values[:, n] = completed(windows.select([n]), self.scaler_, draws, cells[n : n + 1]).values[:, 0]
         return Samples(values, windows.shown, windows.features, windows.record_ids)
 
@@ -98,8 +98,8 @@ class StandardisedPeer:
     def _check(self, windows: Windows) -> None:
         """Refuses records of other steps than those learnt."""
 
-    def _draw(self, known: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """(S, K, L) completed versions of one record (K, L), NaN where it is not shown."""
+    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """(S, K, L) completed versions of one record (K, L), NaN where it is not shown, with its times (L,)."""
         raise NotImplementedError
 
 

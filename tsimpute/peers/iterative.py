@@ -114,7 +114,7 @@ class IterativeImputer(StandardisedPeer):
                 "length, or learn over steps."
             )
 
-    def _draw(self, known: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         over = str(self.learnt_["over"])
         rows = run_chain(self.learnt_, np.tile(_rows(known[None], over), (n_samples, 1)), rng)
         if over == "windows":

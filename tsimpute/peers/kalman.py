@@ -76,7 +76,7 @@ class KalmanImputer(StandardisedPeer):
         if learnt and step and not np.isclose(step, learnt, rtol=0.05):
             raise DataError(f"times: expected steps of {learnt:g}, as learnt in fit; came {step:g}. Fit again.")
 
-    def _draw(self, known: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         parts = covariances(self.trend, int(self.learnt_["season_steps"]), known.shape[1])
         draws = np.repeat(known[None], n_samples, 0)
         noise = rng.standard_normal(draws.shape)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
 from tsimpute.registry import available, make, options_of
+from tsimpute.suites.own import is_own, own_imputer
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
 _RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors")
@@ -86,7 +84,7 @@ def by_data(value: str | dict[str, Any], task: TaskConfig) -> str:
 
 def named_files(task: TaskConfig, method: MethodConfig) -> list[Path]:
     """The files that a method names and whose content its numbers depend on, as far as they are there."""
-    own = [Path(method.imputer.partition(":")[0])] if method.imputer.partition(":")[0].endswith(".py") else []
+    own = [Path(method.imputer.partition(":")[0])] if is_own(method.imputer) else []
     weights = [] if method.weights is None else [Path(os.path.expandvars(method.weights))]
     run = [] if method.run is None else [Path(by_data(method.run, task)) / name for name in _RUN_FILES]
     return [path for path in (*own, *weights, *run) if path.is_file()]
@@ -100,14 +98,16 @@ def new_imputer(method: MethodConfig, config: RunConfig | None, seed: int = 0) -
     """
     if config is not None:
         return GenerativeImputer(config.process, config.network, config.training, config.sampling)
-    if method.imputer.partition(":")[0].endswith(".py"):
-        return _own(method)
+    if is_own(method.imputer):
+        return own_imputer(method.imputer, method.options)
     for kind in ("imputers", "peers"):
         if method.imputer in available(kind):
             seeded = {"seed": seed} if "seed" in options_of(kind, method.imputer) else {}
             return make(kind, method.imputer, **seeded | method.options)
     names = ", ".join([*available("imputers"), *available("peers")])
-    raise ConfigError(f"suite: imputer: expected one of {names}, or file.py:name; came {method.imputer!r}.")
+    raise ConfigError(
+        f"suite: imputer: expected one of {names}, my_imputer.py or my_imputer.py:MyImputer; came {method.imputer!r}."
+    )
 
 
 def short_training(config: RunConfig) -> RunConfig:
@@ -134,18 +134,3 @@ def original_csdi(path: Path, of_task: TaskConfig, task: Task, sampling: Samplin
     (imputer.time_step_, imputer.regular_), imputer.n_steps_ = usual_step(task.train), task.train.n_steps
     imputer.fitted_ = {"epoch": 0, "step": 0}
     return imputer
-
-
-def _own(method: MethodConfig) -> Imputer:
-    """What a file of the user's gives: ``name(**options)``; the file is run, as its owner asked for."""
-    path, _, name = method.imputer.partition(":")
-    spec = importlib.util.spec_from_file_location(f"_suite_{Path(path).stem}", path) if Path(path).is_file() else None
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"suite: imputer: expected a file of Python, as my_imputer.py:MyImputer; no file {path!r}.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    maker: Callable[..., Imputer] | None = getattr(module, name, None)
-    if maker is None:
-        raise ConfigError(f"suite: imputer: {path} has no {name!r}; name a class or function of it after the colon.")
-    return maker(**method.options)

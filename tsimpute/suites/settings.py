@@ -53,7 +53,8 @@ class MethodConfig:
     original CSDI, and else ``imputer`` with its ``options`` makes one that has ``fit`` and ``impute``.
 
     Attributes:
-        imputer: name of an imputer or peer of the package, or "file.py:name", a class or function that gives one.
+        imputer: name of an imputer or peer of the package; "file.py:name", a class or function that gives one; or
+            "file.py" with plain functions ``draw`` and ``learn``: see ``tsimpute.suites.own``.
         options: of the imputer.
         config: settings of a training, one for all data sets or by data set: a file, the name of a shipped one, or
             "default".
