@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vPX*"
 Points = Mapping[str, Sequence[tuple[float, float]]]
-"""By name of the method: (x, y), in order of x."""
+"""By name of the method: (x, y), in order of x. Its place gives its colour; none are drawn where there are none."""
 
 
 def versus(

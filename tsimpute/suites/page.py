@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -77,20 +77,23 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
     levels = {line.method: line for line in of_lines if line.epoch is None}
     made = []
     if any(len(of_one) > 1 and of_one[0].trained for of_one in trained.values()):
-        seconds = {metric: {name: _points(of_one, metric) for name, of_one in trained.items()} for metric in CURVES}
+        seconds = {
+            metric: _in_order(suite, {name: _points(of_one, metric) for name, of_one in trained.items()})
+            for metric in CURVES
+        }
         flat = {metric: {name: _value(line, metric) for name, line in levels.items()} for metric in CURVES}
         versus(seconds, flat, "seconds of training", title, paths[0])
         made.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}
     first = f"{title}, fold {of_task[0].entry.fold}, seed {of_task[0].entry.seed}"
-    by_gap({metric: _gap_points(of_task, last, metric) for metric in GAPS}, BINS, first, paths[1])
+    by_gap({m: _in_order(suite, _gap_points(of_task, last, m)) for m in GAPS}, BINS, first, paths[1])
     made.append(paths[1])
     drawn = [result for result in of_task if result.found.scored[-1].n_samples > 1]
     if drawn:
-        calibration(_interval_points(drawn, last), first, paths[2])
+        calibration(_in_order(suite, _interval_points(drawn, last)), first, paths[2])
         made.append(paths[2])
     if any(result.steps.rows for result in of_task):
-        by_metric = {metric: _step_points(of_task, metric) for metric in STEPS}
+        by_metric = {metric: _in_order(suite, _step_points(of_task, metric)) for metric in STEPS}
         versus(by_metric, {}, "network evaluations a draw", first, paths[3])
         made.append(paths[3])
     return made + _curves(of_task, task, out)
@@ -107,6 +110,11 @@ def _curves(results: Sequence[Result], task: str, out: Path) -> list[Path]:
             curves(Report(tuple(rows)), CURVES, path)
             made.append(path)
     return made
+
+
+def _in_order(suite: Suite, points: Mapping[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
+    """All methods of the suite, those without points too: a method has the same colour in every picture."""
+    return {name: points.get(name, []) for name in suite.methods}
 
 
 def _by_method(found: Sequence[Line]) -> dict[str, list[Line]]:
