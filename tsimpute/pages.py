@@ -50,6 +50,7 @@ thead th.n { white-space: normal; }
 figure { margin: .5rem 0 1rem; break-inside: avoid; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
 figcaption { font-size: .85rem; color: var(--soft); }
+summary { cursor: pointer; margin: .8rem 0; }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } .wide { overflow: visible; }
   table { font-size: 7pt; } th, td { padding: .1rem .3rem; } h2, h3 { break-after: avoid; } tr { break-inside: avoid; }
   .warnings { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
@@ -73,6 +74,11 @@ def paragraph(text: str, kind: str = "") -> str:
 
 def section(title: str, *parts: str) -> str:
     return "\n".join(["<section>", f"<h2>{safe(title)}</h2>", *parts, "</section>"])
+
+
+def folded(title: str, *parts: str) -> str:
+    """Parts that are shown on demand."""
+    return "\n".join([f"<details><summary>{safe(title)}</summary>", *parts, "</details>"])
 
 
 def pairs_table(rows: Sequence[tuple[str, str]]) -> str:

@@ -31,7 +31,7 @@ from tsimpute.suites.settings import (
     part,
     shipped_suites,
 )
-from tsimpute.suites.tables import lines, markdown, side_by_side, value_text
+from tsimpute.suites.tables import feature_table, lines, markdown, side_by_side, value_text
 
 SETTINGS = {
     "training": {"epochs": 2, "batch_size": 8},
@@ -285,6 +285,14 @@ def test_tables_and_page_show_every_method_with_mean_and_error_over_seeds(suite:
     page = (tmp_path / "index.html").read_text()
     for word in ("CFMI", "linear", "mine", "Theirs", "data:image/png;base64,"):
         assert word in page
+    head, by_feature = feature_table(list(all_found(suite, tmp_path)))
+    assert head == ["feature", "cells", "CFMI", "linear", "mine"]
+    linear = Report.read(tmp_path / "entries/few/linear/fold0-seed0").where(metric="crps")
+    for name, n_cells, *values in by_feature:
+        (row,) = linear.where(feature=name).rows
+        assert (n_cells, values[1]) == (f"{row.n_cells:,}", value_text(row.value, None))
+        assert f'<th scope="row">{name}</th><td class="n">{n_cells}</td>' in page
+    assert sum(int(row[1]) for row in by_feature) == linear.where(feature="all").rows[0].n_cells
     rows = Report.read(tmp_path)
     assert {row.run for row in rows.where(imputer="CFMI").rows} == {"seed 0", "seed 1"}
 

@@ -9,16 +9,18 @@ from pathlib import Path
 
 from tsimpute.errors import DataError
 from tsimpute.files import write_whole
-from tsimpute.pages import PAGE, paragraph, picture, safe, section, table
+from tsimpute.pages import PAGE, folded, paragraph, picture, safe, section, table
 from tsimpute.plots import by_gap, calibration, curves, versus
 from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import Result, all_found
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import (
+    NOTES,
     Line,
     about,
     evaluations,
+    feature_table,
     head_and_rows,
     last_lines,
     lines,
@@ -188,8 +190,11 @@ def _page(suite: Suite, results: Sequence[Result], found: Sequence[Line], pictur
         parts.append(table(head, rows))
         others = published(suite, task)
         parts += [table(*others)] if others[1] else []
+        by_feature = feature_table(of_task)
+        parts += [folded(f"CRPS by feature ({len(by_feature[1])})", table(*by_feature))] if by_feature[1] else []
         parts += [picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]]
         body.append(section(task, *parts))
+    body.append(paragraph(NOTES))
     return PAGE.substitute(title=safe(suite.title or "Suite"), body="\n".join(body))
 
 

@@ -133,11 +133,11 @@ def markdown(suite: Suite, results: Sequence[Result]) -> str:
             parts += [f"## {task}", "", " ".join(about(suite, task, [r for r in results if r.entry.task == task])), ""]
             parts += [_table(of_task), ""]
             parts += _published_table(*published(suite, task))
-    parts += [_NOTES]
+    parts += [NOTES]
     return "\n".join(parts) + "\n"
 
 
-_NOTES = (
+NOTES = (
     "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS (a pure number). Mean and standard "
     "error over runs where there are several. *hidden values changed*: the method is fitted on 36 records, with one "
     "epoch of training, and asked again with every held-out value set to 1e9, to another number and to the largest of "
@@ -204,6 +204,22 @@ def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, lis
         ]
         tables.append((f"{title}, all tasks", ["", *tasks], [*about_tasks, *rows]))
     return tables
+
+
+def feature_table(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
+    """The CRPS of each feature that is scored in one task: the first run of each method in its last state."""
+    of_method: dict[str, dict[str, Row]] = {}
+    for result in results:
+        rows = result.report.where(metric="crps", epoch=result.found.scored[-1].epoch).rows
+        of_method.setdefault(result.entry.method, {row.feature: row for row in rows if row.feature != "all"})
+    first = next(iter(of_method.values()))
+    names = [name for name, row in first.items() if row.n_cells]
+    rows = [[name, f"{first[name].n_cells:,}", *(_of(rows.get(name)) for rows in of_method.values())] for name in names]
+    return ["feature", "cells", *of_method], rows
+
+
+def _of(row: Row | None) -> str:
+    return "-" if row is None else value_text(row.value, None)
 
 
 def _share(reached: float | None) -> str:
