@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -52,11 +52,15 @@ def evaluate_suite(options: Namespace, say: Callable[[str], None]) -> None:
     out: Path | None = options.out
     if out is None:
         raise ConfigError("--suite: expected a folder for the results; name it with --out.")
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out: expected a folder, {out} is a file.")
+    if options.minutes is not None and not options.minutes > 0:
+        raise ConfigError(f"--minutes: expected more than 0, came {options.minutes:g}.")
     suite = load_suite(options.suite)
     suite = suite if options.device is None else replace(suite, device=options.device)
-    only = part(suite, _names(options.tasks), _names(options.methods))
+    only = part(suite, _names(options.tasks, "--tasks"), _names(options.methods, "--methods"))
     if options.check:
-        _check(suite, out, say)
+        _check(suite, out, only, say)
         return
     total, done = len(only), 0
     wrong: list[str] = []
@@ -84,17 +88,22 @@ def evaluate_suite(options: Namespace, say: Callable[[str], None]) -> None:
         say(f"stopped after {done} of {total}; the same command goes on")
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _names(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")] if text else []
+    if not all(names):
+        raise ConfigError(f"{option}: expected names with commas between them, came {text!r}.")
+    return names
 
 
-def _check(suite: Suite, out: Path, say: Callable[[str], None]) -> None:
+def _check(suite: Suite, out: Path, only: Sequence[Entry], say: Callable[[str], None]) -> None:
     from tsimpute.suites.entries import unequal
 
-    differ = 0
-    for entry, n, wrong in unequal(suite, out):
+    differ, found = 0, list(unequal(suite, out, only))
+    if not found:
+        raise DataError(f"{out}: expected results of the suite to check, there are none with its settings.")
+    for entry, n, wrong in found:
         differ += len(wrong)
-        what = f"differ: {', '.join(wrong[:5])}" if wrong else "all as in the table, to the bit"
+        what = f"{len(wrong)} differ: {', '.join(wrong[:5])}" if wrong else "all as in the table, to the bit"
         say(f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: {n} values computed anew, {what}")
     if differ:
         raise DataError(f"{out}: {differ} values are not what the kept samples give. Run the entries anew.")

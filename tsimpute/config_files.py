@@ -52,12 +52,27 @@ def read_settings(path: Path) -> dict[str, Any]:
         ConfigError: the file is no YAML, or holds something else.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: expected a YAML file of settings; {error}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected settings by name, came {type(values).__name__}.")
     return values
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a name that is given twice: YAML would take the last one without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice and not getattr(node, "merged", False):
+            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]!r} is given twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        node.merged = True  # type: ignore[attr-defined]  # what was merged in stands before what takes its place
 
 
 def to_dict(config: Any) -> dict[str, Any]:

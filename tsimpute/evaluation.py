@@ -147,15 +147,18 @@ def _check_request(
 
 def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cells, float]:
     """The samples of a chunk at its scored cells, and the seconds that the imputer took for them."""
-    visible, wanted = chunk.without_held_out(), chunk.scored.copy() if header.fill == "scored" else None
+    wanted = chunk.scored.copy() if header.fill == "scored" else None
+    given = chunk.select(slice(None)).without_held_out()  # copies: one that changes them is compared with the records
     start = time.perf_counter()
-    samples = imputer.impute(visible, header.n_samples, header.seed, fill=wanted)
+    samples = imputer.impute(given, header.n_samples, header.seed, fill=wanted)
     seconds = time.perf_counter() - start
-    _check_answer(samples, visible, header.n_samples, imputer.name)
+    _check_answer(samples, chunk.without_held_out(), header.n_samples, imputer.name)
     return _cells(samples, chunk), seconds
 
 
 def _check_answer(samples: Samples, visible: Windows, n_samples: int, name: str) -> None:
+    if not isinstance(samples, Samples):
+        raise DataError(f"imputer {name!r}: expected Samples back, came {type(samples).__name__}.")
     if samples.n_samples != n_samples:
         raise DataError(f"imputer {name!r}: asked for {n_samples} samples, it gave {samples.n_samples}.")
     check_records(samples, visible)

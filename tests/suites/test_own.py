@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_two_functions_make_an_imputer(path: Path, task: Task) -> None:
-    imputer = own_imputer(str(path), {"spread": 0.5}).fit(task.train)
+    imputer = own_imputer(path, "", {"spread": 0.5}).fit(task.train)
     assert imputer.name == "noisy_mean"
     test = task.test.without_held_out()
     samples = imputer.impute(test, 400, seed=3)
@@ -54,7 +54,7 @@ def test_two_functions_make_an_imputer(path: Path, task: Task) -> None:
         assert draws.std() == pytest.approx(0.5 * std[k], rel=0.1)
     alone = imputer.impute(test.select([2]), 400, seed=3)
     assert np.array_equal(alone.values[:, 0], samples.values[:, 2], equal_nan=True)
-    assert sabotage(lambda: own_imputer(str(path), {}), task) == PASSES
+    assert sabotage(lambda: own_imputer(path, "", {}), task) == PASSES
 
 
 def test_one_answer_is_repeated(task: Task) -> None:
@@ -64,7 +64,53 @@ def test_one_answer_is_repeated(task: Task) -> None:
     assert samples.n_samples == 3
 
 
+def test_options_go_to_the_function_that_takes_them_and_learn_may_have_a_generator(task: Task) -> None:
+    def learn(known: np.ndarray, times: np.ndarray, rng: np.random.Generator) -> dict:
+        return {"noise": rng.normal(size=3)}
+
+    def draw(known, times, n_samples, rng, learnt, add=0.0):
+        return np.zeros_like(known) + add
+
+    made = [FunctionImputer("mine", draw, learn, {"add": 2.0}, seed).fit(task.train) for seed in (0, 0, 1)]
+    assert np.array_equal(made[0].learnt_["learnt_noise"], made[1].learnt_["learnt_noise"])
+    assert not np.array_equal(made[0].learnt_["learnt_noise"], made[2].learnt_["learnt_noise"])
+    hidden = ~task.test.shown
+    samples = made[0].impute(task.test, 1)
+    assert made[0].scaler_.transform(samples.values[0])[hidden] == pytest.approx(2.0)
+    with pytest.raises(ConfigError, match="neither draw nor learn takes an option 'ad'"):
+        FunctionImputer("mine", draw, learn, {"ad": 2.0})
+
+
+def test_a_class_gets_the_seed_and_may_import_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "beside_mine.py").write_text("from tsimpute.imputers.linear import LinearImputer as Base\n")
+    (tmp_path / "mine.py").write_text(
+        "from beside_mine import Base\n"
+        "class Mine(Base):\n    def __init__(self, seed=0, other=1):\n        self.seed, self.other = seed, other\n"
+        "class Fixed(Base):\n    def __init__(self, other=1):\n        self.other = other\n"
+        "class No:\n    name = 'no'\n"
+    )
+    assert vars(own_imputer(tmp_path / "mine.py", "Mine", {"other": 2}, seed=7)) == {"seed": 7, "other": 2}
+    assert vars(own_imputer(tmp_path / "mine.py", "Mine", {"seed": 3}, seed=7)) == {"seed": 3, "other": 1}
+    assert vars(own_imputer(tmp_path / "mine.py", "Fixed", {}, seed=7)) == {"other": 1}
+    with pytest.raises(ConfigError, match="this one has no fit, impute, save"):
+        own_imputer(tmp_path / "mine.py", "No", {})
+
+
+def test_what_learn_gave_cannot_be_changed_from_record_to_record(task: Task) -> None:
+    def draw(known: np.ndarray, times: np.ndarray, n: int, rng: np.random.Generator, learnt: dict) -> np.ndarray:
+        learnt["count"] += 1
+        return np.zeros_like(known) + learnt["count"]
+
+    imputer = FunctionImputer("counts", draw, lambda known, times: {"count": np.zeros(1)}).fit(task.train)
+    with pytest.raises(ValueError, match="read-only"):
+        imputer.impute(task.test, 1)
+
+
 def test_functions_cannot_reach_the_records_that_they_are_given(task: Task) -> None:
+    def learn(known: np.ndarray, times: np.ndarray) -> dict:
+        known[:] = times[:] = 0.0
+        return {}
+
     def draw(known: np.ndarray, times: np.ndarray, n: int, rng: np.random.Generator, learnt: dict) -> np.ndarray:
         known[:] = 5.0
         times[:] = 0.0
@@ -72,25 +118,27 @@ def test_functions_cannot_reach_the_records_that_they_are_given(task: Task) -> N
 
     test = task.test.without_held_out()
     before = replace(test, values=test.values.copy(), times=test.times.copy())
-    FunctionImputer("rude", draw).fit(task.train).impute(test, 2)
+    train_times = task.train.times.copy()
+    FunctionImputer("rude", draw, learn).fit(task.train).impute(test, 2)
     assert np.array_equal(test.values, before.values, equal_nan=True)
     assert np.array_equal(test.times, before.times)
+    assert np.array_equal(task.train.times, train_times)
 
 
 def test_what_is_wrong_is_said(tmp_path: Path, path: Path, task: Task) -> None:
     (tmp_path / "empty.py").write_text("")
     with pytest.raises(ConfigError, match="expected a function draw"):
-        own_imputer(str(tmp_path / "empty.py"), {})
+        own_imputer(tmp_path / "empty.py", "", {})
     with pytest.raises(ConfigError, match="has no 'Mine'"):
-        own_imputer(f"{path}:Mine", {})
+        own_imputer(path, "Mine", {})
     with pytest.raises(ConfigError, match="no file"):
-        own_imputer(str(tmp_path / "other.py"), {})
+        own_imputer(tmp_path / "other.py", "", {})
     short = FunctionImputer("short", lambda known, times, n, rng, learnt: known[:, :3]).fit(task.train)
-    with pytest.raises(DataError, match=r"short: draw: expected \(2, 8, 12\) .* came \(8, 3\)"):
+    with pytest.raises(DataError, match=r"short: draw: expected numbers \(2, 8, 12\) .* came float64 \(8, 3\)"):
         short.impute(task.test, 2)
     with pytest.raises(DataError, match="learn: expected arrays by name, came list"):
         FunctionImputer("x", draw=lambda *a: None, learn=lambda known, times: [1]).fit(task.train)
-    imputer = own_imputer(str(path), {}).fit(task.train)
+    imputer = own_imputer(path, "", {}).fit(task.train)
     imputer.save(tmp_path / "model")
     with pytest.raises(ConfigError, match="fit it again"):
         type(imputer).load(tmp_path / "model")

@@ -11,7 +11,7 @@ import pytest
 
 from tsimpute.cli import main
 from tsimpute.config import DataConfig, ProtocolConfig, SamplingConfig
-from tsimpute.errors import CheckpointError, ConfigError, DataError
+from tsimpute.errors import CheckpointError, ConfigError, DataError, TsimputeError
 from tsimpute.evaluation import evaluate, rescore
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.reporting import Report
@@ -31,6 +31,7 @@ from tsimpute.suites.settings import (
     part,
     shipped_suites,
 )
+from tsimpute.suites.states import steps_of
 from tsimpute.suites.tables import feature_table, lines, markdown, side_by_side, value_text
 
 SETTINGS = {
@@ -146,7 +147,7 @@ def test_only_what_is_named_is_run_and_trainings_keep_the_epochs_of_all_tasks(su
     assert len(run(suite, tmp_path)) == 5
     with pytest.raises(ConfigError, match="no task 'all'; there are few, half"):
         part(suite, ["all"])
-    with pytest.raises(ConfigError, match="mine take no part in half"):
+    with pytest.raises(ConfigError, match="nothing to do: methods mine with tasks half"):
         part(suite, ["half"], ["mine"])
 
 
@@ -197,6 +198,13 @@ def test_numbers_are_computed_anew_from_the_samples_of_every_state(suite: Suite,
     found = {entry.method: (n, wrong) for entry, n, wrong in unequal(suite, tmp_path)}
     assert found["CFMI"][1] == [f"{changed.metric} of {changed.feature}"]
     assert found["linear"][1] == []
+    (path.parent / "samples.npz").unlink()
+    more = Report((*report.rows, replace(report.rows[0], feature="forged")))
+    linear = tmp_path / "entries/few/linear/fold0-seed0/metrics.csv"
+    linear.write_text(Report((*Report.read(linear).rows, replace(more.rows[-1], epoch=None))).csv())
+    found = {entry.method: (n, wrong) for entry, n, wrong in unequal(suite, tmp_path)}
+    assert "samples.npz is not there" in found["CFMI"][1]
+    assert found["linear"][1] == [f"{changed.metric} of forged"]
 
 
 def test_a_task_may_have_folds_of_its_own_and_the_error_is_that_over_folds(suite: Suite, tmp_path: Path) -> None:
@@ -236,14 +244,20 @@ def test_tasks_are_shown_side_by_side_with_their_holes(suite: Suite, tmp_path: P
 
 
 def test_an_entry_that_fails_is_told_and_the_others_are_done(suite: Suite, tmp_path: Path) -> None:
-    methods = {"wrong": MethodConfig("linaer"), "linear": suite.methods["linear"]}
+    (tmp_path / "bad.py").write_text("def draw(known, times, n_samples, rng, learnt):\n    return 1 / 0\n")
+    methods = {"wrong": MethodConfig(str(tmp_path / "bad.py")), "linear": suite.methods["linear"]}
     told: list[str] = []
     done = run(
         replace(suite, methods=methods), tmp_path, failed=lambda entry, error: told.append(f"{entry.task} {error}")
     )
     assert [folder.split("/")[2] for folder in done] == ["linear", "linear"]
-    assert [text.split(" suite: ")[0] for text in told] == ["few", "half"]
+    line = f"{tmp_path / 'bad.py'}, line 2: ZeroDivisionError: division by zero"
+    assert told == [f"few {line}", f"half {line}"]
     assert {result.entry.method for result in all_found(suite, tmp_path)} == {"linear"}
+    (tmp_path / "bad.py").write_text("raise SystemExit(0)\n")
+    told.clear()
+    run(replace(suite, methods=methods), tmp_path, failed=lambda entry, error: told.append(str(error)))
+    assert [text.split(": ", 1)[1] for text in told] == ["SystemExit: 0"] * 2
 
 
 def test_a_file_that_a_method_names_is_part_of_what_was_run(suite: Suite, tmp_path: Path) -> None:
@@ -310,7 +324,7 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
     (folder / "last.safetensors").write_bytes((folder / "epoch-0001.safetensors").read_bytes())
     stopped = run(replace(done, at_epochs=()), tmp_path / "d")
     assert {row.epoch for row in Report.read(tmp_path / "d" / stopped[0]).rows} == {1}
-    with pytest.raises(ConfigError, match="Records that it has seen would be scored"):
+    with pytest.raises(ConfigError, match="Records that the model has seen would be scored"):
         run(replace(done, tasks={"other": task_of(0.1, "clean")}), tmp_path / "c")
 
 
@@ -321,7 +335,10 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
         ("tasks: {a: {data: {name: 3}}}\nmethods: {m: {imputer: linear}}", r"tasks.a.data.name: expected str, came 3"),
         ("tasks: {a: {}}\nmethods: {m: {}}", "needs one of imputer, config, run or weights; came none"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: linear, tasks: [b]}}", "no task 'b'; tasks are a"),
-        ("tasks: {a/b: {}}\nmethods: {m: {imputer: linear}}", "names of letters, digits, spaces, - . _; came 'a/b'"),
+        (
+            "tasks: {a/b: {}}\nmethods: {m: {imputer: linear}}",
+            "names as text, up to 80 letters, digits, spaces, - . _, came 'a/b'",
+        ),
         ("methods: {m: {imputer: linear}}", "tasks: expected settings by name"),
         ("- a", "expected settings by name, came list"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: linear}}\nfoldz: [1]", "unknown key foldz"),
@@ -330,7 +347,21 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
             "one n_cells for each of 2 folds",
         ),
         ("tasks: {a: {folds: []}}\nmethods: {m: {imputer: linear}}", "folds of a task: expected at least one"),
-        ("tasks: {a: {n_steps: [0]}}\nmethods: {m: {imputer: linear}}", "n_steps: expected numbers of at least 1"),
+        (
+            "tasks: {a: {n_steps: [0]}}\nmethods: {m: {imputer: linear}}",
+            "n_steps: expected numbers of at least 1, each once; came \\[0\\]",
+        ),
+        (
+            "tasks: {a: {}}\nmethods: {m: {imputer: mean}}\nseeds: [0, 0]",
+            "seeds: expected numbers of at least 0, each once",
+        ),
+        ("tasks: {a: {max_records: -1}}\nmethods: {m: {imputer: mean}}", "max_records: expected numbers of at least 1"),
+        ("tasks: {a: {}}\nmethods: {m: {imputer: mean, n_samples: 0}}", "n_samples: expected numbers of at least 1"),
+        ("tasks: {a: {}}\nmethods: {m: {imputer: mean, options: {1: 2}}}", "options: expected values by name"),
+        ("tasks: {a: {}}\nmethods: {m: {config: default, settings: {training.seed: 1}}}", "training.seed is said by"),
+        ("tasks: {a: {}}\nmethods: {m: {imputer: mean}}\npublished: [{task: b, method: c, source: d}]", "no task 'b'"),
+        ("tasks: {a: {}}\nmethods: {m: {imputer: mean}}\nfolder: x", "unknown key folder"),
+        ("tasks: {a: {}}\nmethods: {m: {imputer: mean}, m: {imputer: linear}}", "'m' is given twice"),
         ("tasks: {a: {}}\nmethods: {m: {config: default, options: {x: 1}}}", "options belong to a method with imputer"),
         ("tasks: {a: {}}\nmethods: {m: {run: r, settings: {x: 1}}}", "settings belong to a method with config"),
         ("tasks: {a: {n_cells: [1, 2]}}\nmethods: {m: {imputer: linear}}", "one n_cells for each of 1 folds, came 2"),
@@ -359,6 +390,81 @@ def test_what_a_suite_cannot_score_fairly_is_refused(suite: Suite, tmp_path: Pat
         run(replace(suite, methods={"CSDI": MethodConfig(weights=str(weights))}), tmp_path)
 
 
+def test_what_is_finished_outlives_a_try_that_fails(suite: Suite, tmp_path: Path) -> None:
+    few = replace(suite, sabotage=False, methods={"mine": suite.methods["mine"]}, tasks={"few": suite.tasks["few"]})
+    run(few, tmp_path)
+    folder = tmp_path / "entries/few/mine/fold0-seed0"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    wrong = replace(few, methods={"mine": replace(few.methods["mine"], options={"sub": 1.0})})
+    with pytest.raises(TsimputeError, match="unexpected keyword argument 'sub'"):
+        run(wrong, tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert len(run(few, tmp_path)) == 1
+
+
+def test_one_method_cannot_change_the_records_of_the_next(suite: Suite, tmp_path: Path) -> None:
+    rude = tmp_path / "rude.py"
+    rude.write_text(
+        "import numpy as np\nfrom tsimpute.imputers.mean import MeanImputer\n"
+        "class Rude(MeanImputer):\n"
+        "    def fit(self, train, valid=None):\n"
+        "        super().fit(train, valid)\n        train.values[:] = 7.0\n        return self\n"
+        "    def impute(self, windows, n_samples, seed=0, fill=None):\n"
+        "        windows.values[windows.shown] -= 100.0\n"
+        "        return super().impute(windows, n_samples, seed, fill)\n"
+    )
+    methods = {"rude": MethodConfig(f"{rude}:Rude", n_samples=1), "mean": MethodConfig("mean", n_samples=1)}
+    both = replace(suite, methods=methods, tasks={"few": suite.tasks["few"]}, sabotage=False)
+    told: list[str] = []
+    run(both, tmp_path / "both", failed=lambda entry, error: told.append(str(error)))
+    assert len(told) == 1
+    assert "expected every shown cell to hold the observed value" in told[0]
+    run(replace(both, methods={"mean": methods["mean"]}), tmp_path / "alone")
+    values = [Report.read(tmp_path / name / "entries/few/mean/fold0-seed0").value("crps") for name in ("both", "alone")]
+    assert values[0] == values[1]
+
+
+def test_numbers_of_steps_that_a_process_cannot_take_are_left_out(suite: Suite, tmp_path: Path) -> None:
+    diffusion = replace(TRAINED, settings=SETTINGS | {"process.name": "diffusion"})
+    task = replace(suite.tasks["few"], n_steps=(4, 60))
+    suite = replace(suite, sabotage=False, methods={"CFMI": TRAINED, "CSDI": diffusion}, tasks={"few": task})
+    assert len(run(suite, tmp_path)) == 2
+    assert [result.found.n_steps for result in all_found(suite, tmp_path)] == [(4, 60), (4,)]
+
+
+@pytest.mark.parametrize("name", shipped_suites())
+def test_numbers_of_steps_of_suites_that_come_along_can_be_taken(name: str) -> None:
+    suite = load_suite(name)
+    for entry in entries(suite):
+        if suite.tasks[entry.task].n_steps and suite.methods[entry.method].config is not None:
+            assert steps_of(suite, entry)
+
+
+def test_states_are_in_the_order_of_their_epochs_whenever_they_were_scored(suite: Suite, tmp_path: Path) -> None:
+    few = {"few": suite.tasks["few"]}
+    suite = replace(suite, sabotage=False, methods={"CFMI": TRAINED}, tasks=few | {"half": suite.tasks["half"]})
+    later = replace(suite, tasks={"few": replace(few["few"], at_epochs=()), "half": suite.tasks["half"]})
+    run(later, tmp_path)
+    run(suite, tmp_path)
+    assert [[one.epoch for one in result.found.scored] for result in all_found(suite, tmp_path)] == [[1, 2], [1, 2]]
+
+
+def test_files_are_looked_for_beside_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "zero.py").write_text("def draw(known, times, n_samples, rng, learnt):\n    return 0 * known\n")
+    text = "tasks: {t: {data: {name: synthetic, options: {n_records: 20}}}}\nmethods: {zero: {imputer: zero.py}}\n"
+    (tmp_path / "lab" / "suite.yaml").write_text(text.replace("0 * known", "known"))
+    monkeypatch.chdir(tmp_path)
+    suite = load_suite("lab/suite.yaml")
+    assert suite.path("zero.py") == Path("lab/zero.py")
+    told: list[str] = []
+    run(suite, tmp_path / "out", failed=lambda entry, error: told.append(str(error)))
+    assert "expected a number at every cell" in told[0]
+    (tmp_path / "lab" / "zero.py").unlink()
+    with pytest.raises(ConfigError, match=r"expected a file zero\.py, as a method names it"):
+        run(suite, tmp_path / "out")
+
+
 def test_networks_run_on_the_device_of_the_suite(suite: Suite) -> None:
     task = suite.tasks["few"]
     config = training_config(replace(suite, device="cuda"), task, TRAINED, 0, 0)
@@ -369,9 +475,15 @@ def test_networks_run_on_the_device_of_the_suite(suite: Suite) -> None:
 
 
 def test_an_imputer_that_is_not_there_is_named(suite: Suite, tmp_path: Path) -> None:
+    for settings, match in (
+        ({"training.epochs.x": 1}, "training.epochs.x: epochs is one value"),
+        ({"sampling.solver": {"name": "heun"}}, "sampling.solver: expected"),
+    ):
+        with pytest.raises(ConfigError, match=match):
+            run(replace(suite, methods={"m": replace(TRAINED, settings=settings)}), tmp_path)
     for imputer, match in (
         ("linaer", "expected one of .*linear.*, my_imputer.py or my_imputer.py:MyImputer; came 'linaer'"),
-        ("x.py:A", "no file"),
+        ("x.py:A", "expected a file x.py"),
     ):
         with pytest.raises(ConfigError, match=match):
             run(replace(suite, methods={"m": MethodConfig(imputer)}), tmp_path)
@@ -392,11 +504,21 @@ def test_one_command_runs_a_suite_and_says_what_it_wrote(tmp_path: Path, capsys:
     assert "all as in the table, to the bit" in capsys.readouterr().out
     main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "b"), "--methods", "mean"])
     assert "1/1 t, mean" in capsys.readouterr().out
-    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "c"), "--minutes", "0"])
+    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "c"), "--minutes", "1e-9"])
     assert "stopped after 0 of 2; the same command goes on" in capsys.readouterr().out
     for given in (["--training.epochs", "3"], ["--baselines", "true"], ["some/run"]):
         with pytest.raises(SystemExit, match=r"settings stand in the suite's file; \w+ would be passed over"):
             main(["evaluate", *given, "--suite", str(path), "--out", str(tmp_path / "out")])
+    for given, match in (
+        (["--minutes", "0"], "--minutes: expected more than 0"),
+        (["--tasks", "t,"], "--tasks: expected names with commas between them"),
+    ):
+        with pytest.raises(SystemExit, match=match):
+            main(["evaluate", *given, "--suite", str(path), "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit, match=r"expected a folder, .* is a file"):
+        main(["evaluate", "--suite", str(path), "--out", str(path)])
+    with pytest.raises(SystemExit, match="to check, there are none"):
+        main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "none"), "--check", "true"])
     with pytest.raises(SystemExit, match="--tasks, --check: expected --suite beside it"):
         main(["evaluate", "some/run", "--tasks", "t", "--check", "true"])
     with pytest.raises(SystemExit, match="name it with --out"):

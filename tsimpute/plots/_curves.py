@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+MARKERS = "osD^vPX*"
 TITLES = {
     "crps": "CRPS",
     "crps_fair": "fair CRPS",
@@ -44,7 +45,11 @@ TITLES = {
 
 
 def curves(
-    report: Report, metrics: Sequence[str] = ("crps", "rmse_mean"), path: Path | None = None, feature: str = "all"
+    report: Report,
+    metrics: Sequence[str] = ("crps", "rmse_mean"),
+    path: Path | None = None,
+    feature: str = "all",
+    order: Sequence[str] = (),
 ) -> Figure:
     """Metrics versus training epochs, one panel per metric, two beside each other.
 
@@ -55,6 +60,7 @@ def curves(
         report: rows of one data set, split, protocol, fold, mechanism and rate.
         path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
         feature: a feature's name, or "all".
+        order: imputers by the place of their colour; those that are not named take the first ones.
 
     Raises:
         DataError: a metric has no value, rows are not comparable, or one run has two values for one epoch.
@@ -63,7 +69,7 @@ def curves(
     for axis, metric in zip(axes, metrics, strict=True):
         rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None]
         _check_comparable(rows, metric, feature)
-        _draw_metric(axis, rows, metric)
+        _draw_metric(axis, rows, metric, order)
     _legend(figure, axes[0], report.where(metric=metrics[0], feature=feature).rows)
     return finish(figure, path)
 
@@ -81,12 +87,14 @@ class _Line:
         return np.percentile(values, [2.5, 50, 97.5])
 
 
-def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
+def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[str]) -> None:
     lines = _lines(rows)
     trained = [line for line in lines if line.rows[0].epoch is not None]
     levels = [line for line in lines if line.rows[0].epoch is None]
     all_epochs = sorted({r.epoch for r in rows if r.epoch is not None})
-    for line, colour, marker in zip(trained, LINES * len(trained), "osD^vP" * len(trained), strict=False):
+    for i, line in enumerate(trained):
+        place = order.index(line.rows[0].imputer) if line.rows[0].imputer in order else i
+        colour, marker = LINES[place % len(LINES)], MARKERS[place % len(MARKERS)]
         epochs = sorted({r.epoch for r in line.rows if r.epoch is not None})
         low, middle, high = np.array([line.over_runs(e) for e in epochs]).T
         axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=line.label, zorder=3)

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsimpute.plots._curves import LINES, TITLES, _draw_levels
+from tsimpute.plots._curves import LINES, MARKERS, TITLES, _draw_levels
 from tsimpute.plots._style import INK, finish, new_figure, panels, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKERS = "osD^vPX*"
 Points = Mapping[str, Sequence[tuple[float, float]]]
 """By name of the method: (x, y), in order of x. Its place gives its colour; none are drawn where there are none."""
 

@@ -8,12 +8,13 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tsimpute.config_files import to_dict
-from tsimpute.errors import DataError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.evaluation import rescore
 from tsimpute.files import write_whole
 from tsimpute.reporting import Report, Row
@@ -56,6 +57,8 @@ class Found:
         scored: by epoch.
         changes: see ``Task``.
         reached: share of the observed cells of the test records that is held out.
+        n_cells_of_all: scored cells of all test records, those included that were left out to save time.
+        records: digest of the test records and their holes.
         n_steps: numbers of solver steps that the last state was scored with, beside its own.
     """
 
@@ -72,6 +75,8 @@ class Found:
     changes: Mapping[str, int] = field(default_factory=dict)
     reached: float | None = None
     n_steps: tuple[int, ...] = ()
+    n_cells_of_all: int | None = None
+    records: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,21 +96,27 @@ class Result:
 
 
 def key_of(suite: Suite, entry: Entry) -> str:
-    """A short key of all that the numbers of an entry depend on, files that are named included; without epochs."""
+    """A short key of all that the numbers of an entry depend on, files that are named included; without epochs.
+
+    Raises:
+        ConfigError: a file that is named is not there, or a setting of a training is not as expected.
+    """
     task, method = suite.tasks[entry.task], suite.methods[entry.method]
     asked = {
         "task": {k: v for k, v in to_dict(task).items() if k not in _WITHOUT_NUMBERS},
         "method": {k: v for k, v in to_dict(method).items() if k != "tasks"},
         "entry": dataclasses.asdict(entry),
         "draws": [suite.n_samples, suite.fill, suite.sabotage],
-        "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in named_files(task, method)},
+        "files": {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in named_files(suite, task, method)
+        },
     }
-    if suite.device != "cpu":
+    if suite.device != "cpu" and not method.imputer:
         asked["device"] = suite.device
     if method.config is not None:
         asked["training"] = to_dict(training_config(suite, task, method, entry.fold, entry.seed))
         asked["training"]["training"].pop("keep_epochs")
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_by_text(asked), sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def write_entry(folder: Path, result: Result) -> None:
@@ -150,36 +161,68 @@ def read_result(suite: Suite, out: Path, entry: Entry) -> Result | None:
     found = read_entry(folder)
     if found is None or found.key != key_of(suite, entry):
         return None
-    steps = Report.read(folder / STEPS) if found.n_steps else Report(())
-    return Result(entry, found, Report.read(folder), _read_parts(folder), steps)
+    try:
+        steps = Report.read(folder / STEPS) if found.n_steps else Report(())
+        result = Result(entry, found, Report.read(folder), _read_parts(folder), steps)
+        for scored in found.scored:
+            result.report.value("crps", epoch=scored.epoch)
+        return result
+    except (DataError, OSError, ValueError, LookupError, TypeError) as error:
+        raise DataError(f"{folder}: what a suite has written is damaged: {error}. Remove the folder.") from error
 
 
 def all_found(suite: Suite, out: Path) -> Iterator[Result]:
-    """Every entry of the suite that is done."""
+    """Every entry of the suite that is done; not those whose own files are gone."""
     for entry in entries(suite):
-        result = read_result(suite, out, entry)
-        if result is not None:
-            yield result
+        with suppress(ConfigError):
+            result = read_result(suite, out, entry)
+            if result is not None:
+                yield result
 
 
-def unequal(suite: Suite, out: Path) -> Iterator[tuple[Entry, int, list[str]]]:
-    """Computes every number of which samples are kept once more.
+def clear(folder: Path) -> None:
+    """Takes away what was made with other settings, so that nothing of it stands beside other numbers."""
+    (folder / ABOUT).unlink(missing_ok=True)  # first: what has one is whole
+    for path in (*folder.glob("samples*.npz"), *folder.glob(".*.partial*"), folder / STEPS):
+        path.unlink(missing_ok=True)
+
+
+def samples_file(epoch: int | None, last: int | None) -> str:
+    """Name of the file of the samples that a state was scored with."""
+    return "samples.npz" if epoch == last else f"samples-{epoch:04d}.npz"
+
+
+def unequal(suite: Suite, out: Path, only: Sequence[Entry] | None = None) -> Iterator[tuple[Entry, int, list[str]]]:
+    """Computes the metrics of every state once more from the samples that it kept.
 
     Yields:
-        An entry, how many values were computed, and which of them differ from those in its table in any bit.
+        An entry, how many values were computed, and what is not in its table to the bit, or only there.
     """
     for result in all_found(suite, out):
-        rows = {_without_seconds(row) for row in result.report.rows}
-        n, wrong = 0, []
-        for path in sorted((out / result.entry.folder).glob("samples*.npz")):
-            again = rescore(path).rows
+        if only is not None and result.entry not in only:
+            continue
+        n, wrong, last = 0, [], result.found.scored[-1].epoch
+        for scored in result.found.scored:
+            path = out / result.entry.folder / samples_file(scored.epoch, last)
+            if not path.is_file():
+                wrong.append(f"{path.name} is not there")
+                continue
+            again = {_without_seconds(row) for row in rescore(path).rows}
+            table = {_without_seconds(row) for row in result.report.where(epoch=scored.epoch).rows}
             n += len(again)
-            wrong += [f"{row.metric} of {row.feature}" for row in again if _without_seconds(row) not in rows]
+            wrong += sorted({f"{row.metric} of {row.feature}" for row in again ^ table})
         yield result.entry, n, wrong
 
 
 def _without_seconds(row: Row) -> Row:
     return dataclasses.replace(row, seconds=0.0)
+
+
+def _by_text(value: Any) -> Any:
+    """With text as names throughout: YAML has numbers and dates as names too."""
+    if isinstance(value, Mapping):
+        return {str(key): _by_text(of_one) for key, of_one in value.items()}
+    return [_by_text(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _read_parts(folder: Path) -> list[tuple[int | None, Part]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from tsimpute.registry import available, make, options_of
 from tsimpute.suites.own import is_own, own_imputer
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
-_RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors")
+_RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors", "epoch-*.safetensors")
 ORIGINAL_SPLIT = ("physionet2012", "csdi", 0, 1)
 """Data, protocol, fold and seed that CSDI's released weights were trained with."""
 
@@ -39,7 +38,10 @@ def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: 
         where = values
         for step in way:
             where = where.setdefault(step, {})
-        where[last] = where.get(last, {}) | value if isinstance(value, dict) else value
+            if not isinstance(where, dict):
+                raise ConfigError(f"suite: settings: {path}: {step} is one value and holds no others.")
+        before = where.get(last, {})
+        where[last] = before | value if isinstance(value, dict) and isinstance(before, dict) else value
     config = from_dict(RunConfig, values)
     if config.training.patience is not None:
         raise ConfigError(
@@ -82,15 +84,26 @@ def by_data(value: str | dict[str, Any], task: TaskConfig) -> str:
     return str(value[task.data.name])
 
 
-def named_files(task: TaskConfig, method: MethodConfig) -> list[Path]:
-    """The files that a method names and whose content its numbers depend on, as far as they are there."""
-    own = [Path(method.imputer.partition(":")[0])] if is_own(method.imputer) else []
-    weights = [] if method.weights is None else [Path(os.path.expandvars(method.weights))]
-    run = [] if method.run is None else [Path(by_data(method.run, task)) / name for name in _RUN_FILES]
-    return [path for path in (*own, *weights, *run) if path.is_file()]
+def named_files(suite: Suite, task: TaskConfig, method: MethodConfig) -> list[Path]:
+    """The files that a method names and whose content its numbers depend on.
+
+    Raises:
+        ConfigError: one is not there.
+    """
+    named = [method.imputer.partition(":")[0]] if is_own(method.imputer) else []
+    named += [] if method.weights is None else [method.weights]
+    paths = [suite.path(name) for name in named]
+    absent = [path for path in paths if not path.is_file()]
+    if method.run is not None:
+        folder = suite.path(by_data(method.run, task))
+        paths += [path for name in _RUN_FILES for path in sorted(folder.glob(name))]
+        absent += [] if (folder / "config.yaml").is_file() else [folder / "config.yaml"]
+    if absent:
+        raise ConfigError(f"suite: expected a file {absent[0]}, as a method names it; there is none.")
+    return paths
 
 
-def new_imputer(method: MethodConfig, config: RunConfig | None, seed: int = 0) -> Imputer:
+def new_imputer(suite: Suite, method: MethodConfig, config: RunConfig | None, seed: int = 0) -> Imputer:
     """An imputer that is not fitted yet; ``seed`` is that of its training, where it has one and no other is given.
 
     Raises:
@@ -99,20 +112,25 @@ def new_imputer(method: MethodConfig, config: RunConfig | None, seed: int = 0) -
     if config is not None:
         return GenerativeImputer(config.process, config.network, config.training, config.sampling)
     if is_own(method.imputer):
-        return own_imputer(method.imputer, method.options)
+        path, _, name = method.imputer.partition(":")
+        return own_imputer(suite.path(path), name, method.options, seed)
     for kind in ("imputers", "peers"):
         if method.imputer in available(kind):
             seeded = {"seed": seed} if "seed" in options_of(kind, method.imputer) else {}
             return make(kind, method.imputer, **seeded | method.options)
+    raise unknown_imputer(method)
+
+
+def unknown_imputer(method: MethodConfig) -> ConfigError:
     names = ", ".join([*available("imputers"), *available("peers")])
-    raise ConfigError(
+    return ConfigError(
         f"suite: imputer: expected one of {names}, my_imputer.py or my_imputer.py:MyImputer; came {method.imputer!r}."
     )
 
 
 def short_training(config: RunConfig) -> RunConfig:
     """The same with two steps of training."""
-    training = replace(config.training, epochs=1, keep_epochs=(), patience=None, ask_unobserved=0.0, warmup_steps=0)
+    training = replace(config.training, epochs=1, keep_epochs=(), ask_unobserved=0.0, warmup_steps=0)
     return replace(config, training=training)
 
 

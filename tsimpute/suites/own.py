@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import random
 import sys
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
+import torch
 
 from tsimpute.containers import Windows
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.imputers.base import Imputer
 from tsimpute.peers._standardised import StandardisedPeer
 
@@ -22,25 +27,31 @@ def is_own(imputer: str) -> bool:
     return imputer.partition(":")[0].endswith(".py")
 
 
-def own_imputer(imputer: str, options: Mapping[str, Any]) -> Imputer:
+def own_imputer(path: Path, name: str, options: Mapping[str, Any], seed: int = 0) -> Imputer:
     """What a file of the user's gives; the file is run, as its owner asked for.
 
     Args:
-        imputer: "file.py:name" calls ``name(**options)``, a class or function that gives an imputer; "file.py" makes
-            one of its functions ``draw`` and, if there is one, ``learn``: see ``FunctionImputer``.
+        path: of the file; modules beside it can be imported by it.
+        name: of a class or function of it that gives an imputer, called with the options; "" makes one of its
+            functions ``draw`` and, if there is one, ``learn``: see ``FunctionImputer``.
         options: of the class or the functions.
+        seed: of training, for what takes one and is not given one.
 
     Raises:
-        ConfigError: no such file, or the names are not in it.
+        ConfigError: no such file, the names are not in it, or what it gives is no imputer.
     """
-    path, _, name = imputer.partition(":")
-    module = _run(Path(path))
+    module = _run(path)
     if not name:
-        return FunctionImputer(Path(path).stem, getattr(module, "draw", None), getattr(module, "learn", None), options)
+        return FunctionImputer(path.stem, getattr(module, "draw", None), getattr(module, "learn", None), options, seed)
     maker: Callable[..., Imputer] | None = getattr(module, name, None)
-    if maker is None:
+    if not callable(maker):
         raise ConfigError(f"suite: imputer: {path} has no {name!r}; name a class or function of it after the colon.")
-    return maker(**options)
+    seeded = {"seed": seed} if "seed" in _keywords(maker)[0] else {}
+    made = maker(**seeded | dict(options))
+    lacks = [attribute for attribute in ("name", "fit", "impute", "save") if not hasattr(made, attribute)]
+    if lacks:
+        raise ConfigError(f"suite: imputer: {path}, {name}: expected an imputer, this one has no {', '.join(lacks)}.")
+    return made
 
 
 class FunctionImputer(StandardisedPeer):
@@ -51,24 +62,31 @@ class FunctionImputer(StandardisedPeer):
         draw: ``draw(known, times, n_samples, rng, learnt, **options)`` with one record: ``known`` (K, L) standardised,
             NaN where nothing is shown; ``times`` (L,); a numpy Generator of the record's own; what ``learn`` gave. It
             gives back ``n_samples`` completed versions (S, K, L), or one answer (K, L).
-        learn: ``learn(known, times, **options)`` with the training records (N, K, L) and (N, L): gives back arrays by
-            name. None = there is nothing to learn.
-        options: keyword arguments of both.
+        learn: ``learn(known, times, **options)`` with the training records (N, K, L) and (N, L), and ``rng=`` where it
+            takes one: gives back arrays by name. None = there is nothing to learn.
+        options: keyword arguments, each for the function that takes it.
+        seed: of the generator of ``learn``.
     """
 
     def __init__(
         self,
         name: str,
-        draw: Callable[..., np.ndarray] | None,
+        draw: Callable[..., Any] | None,
         learn: Callable[..., Mapping[str, Any]] | None = None,
         options: Mapping[str, Any] | None = None,
+        seed: int = 0,
     ) -> None:
         if not callable(draw):
             raise ConfigError(
                 f"suite: imputer {name!r}: expected a function draw(known, times, n_samples, rng, learnt) in the file, "
                 "came none. Write one, or name a class of the file after a colon."
             )
-        self.name, self.draw, self.learn, self.options = name, draw, learn, dict(options or {})  # type: ignore[misc]
+        self.name, self.draw, self.learn, self.seed = name, draw, learn, seed  # type: ignore[misc]
+        self.options = dict(options or {})
+        takes = [_keywords(function) for function in (draw, learn) if function is not None]
+        unknown = [key for key in self.options if not any(key in names or all_of_them for names, all_of_them in takes)]
+        if unknown:
+            raise ConfigError(f"suite: imputer {name!r}: neither draw nor learn takes an option {unknown[0]!r}.")
 
     @classmethod
     def load(cls, path: Path) -> NoReturn:
@@ -77,26 +95,75 @@ class FunctionImputer(StandardisedPeer):
         )
 
     def _settings(self) -> dict[str, Any]:
-        return {"options": self.options}
+        return {"options": {key: repr(value) for key, value in self.options.items()}}
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
-        learnt = {} if self.learn is None else self.learn(known, train.times, **self.options)
-        if not isinstance(learnt, Mapping):
+        if self.learn is None:
+            return {}
+        given: dict[str, Any] = {"rng": np.random.default_rng(self.seed)} if "rng" in _keywords(self.learn)[0] else {}
+        learnt = self.learn(known, train.times.copy(), **given, **self._options_of(self.learn))
+        if not isinstance(learnt, Mapping) or not all(isinstance(key, str) for key in learnt):
             raise DataError(f"{self.name}: learn: expected arrays by name, came {type(learnt).__name__}.")
-        return {key: np.asarray(value) for key, value in learnt.items()}
+        arrays = {f"learnt_{key}": np.array(value) for key, value in learnt.items()}
+        for key, array in arrays.items():
+            if array.dtype.kind not in "biufU":
+                raise DataError(
+                    f"{self.name}: learn: expected arrays of numbers, {key.removeprefix('learnt_')} has {array.dtype}."
+                )
+            array.setflags(write=False)  # a record must not leave anything behind for the next one
+        return arrays
 
     def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        draws = np.asarray(self.draw(known.copy(), times.copy(), n_samples, rng, dict(self.learnt_), **self.options))
+        learnt = {key.removeprefix("learnt_"): array for key, array in self.learnt_.items()}
+        options = self._options_of(self.draw)
+        draws = np.asarray(self.draw(known.copy(), times.copy(), n_samples, rng, learnt, **options))
         if draws.shape == known.shape:
             draws = np.repeat(draws[None], n_samples, 0)
-        if draws.shape != (n_samples, *known.shape):
+        if draws.shape != (n_samples, *known.shape) or draws.dtype.kind not in "biuf":
             raise DataError(
-                f"{self.name}: draw: expected {(n_samples, *known.shape)} (samples, features, steps) or one answer "
-                f"{known.shape}, came {draws.shape}."
+                f"{self.name}: draw: expected numbers {(n_samples, *known.shape)} (samples, features, steps) or one "
+                f"answer {known.shape}, came {draws.dtype} {draws.shape}."
             )
         if not np.isfinite(draws[:, np.isnan(known)]).all():
             raise DataError(f"{self.name}: draw: expected a number at every cell that is not shown, came NaN or inf.")
-        return draws
+        return np.where(np.isnan(known), draws, known)
+
+    def _options_of(self, function: Callable[..., Any]) -> dict[str, Any]:
+        names, all_of_them = _keywords(function)
+        return {key: value for key, value in self.options.items() if all_of_them or key in names}
+
+
+@contextmanager
+def global_seeds(seed: int) -> Iterator[None]:
+    """Global generators begin at ``seed`` and are put back afterwards: what draws from them repeats itself."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(devices=[]):
+            random.seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            torch.default_generator.manual_seed(seed)
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+
+
+def told(error: BaseException, path: Path) -> TsimputeError:
+    """An error of a user's own code, with the line of the file where it happened."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    where = f"{path}, line {lines[-1]}" if lines else str(path)
+    return TsimputeError(f"{where}: {type(error).__name__}: {error}")
+
+
+def _keywords(function: Callable[..., Any]) -> tuple[set[str], bool]:
+    """Names that can be given by keyword, and whether any can."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return set(), False
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {p.name for p in parameters if p.kind in kinds}, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _run(path: Path) -> ModuleType:
@@ -108,5 +175,12 @@ def _run(path: Path) -> ModuleType:
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
+    beside = str(path.resolve().parent)
+    sys.path.insert(0, beside)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise told(error, path) from error
+    finally:
+        sys.path.remove(beside)
     return module

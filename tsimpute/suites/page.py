@@ -33,6 +33,7 @@ from tsimpute.suites.tables import (
 CURVES = ("crps", "rmse_mean", "ncrps", "mae_median")
 STEPS = ("crps", "crps_fair")
 GAPS = ("crps", "coverage_90")
+KINDS = ("seconds", "gaps", "intervals", "steps", "epochs_fold[0-9]*")
 
 
 def render(suite: Suite, out: Path) -> list[Path]:
@@ -61,7 +62,13 @@ def render(suite: Suite, out: Path) -> list[Path]:
     steps = Report.concat(result.steps for result in results)
     if steps.rows:
         _text(out / "steps.csv", steps.csv())
+    else:
+        (out / "steps.csv").unlink(missing_ok=True)
     pictures = {task: _pictures(suite, task, results, found, out) for task in suite.tasks}
+    for task, made in pictures.items():  # what other settings have left
+        before = [path for kind in KINDS for path in out.glob(f"{task}_{kind}.png")]
+        for path in set(before) - set(made):
+            path.unlink()
     _text(out / "index.html", _page(suite, results, found, pictures))
     names = ["metrics.csv", "breakdowns.csv", *(["steps.csv"] if steps.rows else []), "tables.md", "entries.json"]
     names.append("index.html")
@@ -73,7 +80,7 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
     of_lines = [line for line in found if line.task == task]
     if not of_task:
         return []
-    paths = [out / f"{task}_{name}.png" for name in ("seconds", "gaps", "intervals", "steps")]
+    paths = [out / f"{task}_{name}.png" for name in KINDS[:4]]
     title = f"{task}: {of_task[0].found.n_cells:,} cells, {of_lines[0].units} units"
     trained = _by_method([line for line in of_lines if line.epoch is not None])
     levels = {line.method: line for line in of_lines if line.epoch is None}
@@ -87,21 +94,23 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
         versus(seconds, flat, "seconds of training", title, paths[0])
         made.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}
-    first = f"{title}, fold {of_task[0].entry.fold}, seed {of_task[0].entry.seed}"
-    by_gap({m: _in_order(suite, _gap_points(of_task, last, m)) for m in GAPS}, BINS, first, paths[1])
+    fold, seed = of_task[0].entry.fold, of_task[0].entry.seed
+    first = f"{title}, fold {fold}, seed {seed}"
+    of_first = [result for result in of_task if (result.entry.fold, result.entry.seed) == (fold, seed)]
+    by_gap({m: _in_order(suite, _gap_points(of_first, last, m)) for m in GAPS}, BINS, first, paths[1])
     made.append(paths[1])
-    drawn = [result for result in of_task if result.found.scored[-1].n_samples > 1]
+    drawn = [result for result in of_first if result.found.scored[-1].n_samples > 1]
     if drawn:
         calibration(_in_order(suite, _interval_points(drawn, last)), first, paths[2])
         made.append(paths[2])
-    if any(result.steps.rows for result in of_task):
-        by_metric = {metric: _in_order(suite, _step_points(of_task, metric)) for metric in STEPS}
+    if any(result.steps.rows for result in of_first):
+        by_metric = {metric: _in_order(suite, _step_points(of_first, metric)) for metric in STEPS}
         versus(by_metric, {}, "network evaluations a draw", first, paths[3])
         made.append(paths[3])
-    return made + _curves(of_task, task, out)
+    return made + _curves(of_task, task, out, list(suite.methods))
 
 
-def _curves(results: Sequence[Result], task: str, out: Path) -> list[Path]:
+def _curves(results: Sequence[Result], task: str, out: Path, order: Sequence[str]) -> list[Path]:
     """Metrics versus epochs, where there are several."""
     made = []
     for fold in sorted({result.entry.fold for result in results}):
@@ -109,7 +118,7 @@ def _curves(results: Sequence[Result], task: str, out: Path) -> list[Path]:
         trained = [row for row in rows if row.epoch is not None]
         if len({row.epoch for row in trained}) > 1:
             path = out / f"{task}_epochs_fold{fold}.png"
-            curves(Report(tuple(rows)), CURVES, path)
+            curves(Report(tuple(rows)), CURVES, path, order=order)
             made.append(path)
     return made
 
@@ -179,7 +188,9 @@ def _step_points(results: Sequence[Result], metric: str) -> dict[str, list[tuple
 def _page(suite: Suite, results: Sequence[Result], found: Sequence[Line], pictures: dict[str, list[Path]]) -> str:
     body = [f"<h1>{safe(suite.title or 'Suite')}</h1>"]
     machines = sorted({result.found.machine for result in results})
-    body.append(paragraph(f"{len(results)} entries, made on {'; '.join(machines)}."))
+    commits = sorted({result.found.commit[:10] for result in results if result.found.commit})
+    by = f", by commit {', '.join(commits)}" if commits else ""
+    body.append(paragraph(f"{len(results)} entries, made on {'; '.join(machines)}{by}."))
     body += [section(title, table(head, rows)) for title, head, rows in side_by_side(suite, results)]
     for task in suite.tasks:
         of_task = [result for result in results if result.entry.task == task]

@@ -8,16 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from tsimpute import runs
-from tsimpute.errors import DataError, SourceError, TsimputeError
+from tsimpute.containers import Windows
+from tsimpute.errors import ConfigError, DataError, SourceError, TsimputeError
 from tsimpute.evaluation import Report
-from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
-from tsimpute.registry import plugin
-from tsimpute.suites.entries import ABOUT, Result, Scored, key_of, read_entry, read_result, write_entry
+from tsimpute.registry import available, plugin
+from tsimpute.suites.entries import (
+    Result,
+    Scored,
+    clear,
+    key_of,
+    read_entry,
+    read_result,
+    samples_file,
+    write_entry,
+)
+from tsimpute.suites.methods import training_config, unknown_imputer
+from tsimpute.suites.own import is_own, told
 from tsimpute.suites.sabotage import scaler_moves
 from tsimpute.suites.scoring import Prepared, blank, score, verdict
 from tsimpute.suites.settings import Entry, Suite, TaskConfig, entries
-from tsimpute.suites.states import Progress, State, epochs_of, states
+from tsimpute.suites.states import Progress, State, epochs_of, states, steps_of
 
 
 def run_suite(
@@ -41,73 +52,118 @@ def run_suite(
         Each entry when it is done, those too that were done before.
 
     Raises:
-        ConfigError, SourceError, DataError, MissingExtraError: of a task or method, with its name. A task that holds
-            another number of scored cells than the suite expects is refused before any work.
+        ConfigError, DataError: before any work: there is no such data set, imputer or setting, or a task holds another
+            number of scored cells than the suite expects.
+        TsimputeError: of an entry, where ``failed`` is None; what a user's own code raises, with its line.
     """
     asked = entries(suite) if only is None else only
-    _check_numbers_of_cells(suite, [entry for entry in asked if not _is_done(suite, out, entry)])
+    _check_names(suite, asked)
+    _check_numbers_of_cells(suite, out, asked)
     prepared: dict[tuple[str, int], Prepared] = {}
     for entry in asked:
-        if not _is_done(suite, out, entry):
-            if should_stop():
-                return
-            at = entry.task, entry.fold
-            try:
+        try:
+            if not _is_done(suite, out, entry):
+                if should_stop():
+                    return
+                at = entry.task, entry.fold
                 if at not in prepared:
                     prepared = {at: _prepare(suite, entry)}  # one at a time: records may be large
                 _run_entry(suite, out, entry, prepared[at], should_stop, progress)
-            except TsimputeError as error:
-                if failed is None:
-                    raise
-                failed(entry, error)
-                continue
-            if not _is_done(suite, out, entry):
-                return
+                if not _is_done(suite, out, entry):
+                    return
+        except (Exception, SystemExit) as error:
+            told_error = _told(suite, entry, error)
+            if failed is None:
+                raise told_error from error
+            failed(entry, told_error)
+            continue
         yield entry
 
 
+def _told(suite: Suite, entry: Entry, error: BaseException) -> TsimputeError:
+    """The error of an entry; what a user's own code raises, with its line. Anything else is a fault of this package.
+
+    Raises:
+        BaseException: that fault.
+    """
+    if isinstance(error, TsimputeError):
+        return error
+    imputer = suite.methods[entry.method].imputer
+    if is_own(imputer):
+        return told(error, suite.path(imputer.partition(":")[0]))
+    if imputer and isinstance(error, Exception):
+        return TsimputeError(f"imputer {imputer!r}: {type(error).__name__}: {error}")
+    raise error
+
+
 def _is_done(suite: Suite, out: Path, entry: Entry) -> bool:
-    found = read_entry(out / entry.folder)
-    if found is None or found.key != key_of(suite, entry):
+    result = read_result(suite, out, entry)
+    if result is None:
         return False
-    method = suite.methods[entry.method]
-    if method.imputer:
-        return True
-    epochs = {None} if method.weights is not None else set(epochs_of(suite, entry))
-    return epochs <= {scored.epoch for scored in found.scored} and set(suite.tasks[entry.task].n_steps) <= {
-        *found.n_steps
-    }
+    done, method = {scored.epoch for scored in result.found.scored}, suite.methods[entry.method]
+    epochs = epochs_of(suite, entry) if method.config is not None or method.run is not None else [None]
+    return set(epochs) <= done and set(steps_of(suite, entry)) <= {*result.found.n_steps}
 
 
-def _check_numbers_of_cells(suite: Suite, todo: Sequence[Entry]) -> None:
-    """Makes sure that each task holds as many scored cells as expected, before any work."""
-    for task, fold in dict.fromkeys((entry.task, entry.fold) for entry in todo):
+def _check_names(suite: Suite, asked: Sequence[Entry]) -> None:
+    """Makes sure that there is what tasks and methods name, before any work."""
+    for name in dict.fromkeys(entry.task for entry in asked):
+        data = suite.tasks[name].data.name
+        if data not in available("datasets"):
+            known = ", ".join(available("datasets"))
+            raise ConfigError(f"suite: task {name!r}: expected one of the data sets {known}; came {data!r}.")
+    for name in dict.fromkeys(entry.method for entry in asked):
+        method = suite.methods[name]
+        known = (*available("imputers"), *available("peers"))
+        if method.imputer and not is_own(method.imputer) and method.imputer not in known:
+            raise unknown_imputer(method)
+    for entry in asked:
+        if suite.methods[entry.method].config is not None:
+            training_config(suite, suite.tasks[entry.task], suite.methods[entry.method], entry.fold, entry.seed)
+
+
+def _check_numbers_of_cells(suite: Suite, out: Path, asked: Sequence[Entry]) -> None:
+    """Makes sure that each task holds as many scored cells as expected, before any work.
+
+    What is done tells it by itself; for the rest the records are read.
+    """
+    for task, fold in dict.fromkeys((entry.task, entry.fold) for entry in asked):
         expected = suite.n_cells(task, fold)
         if expected is None:
             continue
-        with suppress(SourceError):  # told where the entry is run: other tasks may have their data
-            found = int(_task(suite.tasks[task], fold).test.scored.sum())
-            if found != expected:
-                raise DataError(
-                    f"suite: task {task!r}, fold {fold}: expected {expected:,} scored cells in the test records, came "
-                    f"{found:,}. Other data, or another protocol?"
-                )
+        known = [read_entry(out / entry.folder) for entry in asked if (entry.task, entry.fold) == (task, fold)]
+        numbers = {found.n_cells_of_all for found in known if found is not None} if all(known) else {None}
+        if None in numbers:
+            with suppress(SourceError):  # told where the entry is run: other tasks may have their data
+                numbers = {int(_task(suite.tasks[task], fold).test.scored.sum())}
+        wrong = [number for number in numbers if number not in (None, expected)]
+        if wrong:
+            raise DataError(
+                f"suite: task {task!r}, fold {fold}: expected {expected:,} scored cells in the test records, came "
+                f"{wrong[0]:,}. Other data, or another protocol?"
+            )
 
 
-def _task(of_task: TaskConfig, fold: int) -> Task:
-    windows = runs.load_windows(of_task.data.name, of_task.data.root, **of_task.data.options)
+def _task(of_task: TaskConfig, fold: int, windows: Windows | None = None) -> Task:
+    windows = _windows(of_task) if windows is None else windows
     limits = plugin("datasets", of_task.data.name).card.limits
     return runs.make_task(windows, replace(of_task.protocol, fold=fold), limits)
 
 
+def _windows(of_task: TaskConfig) -> Windows:
+    return runs.load_windows(of_task.data.name, of_task.data.root, **of_task.data.options)
+
+
 def _prepare(suite: Suite, entry: Entry) -> Prepared:
     of_task = suite.tasks[entry.task]
-    windows = runs.load_windows(of_task.data.name, of_task.data.root, **of_task.data.options)
-    protocol = replace(of_task.protocol, fold=entry.fold)
-    limits = plugin("datasets", of_task.data.name).card.limits
-    task = runs.make_task(windows, protocol, limits)
-    leaks = scaler_moves(task, lambda spoilt: runs.make_task(spoilt, protocol, limits), windows)
+    windows = _windows(of_task)
+    task = _task(of_task, entry.fold, windows)
+    leaks = scaler_moves(task, lambda spoilt: _task(of_task, entry.fold, spoilt), windows)
     return Prepared(task, runs.scored_records(task, of_task.max_records), leaks)
+
+
+class _StoppedError(Exception):
+    """Asked to stop while a state was being scored: it is scored anew the next time."""
 
 
 def _run_entry(
@@ -118,24 +174,34 @@ def _run_entry(
     should_stop: Callable[[], bool],
     progress: Progress,
 ) -> None:
-    result = _so_far(suite, out, entry, prepared)
-    for model in states(suite, out, entry, prepared.task, should_stop, progress):
-        before = result
-        if model.n_steps is None:
-            result = _with_state(suite, out, result, model, prepared, progress)
-        else:
-            result = _with_steps(suite, result, model, prepared, progress)
-        if result is not before:
-            write_entry(out / entry.folder, result)
-            if should_stop():
-                return
+    result, name = _so_far(suite, out, entry, prepared), f"{entry.task}, {entry.method}"
+
+    def heard(what: str, done: int, total: int) -> None:
+        progress(what, done, total)
+        if done < total and should_stop():
+            raise _StoppedError
+
+    if suite.sabotage and not result.found.sabotage and suite.methods[entry.method].imputer:
+        # Before it is fitted: what it may keep from that does not help it here.
+        progress(f"{name}: changing hidden values", 0, 1)
+        result = replace(result, found=replace(result.found, sabotage=verdict(suite, entry, prepared)))
+    with suppress(_StoppedError):
+        for model in states(suite, out, entry, prepared.task, should_stop, progress):
+            before = result
+            if model.n_steps is None:
+                result = _with_state(suite, out, result, model, prepared, heard)
+            else:
+                result = _with_steps(suite, result, model, prepared, heard)
+            if result is not before:
+                write_entry(out / entry.folder, result)
+                if should_stop():
+                    return
 
 
 def _so_far(suite: Suite, out: Path, entry: Entry, prepared: Prepared) -> Result:
     """What is there of the entry; what was stopped after its rows and before its entry is not counted."""
     found = read_result(suite, out, entry)
     if found is None:
-        (out / entry.folder / ABOUT).unlink(missing_ok=True)  # it would stand beside other numbers, were this stopped
         return Result(entry, blank(key_of(suite, entry), prepared), Report(()), (), Report(()))
     whole = {scored.epoch for scored in found.found.scored}
     return replace(
@@ -155,23 +221,22 @@ def _with_state(
         return result
     name = f"{entry.task}, {entry.method}" + ("" if model.epoch is None else f", epoch {model.epoch}")
     if suite.sabotage and not found.sabotage:
-        progress(f"{name}: changing hidden values", 0, 1)
-        found = replace(found, sabotage=verdict(suite, entry, model, prepared))
-    samples = out / entry.folder / _samples(suite, entry, model)
+        progress(f"{name}: changing hidden values", 1, 1)
+        trained_elsewhere = suite.methods[entry.method].config is None
+        found = replace(found, sabotage=verdict(suite, entry, prepared, model if trained_elsewhere else None))
+    if not found.scored:
+        clear(out / entry.folder)
+    last = None if model.epoch is None else epochs_of(suite, entry)[-1]
+    samples = out / entry.folder / samples_file(model.epoch, last)
     said = lambda done, n: progress(f"{name}: scoring", done, n)
     report, parts = score(suite, entry, model, prepared, said, samples)
     scored = Scored(model.epoch, model.trained, report.rows[0].seconds, report.rows[0].n_samples)
     return replace(
         result,
-        found=replace(found, scored=(*found.scored, scored)),
+        found=replace(found, scored=tuple(sorted((*found.scored, scored), key=lambda one: one.epoch or 0))),
         report=Report((*result.report.rows, *report.rows)),
         parts=[*result.parts, *((model.epoch, part) for part in parts)],
     )
-
-
-def _samples(suite: Suite, entry: Entry, model: State) -> str:
-    last = model.epoch is None or model.epoch == epochs_of(suite, entry)[-1]
-    return "samples.npz" if last else f"samples-{model.epoch:04d}.npz"
 
 
 def _with_steps(suite: Suite, result: Result, model: State, prepared: Prepared, progress: Progress) -> Result:
@@ -180,7 +245,7 @@ def _with_steps(suite: Suite, result: Result, model: State, prepared: Prepared, 
     if n is None or n in found.n_steps:
         return result
     own = result.report.where(epoch=model.epoch, feature="all", n_steps=n).rows
-    if not own and isinstance(model.imputer, GenerativeImputer):
+    if not own:
         said = lambda done, total: progress(f"{entry.task}, {entry.method}, {n} steps: scoring", done, total)
         own = score(suite, entry, model, prepared, said, None)[0].where(feature="all").rows
     steps = Report((*result.steps.rows, *own))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
 
 from tsimpute import runs
 from tsimpute.containers import Windows
@@ -19,6 +23,7 @@ from tsimpute.pipeline.task import Task
 from tsimpute.suites.breakdowns import Breakdown, Part
 from tsimpute.suites.entries import Found
 from tsimpute.suites.methods import new_imputer, short_training, training_config
+from tsimpute.suites.own import global_seeds
 from tsimpute.suites.sabotage import sabotage, sabotage_filling
 from tsimpute.suites.settings import Entry, Suite, TaskConfig
 from tsimpute.suites.states import State
@@ -41,6 +46,8 @@ def blank(key: str, prepared: Prepared) -> Found:
         order=prepared.task.order,
         n_cells=int(prepared.test.scored.sum()),
         n_records=len(prepared.test),
+        n_cells_of_all=int(test.scored.sum()),
+        records=_digest(test),
         sabotage="",
         protocol_leaks=prepared.leaks,
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
@@ -52,15 +59,34 @@ def blank(key: str, prepared: Prepared) -> Found:
     )
 
 
-def verdict(suite: Suite, entry: Entry, model: State, prepared: Prepared) -> str:
-    """What the test of hidden values says; see ``tsimpute.suites.sabotage``."""
+def _digest(test: Windows) -> str:
+    """Of what is shown and what is scored: other data or other holes, another digest."""
+    digest = hashlib.sha256("\0".join(test.record_ids).encode())
+    for array in (test.values, test.times, test.scored):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def verdict(suite: Suite, entry: Entry, prepared: Prepared, model: State | None = None) -> str:
+    """What the test of hidden values says; see ``tsimpute.suites.sabotage``.
+
+    Args:
+        model: of a method that was trained elsewhere.
+    """
     method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
+    if model is not None:
+        return sabotage_filling(model.imputer, prepared.test, entry.seed)
+    config = None
     if method.config is not None:
         config = short_training(training_config(suite, of_task, method, entry.fold, entry.seed))
-        return sabotage(lambda: new_imputer(method, config), prepared.task, entry.seed)
-    if method.imputer:
-        return sabotage(lambda: new_imputer(method, None, entry.seed), prepared.task, entry.seed)
-    return f"{sabotage_filling(model.imputer, prepared.test, entry.seed)} (filling only)"
+    try:
+        with global_seeds(entry.seed):
+            make = lambda: new_imputer(suite, method, config, entry.seed)
+            return sabotage(make, prepared.task, entry.seed, method.n_samples or 2)
+    except Exception as error:
+        if config is not None:  # of our own: nothing may fail
+            raise
+        return f"could not be tested: {type(error).__name__}: {error}"
 
 
 def score(
@@ -77,17 +103,18 @@ def score(
         samples: file that gets the samples at the scored cells.
     """
     method, of_task, task = suite.methods[entry.method], suite.tasks[entry.task], prepared.task
-    report = evaluate(
-        model.imputer,
-        prepared.test,
-        n_samples=method.n_samples or of_task.n_samples or suite.n_samples,
-        seed=entry.seed,
-        fill=method.fill or suite.fill,
-        scaler=(task.units or task.scaler) if of_task.units == "standardised" else None,
-        context=_context(entry, model, of_task, prepared),
-        progress=progress,
-        keep_samples=samples,
-    )
+    with global_seeds(entry.seed) if method.imputer else nullcontext():
+        report = evaluate(
+            model.imputer,
+            prepared.test,
+            n_samples=method.n_samples or of_task.n_samples or suite.n_samples,
+            seed=entry.seed,
+            fill=method.fill or suite.fill,
+            scaler=(task.units or task.scaler) if of_task.units == "standardised" else None,
+            context=_context(entry, model, of_task, prepared),
+            progress=progress,
+            keep_samples=samples,
+        )
     breakdown, header = Breakdown(prepared.test), None
     for content in read_cells(samples) if samples is not None else ():
         if isinstance(content, Header):

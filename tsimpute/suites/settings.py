@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,10 @@ from typing import Any, Literal
 from tsimpute.config import DataConfig, ProtocolConfig
 from tsimpute.config_files import from_dict, read_settings
 from tsimpute.errors import ConfigError
+
+_LONGEST = 80
+_OF_THE_SUITE = ("data", "protocol", "evaluation", "training.seed", "training.keep_epochs")
+"""Settings of a training that stand in the suite itself."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,7 @@ class TaskConfig:
         for name in ("folds", "seeds"):
             if getattr(self, name) == ():
                 raise ConfigError(f"suite: {name} of a task: expected at least one, or none for those of the suite.")
-        if any(n < 1 for n in self.n_steps):
-            raise ConfigError(f"suite: n_steps: expected numbers of at least 1, came {list(self.n_steps)}.")
+        _check_numbers(self, {"folds": 0, "seeds": 0, "at_epochs": 1, "n_steps": 1, "max_records": 1, "n_samples": 1})
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,14 @@ class MethodConfig:
         for name, of in (("options", "imputer"), ("settings", "config")):
             if getattr(self, name) and given != [of]:
                 raise ConfigError(f"suite: {name} belong to a method with {of}; this one has {given[0]}.")
+            if not all(isinstance(key, str) for key in getattr(self, name)):
+                raise ConfigError(f"suite: {name}: expected values by name, came {getattr(self, name)}.")
+        taken = [path for path in self.settings if path.startswith(_OF_THE_SUITE)]
+        if taken:
+            raise ConfigError(
+                f"suite: settings: {taken[0]} is said by the suite and its tasks; a method's is passed over."
+            )
+        _check_numbers(self, {"n_samples": 1})
 
 
 @dataclass(frozen=True)
@@ -120,6 +132,7 @@ class Suite:
         sabotage: changes hidden values and sees that nothing moves, for each method.
         device: where networks of our own are trained and draw: "cpu", "cuda" or "mps".
         published: results of others.
+        folder: of the suite's file: files that methods name are looked for there, then where the command runs.
     """
 
     title: str = ""
@@ -133,8 +146,13 @@ class Suite:
     sabotage: bool = True
     device: Literal["cpu", "cuda", "mps"] = "cpu"
     published: tuple[Published, ...] = ()
+    folder: str = ""
 
     def __post_init__(self) -> None:
+        _check_numbers(self, {"folds": 0, "seeds": 0, "at_epochs": 1, "n_samples": 1})
+        for row in self.published:
+            if row.task not in self.tasks:
+                raise ConfigError(f"suite: published: no task {row.task!r}; tasks are {', '.join(self.tasks)}.")
         for name in ("tasks", "methods", "folds", "seeds"):
             if not getattr(self, name):
                 raise ConfigError(f"suite: expected at least one of {name}, came none.")
@@ -154,6 +172,12 @@ class Suite:
     def folds_of(self, task: str) -> tuple[int, ...]:
         """The folds that a task is run for."""
         return self.tasks[task].folds or self.folds
+
+    def path(self, name: str) -> Path:
+        """A file or folder that a method names, $NAMES of the environment filled in."""
+        path = Path(os.path.expandvars(name))
+        beside = Path(self.folder) / path
+        return beside if self.folder and beside.exists() else path
 
     def n_cells(self, task: str, fold: int) -> int | None:
         """How many cells must be scored in all test records of a fold; None = any."""
@@ -200,7 +224,8 @@ def part(suite: Suite, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -
             raise ConfigError(f"suite: no {kind} {unknown[0]!r}; there are {', '.join(known)}.")
     chosen = [e for e in entries(suite) if e.task in (tasks or (e.task,)) and e.method in (methods or (e.method,))]
     if not chosen:
-        raise ConfigError(f"suite: {', '.join(methods)} take no part in {', '.join(tasks)}.")
+        who = f"methods {', '.join(methods)}" if methods else "no method"
+        raise ConfigError(f"suite: nothing to do: {who} with tasks {', '.join(tasks)}.")
     return chosen
 
 
@@ -220,7 +245,10 @@ def load_suite(name: str | Path) -> Suite:
     path = path if str(name) in shipped_suites() else Path(name)
     if not path.is_file():
         raise ConfigError(f"suite: expected a file or one of {', '.join(shipped_suites())}; came {str(name)!r}.")
+    own = path.parent if path == Path(name) else Path()
     values = read_settings(path)
+    if "folder" in values:
+        raise ConfigError(f"{path}: unknown key folder: it is that of the file.")
     for name_of_part, kind in (("tasks", TaskConfig), ("methods", MethodConfig)):
         part = values.get(name_of_part)
         if not isinstance(part, dict):
@@ -228,15 +256,26 @@ def load_suite(name: str | Path) -> Suite:
         wrong = [key for key in part if not (isinstance(key, str) and _is_plain(key))]
         if wrong:
             raise ConfigError(
-                f"{path}: {name_of_part}: expected names of letters, digits, spaces, - . _; came {wrong[0]!r}."
+                f"{path}: {name_of_part}: expected names as text, up to {_LONGEST} letters, digits, spaces, - . _, "
+                f"came {wrong[0]!r}."
             )
         values[name_of_part] = {key: from_dict(kind, of_one, f"{name_of_part}.{key}.") for key, of_one in part.items()}
     rows = values.get("published", [])
     if not isinstance(rows, list):
         raise ConfigError(f"{path}: published: expected a list, came {type(rows).__name__}.")
     values["published"] = [from_dict(Published, row, "published.") for row in rows]
-    return from_dict(Suite, values)
+    return replace(from_dict(Suite, values), folder=str(own))
+
+
+def _check_numbers(settings: Any, least: Mapping[str, int]) -> None:
+    """Refuses numbers that are too small, and lists that name one twice: it would count twice."""
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        numbers = value if isinstance(value, tuple) else () if value is None else (value,)
+        if any(number < bound for number in numbers) or len(set(numbers)) < len(numbers):
+            shown = list(value) if isinstance(value, tuple) else value
+            raise ConfigError(f"suite: {name}: expected numbers of at least {bound}, each once; came {shown}.")
 
 
 def _is_plain(name: str) -> bool:
-    return name == name.strip(" .") != "" and all(c.isalnum() or c in " -._" for c in name)
+    return len(name) <= _LONGEST and name == name.strip(" .") != "" and all(c.isalnum() or c in " -._" for c in name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute import runs
-from tsimpute.config import RunConfig, SamplingConfig
+from tsimpute.config import ProcessConfig, RunConfig, SamplingConfig
 from tsimpute.config_files import load_config, to_dict
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
+from tsimpute.processes.base import Process
+from tsimpute.registry import make
 from tsimpute.suites.methods import by_data, epochs_asked, new_imputer, original_csdi, training_config
-from tsimpute.suites.settings import Entry, Suite, TaskConfig
+from tsimpute.suites.own import global_seeds
+from tsimpute.suites.settings import Entry, Suite
 
 Progress = Callable[[str, int, int], None]
 _LAST = ("last", "model")
@@ -50,9 +52,31 @@ def epochs_of(suite: Suite, entry: Entry) -> list[int]:
     if method.run is None:
         last = training_config(suite, task, method, entry.fold, entry.seed).training.epochs
         return [*(epoch for epoch in asked if epoch < last), last]
-    folder = Path(by_data(method.run, task))
+    folder = suite.path(by_data(method.run, task))
     last = int(GenerativeImputer.load(_model(folder, _LAST)).fitted_["epoch"])
     return [*(e for e in asked if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file()), last]
+
+
+def steps_of(suite: Suite, entry: Entry) -> tuple[int, ...]:
+    """The other numbers of solver steps that are scored: those of the task that the method's process can take."""
+    method, task = suite.methods[entry.method], suite.tasks[entry.task]
+    if not task.n_steps or method.imputer:
+        return ()
+    process = ProcessConfig("diffusion")
+    if method.config is not None:
+        process = training_config(suite, task, method, entry.fold, entry.seed).process
+    elif method.run is not None:
+        process = load_config(suite.path(by_data(method.run, task)) / "config.yaml").process
+    made = make("processes", process.name, **process.options)
+    return tuple(n for n in task.n_steps if _takes(made, n))
+
+
+def _takes(process: Process, n_steps: int) -> bool:
+    try:
+        process.grid(n_steps)
+    except ConfigError:
+        return False
+    return True
 
 
 def states(
@@ -68,26 +92,30 @@ def states(
     After the last one come, of what draws by a solver, the same with the task's other numbers of steps.
     """
     method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
+    steps = steps_of(suite, entry)
     if method.weights is not None:
-        path = Path(os.path.expandvars(method.weights))
-        for n in (None, *of_task.n_steps):
+        path = suite.path(method.weights)
+        for n in (None, *steps):
             sampling = SamplingConfig(n_steps=n, device=suite.device)
             yield State(original_csdi(path, of_task, task, sampling), None, None, n)
     elif method.run is not None:
-        folder = Path(by_data(method.run, of_task))
-        sampling = _check_split(folder, of_task, entry).sampling
+        folder = suite.path(by_data(method.run, of_task))
+        asked = RunConfig(data=of_task.data, protocol=replace(of_task.protocol, fold=entry.fold))
+        runs.check_same_split(asked, folder)
+        sampling = load_config(folder / "config.yaml").sampling
         sampling = sampling if suite.device == "cpu" else replace(sampling, device=suite.device)
-        yield from _kept_models(folder, epochs_of(suite, entry), sampling, of_task.n_steps)
+        yield from _kept_models(folder, epochs_of(suite, entry), sampling, steps)
     elif method.config is not None:
         config = training_config(suite, of_task, method, entry.fold, entry.seed)
         folder = out / "models" / f"{entry.method}-{_training_key(config, task)}"
         if _train(config, task, folder, f"{entry.task}, {entry.method}: training", should_stop, progress):
-            yield from _kept_models(folder, epochs_of(suite, entry), config.sampling, of_task.n_steps)
+            yield from _kept_models(folder, epochs_of(suite, entry), config.sampling, steps)
     else:
-        imputer = new_imputer(method, None, entry.seed)
+        imputer = new_imputer(suite, method, None, entry.seed)
         progress(f"{entry.task}, {entry.method}: fitting", 0, 1)
         start = time.perf_counter()
-        imputer.fit(task.train, task.valid)
+        with global_seeds(entry.seed):  # copies: other methods are fitted on the same records
+            imputer.fit(task.train.select(slice(None)), task.valid.select(slice(None)))
         yield State(imputer, None, time.perf_counter() - start)
 
 
@@ -156,20 +184,5 @@ def _training_key(config: RunConfig, task: Task) -> str:
     digest.update(task.train.times.tobytes())
     asked = {part: to_dict(getattr(config, part)) for part in ("process", "network", "training")}
     asked["training"].pop("keep_epochs")
-    if config.training.patience is not None:  # only then do validation records choose the epoch
-        digest.update(np.where(task.valid.shown, task.valid.values, np.nan).tobytes())
     digest.update(json.dumps([asked, task.scaler.to_dict(), list(task.train.record_ids)], sort_keys=True).encode())
     return digest.hexdigest()[:12]
-
-
-def _check_split(folder: Path, of_task: TaskConfig, entry: Entry) -> RunConfig:
-    """The settings of a run whose test records are those of the task."""
-    config = load_config(folder / "config.yaml")
-    came = runs.split_of(config)
-    asked = runs.split_of(RunConfig(data=of_task.data, protocol=replace(of_task.protocol, fold=entry.fold)))
-    if asked != came:
-        raise ConfigError(
-            f"suite: {entry.method!r} on {entry.task!r}: {folder} was trained on {came}, asked to score {asked} (data, "
-            "options, protocol, fold, seed). Records that it has seen would be scored; name another run, or its tasks."
-        )
-    return config

@@ -24,6 +24,7 @@ METRICS = (
     ("rmse_lower_median", "RMSE of lower median"),
     ("coverage_90", "inside 90 %"),
 )
+DRAWS_FOR_90 = 19
 SIDE_BY_SIDE = METRICS[0], METRICS[3]
 PUBLISHED = ("crps", "ncrps", "mae", "rmse")
 
@@ -39,7 +40,7 @@ class Line:
         trained, filled: mean seconds of training and of filling; ``trained`` is None where it is not known.
         evaluations: network evaluations a draw; None = no network.
         n_samples: draws per record.
-        n_runs, n_cells: runs, and cells scored over all of them.
+        n_runs: folds x seeds.
         sabotage: what the test of hidden values says.
     """
 
@@ -49,11 +50,9 @@ class Line:
     values: Mapping[str, tuple[float | None, float | None]]
     trained: float | None
     filled: float
-    solver: str
     evaluations: int | None
     n_samples: int
     n_runs: int
-    n_cells: int
     units: str
     sabotage: str
 
@@ -93,11 +92,9 @@ def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, S
         values={metric: _mean_error([of_run[metric].value for of_run in rows], folds) for metric, _ in METRICS},
         trained=float(np.mean(trained)) if trained else None,
         filled=float(np.mean([scored.filled for _, scored in found])),
-        solver=first.solver,
         evaluations=evaluations(first),
         n_samples=n_samples,
         n_runs=len(found),
-        n_cells=sum(of_run["crps"].n_cells for of_run in rows),
         units=first.units,
         sabotage="; ".join(sorted({result.found.sabotage for result, _ in found if result.found.sabotage}))
         or "not tested",
@@ -138,12 +135,14 @@ def markdown(suite: Suite, results: Sequence[Result]) -> str:
 
 
 NOTES = (
-    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS (a pure number). Mean and standard "
-    "error over runs where there are several. *hidden values changed*: the method is fitted on 36 records, with one "
-    "epoch of training, and asked again with every held-out value set to 1e9, to another number and to the largest of "
-    "its feature; it passes where nothing that is learnt or drawn moves by a bit. What was trained elsewhere is asked "
-    "only (filling only). With one draw CRPS is MAE. Seconds are of the machine named in each entry, other work beside "
-    "it or not."
+    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS (a pure number). Where there are "
+    "several runs: mean and standard error over folds, of the mean over the seeds of each; with one fold over seeds. "
+    "Seeds of a method that was trained elsewhere are those of its draws alone. *hidden values changed*: the method is "
+    "fitted on 24 records, ours with one epoch of training, and asked for 4 others, once as they are and once with all "
+    "held-out values set to 1e9, to another number and to the largest of its feature; it passes where nothing that is "
+    "learnt or drawn moves by a bit. What was trained elsewhere is only asked (filling only). One draw: CRPS is MAE; "
+    f"a 90 % interval needs {DRAWS_FOR_90} draws. Seconds are of the machine named in each entry, other work beside it "
+    "or not."
 )
 
 
@@ -157,7 +156,7 @@ def head_and_rows(found: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
             _text(line.epoch),
             str(line.n_samples),
             _text(line.evaluations),
-            *(value_text(*line.values[metric]) for metric, _ in METRICS),
+            *(_metric_text(line, metric) for metric, _ in METRICS),
             "-" if line.trained is None else f"{line.trained:.0f}" if line.trained >= 1 else f"{line.trained:.1g}",
             f"{line.filled:.0f}" if line.filled >= 1 else f"{line.filled:.1g}",
             str(line.n_runs),
@@ -167,10 +166,16 @@ def head_and_rows(found: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     ]
 
 
+def _metric_text(line: Line, metric: str) -> str:
+    """ "-" for intervals that the range of so few draws cannot hold."""
+    few = metric == "coverage_90" and line.n_samples < DRAWS_FOR_90
+    return "-" if few else value_text(*line.values[metric])
+
+
 def value_text(value: float | None, error: float | None) -> str:
     if value is None:
         return "undefined"
-    text = f"{value:.3f}" if abs(value) < 10 else f"{value:.2f}"
+    text = f"{value:.3g}" if abs(value) < 0.1 else f"{value:.3f}" if abs(value) < 10 else f"{value:.2f}"
     return text if error is None else f"{text} ± {error:.2g}"
 
 
@@ -236,16 +241,28 @@ def about(suite: Suite, task: str, results: Sequence[Result]) -> list[str]:
     """Sentences: which cells, in which order they came about, and whether the protocol itself leaks."""
     found, report = results[0].found, results[0].report
     units = {"standardised": "standardised units", "data": "the data's own units"}[suite.tasks[task].units]
+    if report.where(metric="crps", feature="all").rows[0].units == "mixed":
+        units += " (features of different units together: large ones dominate)"
     counts = sorted({(r.entry.fold, r.found.n_cells, r.found.n_records) for r in results})
     cells = "; ".join(f"fold {fold}: {n:,} cells of {records:,} records" for fold, n, records in counts)
-    expected = suite.tasks[task].n_cells
-    sure = " (as many as expected)" if expected is not None and suite.tasks[task].max_records is None else ""
+    sure = " (as many as expected)" if all(_as_expected(suite, r) for r in results) else ""
+    kinds = {(r.entry.fold, r.found.records) for r in results if r.found.records}
+    others = "Its entries were made with different records or holes: do not compare them. "
+    unlike = others if len(kinds) > len({fold for fold, _ in kinds}) else ""
     leak = (
         "The protocol's own scaler has seen held-out values of validation and test records, as the original's has."
         if any(r.found.protocol_leaks for r in results)
         else "Nothing of a held-out value is in the scaler."
     )
-    return [f"{report.rows[0].dataset}, {report.rows[0].split}, {units}. {cells}{sure}.", f"{found.order} {leak}"]
+    of_what = f"{report.rows[0].dataset}, {report.rows[0].split}, {units}. {cells}{sure}."
+    return [of_what, f"{unlike}{found.order} {leak}"]
+
+
+def _as_expected(suite: Suite, result: Result) -> bool:
+    """Whether the suite says how many cells there are, and these were found."""
+    whole = suite.tasks[result.entry.task].max_records is None
+    found = result.found.n_cells if whole else result.found.n_cells_of_all
+    return found is not None and found == suite.n_cells(result.entry.task, result.entry.fold)
 
 
 def published(suite: Suite, task: str) -> tuple[list[str], list[list[str]]]:
@@ -253,7 +270,11 @@ def published(suite: Suite, task: str) -> tuple[list[str], list[list[str]]]:
     head = ["printed by others", "CRPS", "nCRPS", "MAE", "RMSE", "source", "what differs"]
     rows = [row for row in suite.published if row.task == task]
     return head, [
-        [row.method, *(_text(getattr(row, name)) for name in PUBLISHED), row.source, row.differs or "-"] for row in rows
+        [
+            _cell(text)
+            for text in (row.method, *(_text(getattr(row, name)) for name in PUBLISHED), row.source, row.differs)
+        ]
+        for row in rows
     ]
 
 
@@ -262,6 +283,10 @@ def _published_table(head: list[str], body: list[list[str]]) -> list[str]:
         return []
     ruler = ["---", *["---:"] * 4, "---", "---"]
     return ["\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *body)), ""]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "/").replace("\n", " ") or "-"
 
 
 def parts_csv(results: Sequence[Result]) -> str:
