@@ -33,10 +33,10 @@ def panels(n: int) -> tuple[Figure, list[Axes]]:
 
 def plain_ticks(axis: Axis) -> None:
     """Plain numbers at 1, 2 and 5 times the powers of ten of a log axis."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ScalarFormatter())
+    axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 

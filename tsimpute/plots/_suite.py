@@ -99,7 +99,7 @@ def _draw_lines(axis: Axes, points: Points) -> None:
 def _scale_values(axis: Axes, points: Points, levels: Mapping[str, float]) -> None:
     """A log axis where one value would press all others to the bottom."""
     values = [y for of_one in points.values() for _, y in of_one] + list(levels.values())
-    if values and min(values) > 0 and max(values) > 8 * min(values):
+    if values and min(values) > 0 and max(values) > 5 * min(values):
         axis.set_yscale("log")
         plain_ticks(axis.yaxis)
 

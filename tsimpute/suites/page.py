@@ -81,7 +81,9 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
     if not of_task:
         return []
     paths = [out / f"{task}_{name}.png" for name in KINDS[:4]]
-    title = f"{task}: {of_task[0].found.n_cells:,} cells, {of_lines[0].units} units"
+    title = (
+        f"{task}: {of_task[0].found.n_cells:,} cells, {of_lines[0].units.replace('standardised', 'standardised units')}"
+    )
     trained = _by_method([line for line in of_lines if line.epoch is not None])
     levels = {line.method: line for line in of_lines if line.epoch is None}
     made = []
