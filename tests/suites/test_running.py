@@ -424,6 +424,17 @@ def test_one_method_cannot_change_the_records_of_the_next(suite: Suite, tmp_path
     assert values[0] == values[1]
 
 
+def test_methods_that_are_trained_alike_share_a_training(suite: Suite, tmp_path: Path) -> None:
+    methods = {"CFMI": TRAINED, "asked for all": replace(TRAINED, fill="missing")}
+    suite = replace(suite, sabotage=False, methods=methods, tasks={"few": suite.tasks["few"]})
+    said: list[str] = []
+    run(suite, tmp_path, progress=lambda what, done, total: said.append(what))
+    assert len(list((tmp_path / "models").iterdir())) == 1
+    assert {what for what in said if what.endswith("training")} == {"few, CFMI: training"}
+    fills = {result.entry.method: result.report.rows[0].fill for result in all_found(suite, tmp_path)}
+    assert fills == {"CFMI": "scored", "asked for all": "missing"}
+
+
 def test_numbers_of_steps_that_a_process_cannot_take_are_left_out(suite: Suite, tmp_path: Path) -> None:
     diffusion = replace(TRAINED, settings=SETTINGS | {"process.name": "diffusion"})
     task = replace(suite.tasks["few"], n_steps=(4, 60))

@@ -107,7 +107,7 @@ def states(
         yield from _kept_models(folder, epochs_of(suite, entry), sampling, steps)
     elif method.config is not None:
         config = training_config(suite, of_task, method, entry.fold, entry.seed)
-        folder = out / "models" / f"{entry.method}-{_training_key(config, task)}"
+        folder = _training_folder(out, entry.method, _training_key(config, task))
         if _train(config, task, folder, f"{entry.task}, {entry.method}: training", should_stop, progress):
             yield from _kept_models(folder, epochs_of(suite, entry), config.sampling, steps)
     else:
@@ -117,6 +117,12 @@ def states(
         with global_seeds(entry.seed):  # copies: other methods are fitted on the same records
             imputer.fit(task.train.select(slice(None)), task.valid.select(slice(None)))
         yield State(imputer, None, time.perf_counter() - start)
+
+
+def _training_folder(out: Path, method: str, key: str) -> Path:
+    """That of the same training, whichever method it was made for; else one with this method's name."""
+    models = out / "models"
+    return next((path for path in sorted(models.glob(f"*-{key}")) if path.is_dir()), models / f"{method}-{key}")
 
 
 def _train(

@@ -1,0 +1,70 @@
+"""What the documents say of the evidence is in the results, line by line and number by number."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tsimpute.reporting import Report
+from tsimpute.suites.tables import value_text
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results" / "evidence"
+
+
+def tables() -> dict[str, dict[str, dict[str, str]]]:
+    """task -> method -> column -> cell, of our own lines in tables.md."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for section in re.split(r"(?m)^## ", (RESULTS / "tables.md").read_text(encoding="utf-8"))[1:]:
+        task, _, body = section.partition("\n")
+        lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.splitlines() if line[:1] == "|"]
+        if lines and lines[0][0] == "method":
+            end = next((i for i, line in enumerate(lines) if line[0] == "printed by others"), len(lines))
+            found[task] = {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:end]}
+    return found
+
+
+def test_every_table_of_the_evidence_page_is_one_of_the_results() -> None:
+    page = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    results = set((RESULTS / "tables.md").read_text(encoding="utf-8").splitlines())
+    shown = [line for line in page.splitlines() if line.startswith("|")]
+    assert len(shown) > 30
+    assert [line for line in shown if line not in results] == []
+
+
+def test_the_readme_s_table_of_the_evidence_says_what_the_results_say() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = readme.split("<!-- evidence -->")[1]
+    head, _, *rows = [
+        [cell.strip(" *") for cell in line.strip("|").split("|")] for line in block.splitlines() if line[:1] == "|"
+    ]
+    ours = [row for row in rows if "papers" not in row[1]]
+    assert len(ours) >= 8
+    results, task = tables(), ""
+    for row in ours:
+        task = row[0] or task
+        name = re.search(r"`(\w+)`", task)
+        assert name, task
+        line = results[name[1]][row[1]]
+        for column, cell in zip(head[2:], row[2:], strict=True):
+            assert cell == line[column], (task, row[1], column)
+
+
+@pytest.mark.parametrize("task", ["physionet_10", "pm25"])
+def test_tables_are_those_of_the_metrics_beside_them(task: str) -> None:
+    report = Report.read(RESULTS)
+    asked = {"physionet_10": {"dataset": "physionet2012", "rate": 0.1, "split": "test"}, "pm25": {"dataset": "pm25"}}
+    for method, line in tables()[task].items():
+        epoch = None if line["epochs"] == "-" else int(line["epochs"])
+        rows = report.where(
+            feature="all", imputer=method, epoch=epoch, n_samples=int(line["draws"]), protocol="csdi", **asked[task]
+        )
+        for metric, column in (
+            ("crps", "CRPS"),
+            ("ncrps", "nCRPS"),
+            ("mae_median", "MAE of median"),
+            ("rmse_mean", "RMSE of mean"),
+        ):
+            assert value_text(rows.value(metric), None) == line[column]
