@@ -471,7 +471,16 @@ def test_files_are_looked_for_beside_the_suite(tmp_path: Path, monkeypatch: pyte
     told: list[str] = []
     run(suite, tmp_path / "out", failed=lambda entry, error: told.append(str(error)))
     assert "expected a number at every cell" in told[0]
+    (tmp_path / "lab" / "zero.py").write_text(
+        "import numpy as np\ndef draw(known, times, n_samples, rng, learnt):\n    return np.zeros_like(known)\n"
+    )
+    (tmp_path / "lab" / "suite.yaml").write_text(text.rstrip("}\n") + "}, mean: {imputer: mean, n_samples: 1}}\n")
+    suite = load_suite("lab/suite.yaml")
+    run(suite, tmp_path / "out")
     (tmp_path / "lab" / "zero.py").unlink()
+    render(suite, tmp_path / "out")
+    for name in ("tables.md", "index.html"):
+        assert "Not shown: t, zero, fold 0, seed 0: suite: expected a file" in (tmp_path / "out" / name).read_text()
     with pytest.raises(ConfigError, match=r"expected a file zero\.py, as a method names it"):
         run(suite, tmp_path / "out")
 

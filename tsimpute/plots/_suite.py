@@ -92,7 +92,8 @@ def _draw_lines(axis: Axes, points: Points) -> None:
         if of_one:
             axis.plot(
                 *zip(*of_one, strict=True), label=name, color=LINES[i % len(LINES)],
-                marker=MARKERS[i % len(MARKERS)], ls=("-", "--", ":")[i // len(LINES) % 3], markersize=4.5, lw=1.6, zorder=3,
+                marker=MARKERS[i % len(MARKERS)], ls=("-", "--", ":")[i // len(LINES) % 3], markersize=4.5, lw=1.6,
+                zorder=3,
             )  # fmt: skip
 
 

@@ -180,6 +180,18 @@ def all_found(suite: Suite, out: Path) -> Iterator[Result]:
                 yield result
 
 
+def not_shown(suite: Suite, out: Path) -> list[str]:
+    """Sentences on what lies in ``out`` and cannot be shown, as a file that it depends on is not there now."""
+    told = []
+    for entry in entries(suite):
+        if (out / entry.folder / ABOUT).is_file():
+            try:
+                key_of(suite, entry)
+            except ConfigError as error:
+                told.append(f"Not shown: {entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: {error}")
+    return told
+
+
 def clear(folder: Path) -> None:
     """Takes away what was made with other settings, so that nothing of it stands beside other numbers."""
     (folder / ABOUT).unlink(missing_ok=True)  # first: what has one is whole

@@ -13,7 +13,7 @@ from tsimpute.pages import PAGE, folded, paragraph, picture, safe, section, tabl
 from tsimpute.plots import by_gap, calibration, curves, versus
 from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import BINS
-from tsimpute.suites.entries import Result, all_found
+from tsimpute.suites.entries import Result, all_found, not_shown
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import (
     NOTES,
@@ -32,6 +32,7 @@ from tsimpute.suites.tables import (
 
 CURVES = ("crps", "rmse_mean", "ncrps", "mae_median")
 STEPS = ("crps", "crps_fair")
+BY_FEATURE = ("crps", "mae_median", "rmse_mean", "coverage_90")
 GAPS = ("crps", "coverage_90")
 KINDS = ("seconds", "gaps", "intervals", "steps", "epochs_fold[0-9]*")
 
@@ -47,15 +48,17 @@ def render(suite: Suite, out: Path) -> list[Path]:
         raise DataError(f"{out}: expected results of the suite, there are none yet.")
     found = lines(results)
     last = {(line.task, line.method): line.epoch for line in last_lines(found)}
-    # Single features after the last epoch only: those of all epochs stand with the entries.
+    # Single features in a few metrics after the last epoch only: all of them stand with the entries.
     rows = [
         row
         for result in results
         for row in result.report.rows
-        if row.feature == "all" or row.epoch == last[result.entry.task, result.entry.method]
+        if row.feature == "all"
+        or (row.metric in BY_FEATURE and row.epoch == last[result.entry.task, result.entry.method])
     ]
     Report(tuple(rows)).write(out)
-    _text(out / "tables.md", markdown(suite, results))
+    hidden = not_shown(suite, out)
+    _text(out / "tables.md", "\n\n".join([markdown(suite, results).rstrip("\n"), *hidden]) + "\n")
     _text(out / "breakdowns.csv", parts_csv(results))
     about_all = [{"entry": asdict(result.entry)} | asdict(result.found) for result in results]
     _text(out / "entries.json", json.dumps(about_all, indent=1) + "\n")
@@ -69,7 +72,7 @@ def render(suite: Suite, out: Path) -> list[Path]:
         before = [path for kind in KINDS for path in out.glob(f"{task}_{kind}.png")]
         for path in set(before) - set(made):
             path.unlink()
-    _text(out / "index.html", _page(suite, results, found, pictures))
+    _text(out / "index.html", _page(suite, results, found, pictures, hidden))
     names = ["metrics.csv", "breakdowns.csv", *(["steps.csv"] if steps.rows else []), "tables.md", "entries.json"]
     names.append("index.html")
     return [*(out / name for name in names), *(path for paths in pictures.values() for path in paths)]
@@ -187,7 +190,13 @@ def _step_points(results: Sequence[Result], metric: str) -> dict[str, list[tuple
     return out
 
 
-def _page(suite: Suite, results: Sequence[Result], found: Sequence[Line], pictures: dict[str, list[Path]]) -> str:
+def _page(
+    suite: Suite,
+    results: Sequence[Result],
+    found: Sequence[Line],
+    pictures: dict[str, list[Path]],
+    hidden: Sequence[str],
+) -> str:
     body = [f"<h1>{safe(suite.title or 'Suite')}</h1>"]
     machines = sorted({result.found.machine for result in results})
     commits = sorted({result.found.commit[:10] for result in results if result.found.commit})
@@ -207,7 +216,7 @@ def _page(suite: Suite, results: Sequence[Result], found: Sequence[Line], pictur
         parts += [folded(f"CRPS by feature ({len(by_feature[1])})", table(*by_feature))] if by_feature[1] else []
         parts += [picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]]
         body.append(section(task, *parts))
-    body.append(paragraph(NOTES))
+    body += [paragraph(text) for text in (NOTES, *hidden)]
     return PAGE.substitute(title=safe(suite.title or "Suite"), body="\n".join(body))
 
 
