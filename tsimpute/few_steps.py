@@ -14,7 +14,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
 from tsimpute.plots import steps
-from tsimpute.processes.base import Process
+from tsimpute.processes.base import Process, takes
 from tsimpute.registry import available, make, options_of
 from tsimpute.reporting import Report, Row
 
@@ -108,17 +108,9 @@ def _samplers(
 def _n_steps(process: Process, solver: str, n_evaluations: int) -> int:
     """The most steps of a solver within ``n_evaluations`` that the process has."""
     n_steps = n_evaluations
-    while make("solvers", solver).n_evaluations(n_steps) > n_evaluations or not _has(process, n_steps):
+    while make("solvers", solver).n_evaluations(n_steps) > n_evaluations or not takes(process, n_steps):
         n_steps -= 1
     return n_steps
-
-
-def _has(process: Process, n_steps: int) -> bool:
-    try:
-        process.grid(n_steps)
-    except ConfigError:
-        return False
-    return True
 
 
 def _asked(config: RunConfig, task: Task) -> dict[str, object]:

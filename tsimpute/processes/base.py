@@ -14,6 +14,7 @@ from typing import Protocol
 from torch import Tensor
 
 from tsimpute.containers import Prediction, Scales
+from tsimpute.errors import ConfigError
 
 
 class Process(Protocol):
@@ -63,3 +64,12 @@ class Process(Protocol):
     def predict(self, output: Tensor, state: Tensor, tau: Tensor) -> Prediction:
         """The network's output in terms of clean data and noise."""
         ...
+
+
+def takes(process: Process, n_steps: int) -> bool:
+    """Whether a process can be gone through in that number of steps."""
+    try:
+        process.grid(n_steps)
+    except ConfigError:
+        return False
+    return True

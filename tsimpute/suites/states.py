@@ -15,11 +15,11 @@ import numpy as np
 from tsimpute import runs
 from tsimpute.config import ProcessConfig, RunConfig, SamplingConfig
 from tsimpute.config_files import load_config, to_dict
-from tsimpute.errors import CheckpointError, ConfigError
+from tsimpute.errors import CheckpointError
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
-from tsimpute.processes.base import Process
+from tsimpute.processes.base import takes
 from tsimpute.registry import make
 from tsimpute.suites.methods import by_data, epochs_asked, new_imputer, original_csdi, training_config
 from tsimpute.suites.own import global_seeds
@@ -68,15 +68,7 @@ def steps_of(suite: Suite, entry: Entry) -> tuple[int, ...]:
     elif method.run is not None:
         process = load_config(suite.path(by_data(method.run, task)) / "config.yaml").process
     made = make("processes", process.name, **process.options)
-    return tuple(n for n in task.n_steps if _takes(made, n))
-
-
-def _takes(process: Process, n_steps: int) -> bool:
-    try:
-        process.grid(n_steps)
-    except ConfigError:
-        return False
-    return True
+    return tuple(n for n in task.n_steps if takes(made, n))
 
 
 def states(
