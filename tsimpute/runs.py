@@ -215,17 +215,6 @@ def scored_records(task: Task, max_records: int | None) -> Windows:
 def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progress: Progress | None = None) -> Report:
     """The metrics of one imputer, at the epoch it stands at, on the test part of ``task``."""
     settings, test = config.evaluation, scored_records(task, config.evaluation.max_records)
-    n_scored = int(task.test.scored.any((1, 2)).sum())
-    context = EvaluationContext(
-        dataset=config.data.name,
-        split="test" if len(test) == n_scored else f"test[:{len(test)}]",
-        protocol=task.protocol,
-        fold=task.fold,
-        mechanism=task.mechanism,
-        rate=task.rate,
-        run=run,
-        **(generative_context(imputer) if isinstance(imputer, GenerativeImputer) else {}),
-    )
     return evaluate(
         imputer,
         test,
@@ -233,7 +222,7 @@ def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progre
         seed=settings.seed,
         fill=settings.fill,
         scaler=(task.units or task.scaler) if settings.units == "standardised" else None,
-        context=context,
+        context=context_of(config.data.name, task, len(test), imputer, run),
         progress=progress,
     )
 
@@ -284,6 +273,21 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
     }
     text = json.dumps(record, indent=1)
     write_whole(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def context_of(dataset: str, task: Task, n_records: int, imputer: Imputer, run: str) -> EvaluationContext:
+    """What the rows of an evaluation on the first ``n_records`` scored test records say of it."""
+    whole = n_records == int(task.test.scored.any((1, 2)).sum())
+    return EvaluationContext(
+        dataset=dataset,
+        split="test" if whole else f"test[:{n_records}]",
+        protocol=task.protocol,
+        fold=task.fold,
+        mechanism=task.mechanism,
+        rate=task.rate,
+        run=run,
+        **(generative_context(imputer) if isinstance(imputer, GenerativeImputer) else {}),
+    )
 
 
 def generative_context(imputer: GenerativeImputer) -> dict[str, Any]:

@@ -138,6 +138,14 @@ def test_another_number_of_cells_than_expected_is_refused_before_any_work(suite:
     assert not (tmp_path / "out").exists()
 
 
+def test_what_was_made_with_other_settings_tells_nothing_of_the_number_of_cells(suite: Suite, tmp_path: Path) -> None:
+    suite = replace(suite, sabotage=False, methods={"linear": suite.methods["linear"]})
+    run(replace(suite, tasks={"few": task_of(0.1)}), tmp_path)
+    half = make_task(load_windows("synthetic", n_records=20, n_steps=12), task_of(0.5).protocol)
+    expected = task_of(0.5, n_cells=(int(half.test.scored.sum()),))
+    assert len(run(replace(suite, tasks={"few": expected}), tmp_path)) == 1
+
+
 def test_only_what_is_named_is_run_and_trainings_keep_the_epochs_of_all_tasks(suite: Suite, tmp_path: Path) -> None:
     suite = replace(suite, sabotage=False, at_epochs=())
     suite = replace(suite, tasks=suite.tasks | {"half": replace(suite.tasks["half"], at_epochs=(1,))})

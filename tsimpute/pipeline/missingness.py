@@ -57,7 +57,7 @@ def random_cells(windows: Windows, *, rate: float, seed: int, features: Sequence
             )
         return hidden
 
-    with _global_generators_kept():
+    with global_generators_kept():
         return each_record(windows, features, seed, draw)
 
 
@@ -68,7 +68,7 @@ def independent_cells(windows: Windows, *, rate: float, seed: int, features: Seq
     """
     check_rate(rate)
     pygrinder = _pygrinder()
-    with _global_generators_kept():
+    with global_generators_kept():
         return each_record(
             windows, features, seed, lambda cells, seed: _hidden_by(lambda x: pygrinder.mcar(x, rate), cells, seed)
         )
@@ -173,7 +173,7 @@ def _hidden_by(grind: Callable[[np.ndarray], np.ndarray], cells: np.ndarray, see
 
 
 @contextmanager
-def _global_generators_kept() -> Iterator[None]:
+def global_generators_kept() -> Iterator[None]:
     """Puts numpy's and torch's global generators back as they were; pygrinder has no seed argument."""
     state = np.random.get_state()  # noqa: NPY002
     try:

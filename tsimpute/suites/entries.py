@@ -151,15 +151,24 @@ def read_entry(folder: Path) -> Found | None:
         raise DataError(f"{path}: expected what a suite writes, cannot be read: {error}. Remove it.") from error
 
 
+def kept(suite: Suite, out: Path, entry: Entry) -> Found | None:
+    """What is known of an entry that was made with the settings of the suite; None where there is nothing whole.
+
+    Raises:
+        DataError: the file is damaged. ConfigError: see ``key_of``.
+    """
+    found = read_entry(out / entry.folder)
+    return found if found is not None and found.key == key_of(suite, entry) else None
+
+
 def read_result(suite: Suite, out: Path, entry: Entry) -> Result | None:
     """What is there of an entry, made with the settings of the suite; None where there is nothing whole.
 
     Raises:
         DataError: a file is damaged.
     """
-    folder = out / entry.folder
-    found = read_entry(folder)
-    if found is None or found.key != key_of(suite, entry):
+    folder, found = out / entry.folder, kept(suite, out, entry)
+    if found is None:
         return None
     try:
         steps = Report.read(folder / STEPS) if found.n_steps else Report(())

@@ -20,6 +20,7 @@ from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.imputers.base import Imputer
 from tsimpute.peers._standardised import StandardisedPeer
+from tsimpute.pipeline.missingness import global_generators_kept
 
 
 def is_own(imputer: str) -> bool:
@@ -136,16 +137,15 @@ class FunctionImputer(StandardisedPeer):
 @contextmanager
 def global_seeds(seed: int) -> Iterator[None]:
     """Global generators begin at ``seed`` and are put back afterwards: what draws from them repeats itself."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    python = random.getstate()
     try:
-        with torch.random.fork_rng(devices=[]):
+        with global_generators_kept():
             random.seed(seed)
             np.random.seed(seed % 2**32)  # noqa: NPY002
             torch.default_generator.manual_seed(seed)
             yield
     finally:
         random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
 
 
 def told(error: BaseException, path: Path) -> TsimputeError:

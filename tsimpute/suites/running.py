@@ -17,8 +17,8 @@ from tsimpute.suites.entries import (
     Result,
     Scored,
     clear,
+    kept,
     key_of,
-    read_entry,
     read_result,
     samples_file,
     write_entry,
@@ -97,12 +97,12 @@ def _told(suite: Suite, entry: Entry, error: BaseException) -> TsimputeError:
 
 
 def _is_done(suite: Suite, out: Path, entry: Entry) -> bool:
-    result = read_result(suite, out, entry)
-    if result is None:
+    found = kept(suite, out, entry)
+    if found is None:
         return False
-    done, method = {scored.epoch for scored in result.found.scored}, suite.methods[entry.method]
+    done, method = {scored.epoch for scored in found.scored}, suite.methods[entry.method]
     epochs = epochs_of(suite, entry) if method.config is not None or method.run is not None else [None]
-    return set(epochs) <= done and set(steps_of(suite, entry)) <= {*result.found.n_steps}
+    return set(epochs) <= done and set(steps_of(suite, entry)) <= {*found.n_steps}
 
 
 def _check_names(suite: Suite, asked: Sequence[Entry]) -> None:
@@ -117,9 +117,9 @@ def _check_names(suite: Suite, asked: Sequence[Entry]) -> None:
         known = (*available("imputers"), *available("peers"))
         if method.imputer and not is_own(method.imputer) and method.imputer not in known:
             raise unknown_imputer(method)
-    for entry in asked:
-        if suite.methods[entry.method].config is not None:
-            training_config(suite, suite.tasks[entry.task], suite.methods[entry.method], entry.fold, entry.seed)
+    for task, name in dict.fromkeys((entry.task, entry.method) for entry in asked):
+        if suite.methods[name].config is not None:
+            training_config(suite, suite.tasks[task], suite.methods[name], fold=0, seed=0)
 
 
 def _check_numbers_of_cells(suite: Suite, out: Path, asked: Sequence[Entry]) -> None:
@@ -131,8 +131,7 @@ def _check_numbers_of_cells(suite: Suite, out: Path, asked: Sequence[Entry]) -> 
         expected = suite.n_cells(task, fold)
         if expected is None:
             continue
-        known = [read_entry(out / entry.folder) for entry in asked if (entry.task, entry.fold) == (task, fold)]
-        numbers = {found.n_cells_of_all for found in known if found is not None} if all(known) else {None}
+        numbers = {_number_kept(suite, out, entry) for entry in asked if (entry.task, entry.fold) == (task, fold)}
         if None in numbers:
             with suppress(SourceError):  # told where the entry is run: other tasks may have their data
                 numbers = {int(_task(suite.tasks[task], fold).test.scored.sum())}
@@ -142,6 +141,14 @@ def _check_numbers_of_cells(suite: Suite, out: Path, asked: Sequence[Entry]) -> 
                 f"suite: task {task!r}, fold {fold}: expected {expected:,} scored cells in the test records, came "
                 f"{wrong[0]:,}. Other data, or another protocol?"
             )
+
+
+def _number_kept(suite: Suite, out: Path, entry: Entry) -> int | None:
+    """Scored cells of all test records as an entry tells it; None where it does not, or has other settings."""
+    with suppress(ConfigError, DataError):  # told where the entry is run
+        found = kept(suite, out, entry)
+        return None if found is None else found.n_cells_of_all
+    return None
 
 
 def _task(of_task: TaskConfig, fold: int, windows: Windows | None = None) -> Task:

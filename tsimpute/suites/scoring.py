@@ -16,8 +16,7 @@ import numpy as np
 
 from tsimpute import runs
 from tsimpute.containers import Windows
-from tsimpute.evaluation import EvaluationContext, Report, evaluate
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.evaluation import Report, evaluate
 from tsimpute.kept_samples import Cells, Header, read_cells
 from tsimpute.pipeline.task import Task
 from tsimpute.suites.breakdowns import Breakdown, Part
@@ -25,7 +24,7 @@ from tsimpute.suites.entries import Found
 from tsimpute.suites.methods import new_imputer, short_training, training_config
 from tsimpute.suites.own import global_seeds
 from tsimpute.suites.sabotage import sabotage, sabotage_filling
-from tsimpute.suites.settings import Entry, Suite, TaskConfig
+from tsimpute.suites.settings import Entry, Suite
 from tsimpute.suites.states import State
 
 
@@ -103,6 +102,7 @@ def score(
         samples: file that gets the samples at the scored cells.
     """
     method, of_task, task = suite.methods[entry.method], suite.tasks[entry.task], prepared.task
+    context = runs.context_of(of_task.data.name, task, len(prepared.test), model.imputer, f"seed {entry.seed}")
     with global_seeds(entry.seed) if method.imputer else nullcontext():
         report = evaluate(
             model.imputer,
@@ -111,7 +111,7 @@ def score(
             seed=entry.seed,
             fill=method.fill or suite.fill,
             scaler=(task.units or task.scaler) if of_task.units == "standardised" else None,
-            context=_context(entry, model, of_task, prepared),
+            context=replace(context, imputer=entry.method, epoch=model.epoch),
             progress=progress,
             keep_samples=samples,
         )
@@ -122,24 +122,6 @@ def score(
         elif isinstance(content, Cells) and header is not None:
             breakdown.add(content, header)
     return report, [] if samples is None else list(breakdown.parts())
-
-
-def _context(entry: Entry, model: State, of_task: TaskConfig, prepared: Prepared) -> EvaluationContext:
-    task, n = prepared.task, len(prepared.test)
-    whole = n == int(task.test.scored.any((1, 2)).sum())
-    context = EvaluationContext(
-        dataset=of_task.data.name,
-        split="test" if whole else f"test[:{n}]",
-        protocol=task.protocol,
-        fold=task.fold,
-        mechanism=task.mechanism,
-        rate=task.rate,
-        imputer=entry.method,
-        run=f"seed {entry.seed}",
-    )
-    if isinstance(model.imputer, GenerativeImputer):
-        context = replace(context, **{**runs.generative_context(model.imputer), "epoch": model.epoch})
-    return context
 
 
 def _commit() -> str:

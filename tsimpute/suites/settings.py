@@ -250,16 +250,16 @@ def load_suite(name: str | Path) -> Suite:
     if "folder" in values:
         raise ConfigError(f"{path}: unknown key folder: it is that of the file.")
     for name_of_part, kind in (("tasks", TaskConfig), ("methods", MethodConfig)):
-        part = values.get(name_of_part)
-        if not isinstance(part, dict):
-            raise ConfigError(f"{path}: {name_of_part}: expected settings by name, came {part!r}.")
-        wrong = [key for key in part if not (isinstance(key, str) and _is_plain(key))]
+        named = values.get(name_of_part)
+        if not isinstance(named, dict):
+            raise ConfigError(f"{path}: {name_of_part}: expected settings by name, came {named!r}.")
+        wrong = [key for key in named if not (isinstance(key, str) and _is_plain(key))]
         if wrong:
             raise ConfigError(
                 f"{path}: {name_of_part}: expected names as text, up to {_LONGEST} letters, digits, spaces, - . _, "
                 f"came {wrong[0]!r}."
             )
-        values[name_of_part] = {key: from_dict(kind, of_one, f"{name_of_part}.{key}.") for key, of_one in part.items()}
+        values[name_of_part] = {key: from_dict(kind, of_one, f"{name_of_part}.{key}.") for key, of_one in named.items()}
     rows = values.get("published", [])
     if not isinstance(rows, list):
         raise ConfigError(f"{path}: published: expected a list, came {type(rows).__name__}.")

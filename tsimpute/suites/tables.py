@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
-from tsimpute.registry import make
+from tsimpute.plots._steps import evaluations as of_sampler
 from tsimpute.reporting import Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.entries import Result, Scored
@@ -103,7 +103,7 @@ def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, S
 
 def evaluations(row: Row) -> int | None:
     """Network evaluations a draw of the sampler of a row; None = no network."""
-    return None if row.n_steps is None else make("solvers", row.solver.split(",")[0]).n_evaluations(row.n_steps)
+    return None if row.n_steps is None else of_sampler(row)
 
 
 def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[float | None, float | None]:
@@ -122,14 +122,14 @@ def markdown(suite: Suite, results: Sequence[Result]) -> str:
     found = lines(results)
     parts = [f"# {suite.title or 'Suite'}", ""]
     for title, head, rows in side_by_side(suite, results):
-        ruler = ["---", *["---:"] * (len(head) - 1)]
-        parts += [f"## {title}", "", "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows)), ""]
+        parts += [f"## {title}", "", _grid(head, rows), ""]
     for task in suite.tasks:
         of_task = [line for line in last_lines(found) if line.task == task]
         if of_task:
             parts += [f"## {task}", "", " ".join(about(suite, task, [r for r in results if r.entry.task == task])), ""]
-            parts += [_table(of_task), ""]
-            parts += _published_table(*published(suite, task))
+            parts += [_grid(*head_and_rows(of_task), words=1), ""]
+            head, rows = published(suite, task)
+            parts += [_grid(head, rows, words=2), ""] if rows else []
     parts += [NOTES]
     return "\n".join(parts) + "\n"
 
@@ -231,9 +231,9 @@ def _share(reached: float | None) -> str:
     return "-" if reached is None else f"{reached:.4f}"
 
 
-def _table(found: Sequence[Line]) -> str:
-    head, rows = head_and_rows(found)
-    ruler = ["---", *["---:"] * (len(head) - 2), "---"]
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) -> str:
+    """A table whose first column and last ``words`` columns hold words."""
+    ruler = ["---", *["---:"] * (len(head) - 1 - words), *["---"] * words]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows))
 
 
@@ -276,13 +276,6 @@ def published(suite: Suite, task: str) -> tuple[list[str], list[list[str]]]:
         ]
         for row in rows
     ]
-
-
-def _published_table(head: list[str], body: list[list[str]]) -> list[str]:
-    if not body:
-        return []
-    ruler = ["---", *["---:"] * 4, "---", "---"]
-    return ["\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *body)), ""]
 
 
 def _cell(text: str) -> str:
