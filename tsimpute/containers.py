@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from tsimpute.errors import DataError
-from tsimpute.shapes import check_shape
+from tsimpute.shapes import Brief, check_shape
 from tsimpute.windows import Feature as Feature
 from tsimpute.windows import Samples as Samples
 from tsimpute.windows import Windows as Windows
 
 
-@dataclass(frozen=True, eq=False)
-class Condition:
+@dataclass(frozen=True, eq=False, repr=False)
+class Condition(Brief):
     """All that a model may see of B records.
 
     Attributes:
@@ -78,8 +78,8 @@ class Condition:
         return Condition(**moved)
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch(Brief):
     """Data in motion: B training records, part of whose observed cells are shown.
 
     Attributes:

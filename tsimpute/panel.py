@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from tsimpute.errors import DataError
-from tsimpute.shapes import check_distinct, check_numbers, check_shape
+from tsimpute.shapes import Brief, check_distinct, check_numbers, check_shape
 from tsimpute.windows import Feature
 
 OBSERVED, IMPUTED, NO_INFORMATION, LEFT_EMPTY, INVALID = range(5)
@@ -37,8 +37,8 @@ class Clock:
     step: float | None
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
+@dataclass(frozen=True, eq=False, repr=False)
+class Series(Brief):
     """One group's record.
 
     Attributes:
@@ -74,8 +74,8 @@ class Series:
         return ~np.isnan(self.values)
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
+@dataclass(frozen=True, eq=False, repr=False)
+class Panel(Brief):
     """Series of the same K features.
 
     Attributes:
@@ -108,8 +108,8 @@ class Panel:
         return sum(int(np.isnan(series.values).sum()) for series in self.series)
 
 
-@dataclass(frozen=True, eq=False)
-class Filling:
+@dataclass(frozen=True, eq=False, repr=False)
+class Filling(Brief):
     """What filling the gaps of one series gave.
 
     Attributes:

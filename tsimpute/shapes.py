@@ -1,8 +1,10 @@
-"""Checks of shapes, masks and names that the containers share."""
+"""Checks of shapes, masks and names that the containers share, and how they show themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
@@ -39,3 +41,24 @@ def check_numbers(name: str, found: object, kinds: str) -> None:
         came = f"dtype {found.dtype}" if isinstance(found, np.ndarray) else type(found).__name__
         expected = "floats" if kinds == "f" else "numbers"
         raise DataError(f"{name}: expected a NumPy array of {expected}, came {came}.")
+
+
+class Brief:
+    """A dataclass that shows arrays by type and shape and long tuples by their ends: it may hold millions of numbers.
+
+    Decorate with ``@dataclass(repr=False)``.
+    """
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{f.name}={_brief(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({shown})"
+
+
+def _brief(value: Any) -> str:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"<{value.dtype} {tuple(value.shape)}>"
+    if isinstance(value, tuple) and len(value) > 3:
+        return f"({value[0]!r}, ..., {value[-1]!r}; {len(value):,})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_brief, value))}{',' * (len(value) == 1)})"
+    return repr(value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tsimpute.errors import DataError
-from tsimpute.shapes import check_distinct, check_mask, check_numbers, check_shape
+from tsimpute.shapes import Brief, check_distinct, check_mask, check_numbers, check_shape
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Feature:
         return "" if self.name.rstrip().endswith((f"[{self.unit}]", f"({self.unit})")) else self.unit
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
+@dataclass(frozen=True, eq=False, repr=False)
+class Windows(Brief):
     """Data at rest: N records of K features at L times, NaN where nothing was observed.
 
     Example:
@@ -180,8 +180,8 @@ class Windows:
         return replace(self, values=np.where(self.scored, np.nan, self.values), held_out=None)
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
+@dataclass(frozen=True, eq=False, repr=False)
+class Samples(Brief):
     """Completed records: S draws of every window, in the data's own units.
 
     Attributes:

@@ -13,7 +13,7 @@ from tsimpute.filling.preparing import Prepared
 from tsimpute.panel import OBSERVED, PROVENANCE, Filling, Panel
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Imputation:
     """A filled table and what is known of its cells.
 
@@ -31,6 +31,10 @@ class Imputation:
     cells: pd.DataFrame
     fillings: tuple[Filling, ...]
     prepared: Prepared
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count:,} {what}" for what, count in self.counts().items() if count)
+        return f"Imputation({type(self.table).__name__}: {counts})"
 
     def counts(self) -> dict[str, int]:
         """How many cells are what; cells that the table has no place for are not counted."""

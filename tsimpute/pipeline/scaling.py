@@ -12,10 +12,11 @@ from tsimpute.containers import Windows
 from tsimpute.errors import DataError
 from tsimpute.limits import Limits, limits_of
 from tsimpute.pipeline.warps import Warp
+from tsimpute.shapes import Brief
 
 
-@dataclass(frozen=True, eq=False)
-class Standardizer:
+@dataclass(frozen=True, eq=False, repr=False)
+class Standardizer(Brief):
     """Mean and standard deviation of each of K features, and from how many cells they come.
 
     Attributes:

@@ -10,13 +10,14 @@ import numpy as np
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.seeding import derive_seed
+from tsimpute.shapes import Brief
 
 N_FOLDS = 5
 PARTS = ("train", "valid", "test")
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
+@dataclass(frozen=True, eq=False, repr=False)
+class Split(Brief):
     """Positions of the records of each part, each (n,) int.
 
     Raises:

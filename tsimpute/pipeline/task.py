@@ -9,6 +9,7 @@ from tsimpute.containers import Windows
 from tsimpute.errors import DataError
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.pipeline.splitting import PARTS
+from tsimpute.shapes import Brief
 
 OWN = "own"
 REMOVED = "held-out cells of training records made missing"
@@ -37,8 +38,8 @@ class PartCounts:
     scored: int
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
+@dataclass(frozen=True, eq=False, repr=False)
+class Task(Brief):
     """Records for training, validation and test, the scaler, and how they came about.
 
     Attributes:

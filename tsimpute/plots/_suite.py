@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tsimpute.plots._curves import LINES, MARKERS, TITLES, _draw_levels
-from tsimpute.plots._style import INK, finish, new_figure, panels, plain_ticks
+from tsimpute.plots._style import GREY, INK, finish, new_figure, panels, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 Points = Mapping[str, Sequence[tuple[float, float]]]
 """By name of the method: (x, y), in order of x. Its place gives its colour; none are drawn where there are none."""
 
+Bands = Mapping[str, Sequence[tuple[float, float, float]]]
+"""By name of the method: (x, low, high) over several runs, in order of x."""
+
 
 def versus(
     by_metric: Mapping[str, Points],
@@ -24,6 +28,7 @@ def versus(
     x_label: str,
     title: str,
     path: Path | None = None,
+    bands: Mapping[str, Bands] | None = None,
 ) -> Figure:
     """Metrics against what they cost, such as seconds of training or network evaluations, on a log axis.
 
@@ -35,17 +40,19 @@ def versus(
         x_label: what the cost is.
         title: above all.
         path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
+        bands: metric -> method -> band over runs, drawn around the method's line.
     """
     figure, axes = panels(len(by_metric))
     for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
-        _draw_lines(axis, points)
+        _draw_lines(axis, points, (bands or {}).get(metric, {}))
         axis.set_xscale("log")
         plain_ticks(axis.xaxis)
         axis.set_xlabel(x_label)
         axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
         _scale_values(axis, points, levels.get(metric, {}))
         _draw_levels(axis, list(levels.get(metric, {}).items()))
-    return _finished(figure, title, path)
+    banded = any(band for of_metric in (bands or {}).values() for band in of_metric.values())
+    return _finished(figure, title, path, "median and 95 % band over runs" if banded else "")
 
 
 def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, path: Path | None = None) -> Figure:
@@ -87,8 +94,11 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
     return _finished(figure, title, path)
 
 
-def _draw_lines(axis: Axes, points: Points) -> None:
+def _draw_lines(axis: Axes, points: Points, bands: Bands = MappingProxyType({})) -> None:
     for i, (name, of_one) in enumerate(points.items()):
+        if bands.get(name):
+            x, low, high = zip(*bands[name], strict=True)
+            axis.fill_between(x, low, high, color=LINES[i % len(LINES)], alpha=0.2, lw=0, zorder=2)
         if of_one:
             axis.plot(
                 *zip(*of_one, strict=True), label=name, color=LINES[i % len(LINES)],
@@ -105,8 +115,12 @@ def _scale_values(axis: Axes, points: Points, levels: Mapping[str, float]) -> No
         plain_ticks(axis.yaxis)
 
 
-def _finished(figure: Figure, title: str, path: Path | None) -> Figure:
+def _finished(figure: Figure, title: str, path: Path | None, band: str = "") -> Figure:
+    from matplotlib.patches import Patch
+
     handles, labels = figure.axes[0].get_legend_handles_labels()
+    if band:
+        handles, labels = [*handles, Patch(color=GREY, alpha=0.3, lw=0)], [*labels, band]
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False, fontsize=9)
     text = textwrap.fill(title, int(figure.get_figwidth() * 11))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+
 from tsimpute.errors import DataError
 from tsimpute.files import write_whole
 from tsimpute.pages import PAGE, folded, paragraph, picture, safe, section, table
@@ -96,7 +98,8 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
             for metric in CURVES
         }
         flat = {metric: {name: _value(line, metric) for name, line in levels.items()} for metric in CURVES}
-        versus(seconds, flat, "seconds of training", title, paths[0])
+        bands = {metric: {name: _bands(of_one, metric) for name, of_one in trained.items()} for metric in CURVES}
+        versus(seconds, flat, "seconds of training", title, paths[0], bands)
         made.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}
     fold, seed = of_task[0].entry.fold, of_task[0].entry.seed
@@ -141,12 +144,18 @@ def _by_method(found: Sequence[Line]) -> dict[str, list[Line]]:
 
 
 def _value(line: Line, metric: str) -> float:
-    value = line.values[metric][0]
-    return float("nan") if value is None else value
+    return float(np.median(line.of_runs[metric])) if line.of_runs[metric] else float("nan")
 
 
 def _points(found: Sequence[Line], metric: str) -> list[tuple[float, float]]:
+    """The median over runs at the mean of their seconds."""
     return [(line.trained, _value(line, metric)) for line in found if line.trained]
+
+
+def _bands(found: Sequence[Line], metric: str) -> list[tuple[float, float, float]]:
+    """The 2.5th and the 97.5th percentile over runs, where there are several."""
+    several = [line for line in found if line.trained and len(line.of_runs[metric]) > 1]
+    return [(line.trained or 0.0, *np.percentile(line.of_runs[metric], [2.5, 97.5]).tolist()) for line in several]
 
 
 def _gap_points(

@@ -37,6 +37,7 @@ class Line:
         epoch: None for a method that is not trained in epochs.
         values: (mean, standard error) by metric; the error is None with one run, the mean where it is undefined. The
             error is that over folds, of the mean over the seeds of each; with one fold over seeds.
+        of_runs: the value of each run by metric, where it is defined.
         trained, filled: mean seconds of training and of filling; ``trained`` is None where it is not known.
         evaluations: network evaluations a draw; None = no network.
         n_samples: draws per record.
@@ -48,6 +49,7 @@ class Line:
     method: str
     epoch: int | None
     values: Mapping[str, tuple[float | None, float | None]]
+    of_runs: Mapping[str, Sequence[float]]
     trained: float | None
     filled: float
     evaluations: int | None
@@ -84,12 +86,14 @@ def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, S
         for result, _ in found
     ]
     folds = [result.entry.fold for result, _ in found]
+    of_runs = {metric: [of_run[metric].value for of_run in rows] for metric, _ in METRICS}
     first, trained = rows[0]["crps"], [scored.trained for _, scored in found if scored.trained is not None]
     return Line(
         task=task,
         method=method,
         epoch=epoch,
-        values={metric: _mean_error([of_run[metric].value for of_run in rows], folds) for metric, _ in METRICS},
+        values={metric: _mean_error(values, folds) for metric, values in of_runs.items()},
+        of_runs={metric: [value for value in values if value is not None] for metric, values in of_runs.items()},
         trained=float(np.mean(trained)) if trained else None,
         filled=float(np.mean([scored.filled for _, scored in found])),
         evaluations=evaluations(first),
