@@ -36,6 +36,7 @@ BESIDE = {
     ("config_files", "config"),
     ("config_files", "errors"),
     ("registry", "errors"),
+    ("files", "errors"),
     ("native", "places"),
     ("kept_memory", "native"),
     ("windows", "shapes"),

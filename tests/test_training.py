@@ -315,7 +315,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path: Path):
     assert equal(run.weights(), whole.weights())
     assert equal(copied(run.trainer.kept), copied(whole.trainer.kept))
     assert log_of(folder) == log_of(tmp_path / "whole")
-    assert sorted(p.name for p in folder.iterdir()) == ["epochs.csv", "state.pt"]
+    assert sorted(p.name for p in folder.iterdir()) == [".lock", "epochs.csv", "state.pt"]
 
 
 def test_the_log_of_epochs_is_written_whole_and_rows_of_a_lost_future_are_replaced(tmp_path: Path):
@@ -330,7 +330,7 @@ def test_the_log_of_epochs_is_written_whole_and_rows_of_a_lost_future_are_replac
 def test_leavings_of_a_killed_process_are_removed(tmp_path: Path):
     (tmp_path / ".state.pt.partial77").write_text("half")
     prepared(tmp_path, epochs=1).steps()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["epochs.csv", "state.pt"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "epochs.csv", "state.pt"]
 
 
 @pytest.mark.parametrize(

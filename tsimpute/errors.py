@@ -7,6 +7,7 @@
     ├── SourceError         (FileNotFoundError)  the raw files of a data set were not found
     ├── ConfigError         (ValueError)         a setting is unknown, of the wrong kind or out of range
     ├── CheckpointError     (ValueError)         a model file is foreign, damaged or of another layout
+    ├── BusyError           (RuntimeError)       another process is at work in a folder
     ├── TrainingError       (RuntimeError)       training cannot go on; what was good is kept
     ├── OutOfMemoryError    (MemoryError)        not even the smallest piece of the work fits in memory
     ├── NotFittedError      (RuntimeError)       an imputer was asked to impute before it was fitted
@@ -34,6 +35,10 @@ class ConfigError(TsimputeError, ValueError):
 
 class CheckpointError(TsimputeError, ValueError):
     """A model file is foreign, damaged or of another layout."""
+
+
+class BusyError(TsimputeError, RuntimeError):
+    """Another process is at work in a folder that is to be worked in."""
 
 
 class TrainingError(TsimputeError, RuntimeError):

@@ -1,10 +1,13 @@
-"""A file is written whole or not at all."""
+"""A file is written whole or not at all, and a folder by one process at a time."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from tsimpute.errors import BusyError
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -22,3 +25,33 @@ def remove_partial(path: Path) -> None:
     """Removes what killed processes left of unfinished versions of ``path``."""
     for partial in path.parent.glob(f".{path.name}.partial*"):
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(folder: Path | None) -> Iterator[None]:
+    """Keeps other processes out of a folder that is worked in, until the end of the block or of this process.
+
+    Args:
+        folder: made where it is not there; None = nothing is written.
+
+    Raises:
+        BusyError: another process is at work there.
+    """
+    if folder is None:
+        yield
+        return
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BusyError(
+            f"{folder}: expected to be alone here, another process is at work in it. Wait for it, or name another "
+            "folder."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -23,7 +23,7 @@ from tsimpute.config import TrainingConfig
 from tsimpute.containers import Batch
 from tsimpute.devices import Calls, launched
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
-from tsimpute.files import remove_partial
+from tsimpute.files import alone, remove_partial
 from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
 from tsimpute.kept_memory import kept_memory
 from tsimpute.objective import draw, loss_per_record, squared_errors
@@ -118,9 +118,10 @@ class Trainer:
         Raises:
             TrainingError: a loss or gradient is not finite; the weights before that step are kept.
             CheckpointError: the state in ``folder`` is damaged or of other settings.
+            BusyError: another process trains in ``folder``.
         """
-        self._resume()
-        with kept_memory():
+        with alone(self.folder if self.fabric.is_global_zero else None), kept_memory():
+            self._resume()
             yield from self._steps()
 
     def _steps(self) -> Iterator[Step]:

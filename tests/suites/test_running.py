@@ -11,8 +11,9 @@ import pytest
 
 from tsimpute.cli import main
 from tsimpute.config import DataConfig, ProtocolConfig, SamplingConfig
-from tsimpute.errors import CheckpointError, ConfigError, DataError, TsimputeError
+from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError, TsimputeError
 from tsimpute.evaluation import evaluate, rescore
+from tsimpute.files import alone
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.reporting import Report
 from tsimpute.runs import load_windows, make_task
@@ -114,6 +115,16 @@ def test_a_suite_that_is_stopped_anywhere_goes_on_to_the_same_numbers(suite: Sui
         rows = [Report.read(folder / entry.folder).rows for folder in (out, tmp_path / "whole")]
         assert [replace(row, seconds=0.0) for row in rows[0]] == [replace(row, seconds=0.0) for row in rows[1]]
     assert not list(out.rglob(".*partial*"))
+
+
+def test_an_entry_that_another_process_works_at_is_left_to_it(suite: Suite, tmp_path: Path) -> None:
+    suite = replace(suite, sabotage=False, methods={name: suite.methods[name] for name in ("linear", "mine")})
+    busy, failed = tmp_path / "entries/few/linear/fold0-seed0", []
+    with alone(busy):  # for a lock, another handle is another process
+        done = run(suite, tmp_path, failed=lambda entry, error: failed.append((entry.folder, type(error))))
+    assert failed == [("entries/few/linear/fold0-seed0", BusyError)]
+    assert len(done) == len(entries(suite)) - 1
+    assert len(run(suite, tmp_path)) == len(entries(suite))
 
 
 def test_other_settings_are_run_anew_and_epochs_that_were_not_kept_are_named(suite: Suite, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tsimpute import runs
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError, SourceError, TsimputeError
 from tsimpute.evaluation import Report
+from tsimpute.files import alone
 from tsimpute.pipeline.task import Task
 from tsimpute.registry import available, plugin
 from tsimpute.suites.entries import (
@@ -192,7 +193,7 @@ def _run_entry(
         # Before it is fitted: what it may keep from that does not help it here.
         progress(f"{name}: changing hidden values", 0, 1)
         result = replace(result, found=replace(result.found, sabotage=verdict(suite, entry, prepared)))
-    with suppress(_StoppedError):
+    with alone(out / entry.folder), suppress(_StoppedError):
         for model in states(suite, out, entry, prepared.task, should_stop, progress):
             before = result
             if model.n_steps is None:
