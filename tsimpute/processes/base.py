@@ -73,14 +73,3 @@ def takes(process: Process, n_steps: int) -> bool:
     except ConfigError:
         return False
     return True
-
-
-def positive_or_none(process: str, sigma_data: float | None) -> float | None:
-    """``sigma_data`` of a process.
-
-    Raises:
-        ConfigError: it is not positive.
-    """
-    if sigma_data is not None and not 0 < sigma_data < float("inf"):
-        raise ConfigError(f"{process}: sigma_data: expected a positive number or none, came {sigma_data}.")
-    return sigma_data

@@ -1,7 +1,7 @@
 """The discrete diffusion of CSDI: 50 noise levels on a quadratic schedule, the network regresses the noise.
 
 Tashiro et al. 2021, Section 4 and Appendix E.2. Level ``i`` = 0 (least noise) ... n_levels - 1 stands at
-``tau = 1 - (i + 1) / n_levels``, and clean data at tau = 1. ``sigma_data`` is as in flow matching.
+``tau = 1 - (i + 1) / n_levels``, and clean data at tau = 1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from tsimpute.containers import Prediction, Scales, spread
 from tsimpute.errors import ConfigError
-from tsimpute.processes.base import positive_or_none
 
 
 class Diffusion:
@@ -20,11 +19,9 @@ class Diffusion:
     Args:
         n_levels: noise levels.
         beta_first, beta_last: noise added at the first and the last level; their square roots are spaced evenly.
-        sigma_data: what remains of the standard deviation of standardised data once the shown cells are known; None =
-            the network regresses the whole noise, as in CSDI.
 
     Raises:
-        ConfigError: no level, a beta out of (0, 1), or no positive ``sigma_data``.
+        ConfigError: no level, or a beta out of (0, 1).
     """
 
     name = "diffusion"
@@ -34,15 +31,12 @@ class Diffusion:
     default_eta = 1.0
     default_power = 1.0
 
-    def __init__(
-        self, n_levels: int = 50, beta_first: float = 1e-4, beta_last: float = 0.5, sigma_data: float | None = None
-    ) -> None:
+    def __init__(self, n_levels: int = 50, beta_first: float = 1e-4, beta_last: float = 0.5) -> None:
         if n_levels < 1 or not (0 < beta_first < 1 and 0 < beta_last < 1):
             raise ConfigError(
                 "diffusion: expected n_levels of at least 1 and beta_first, beta_last between 0 and 1; "
                 f"came {n_levels}, {beta_first}, {beta_last}."
             )
-        self.sigma_data = positive_or_none("diffusion", sigma_data)
         self.n_levels = n_levels
         self.default_steps = n_levels
         self.beta = torch.linspace(beta_first**0.5, beta_last**0.5, n_levels, dtype=torch.float64) ** 2
@@ -71,21 +65,12 @@ class Diffusion:
         return self.scales(tau).mix(clean, noise)
 
     def target(self, clean: Tensor, noise: Tensor, tau: Tensor) -> Tensor:
-        if self.sigma_data is None:
-            return noise
-        return noise - spread(self._of_state(tau), clean) * self.corrupt(clean, noise, tau)
+        return noise
 
     def predict(self, output: Tensor, state: Tensor, tau: Tensor) -> Prediction:
-        if self.sigma_data is not None:
-            output = output + spread(self._of_state(tau), state) * state
         scales = self.scales(tau)
         clean = (state - spread(scales.sigma, state) * output) / spread(scales.alpha, state)
         return Prediction(clean=clean, noise=output)
-
-    def _of_state(self, tau: Tensor) -> Tensor:
-        """(B,) the multiple of the state that is the best guess of the noise from the state alone."""
-        scales = self.scales(tau)
-        return scales.sigma / (((self.sigma_data or 0.0) * scales.alpha) ** 2 + scales.sigma**2)
 
 
 PLUGIN = Diffusion

@@ -3,9 +3,6 @@
 Section 3.2 of Simkus and Gutmann 2025: state ``tau * clean + (1 - tau) * noise``, target ``clean - noise``, sigma 0.
 The path may be another one; every path's state is the straight path's at another time, scaled. So the best network of
 one path gives the best of any other, and what a path changes is how training weighs the times.
-
-With ``sigma_data`` the network learns what the state does not tell by itself (Karras et al. 2022, Section 5): for clean
-data of mean 0 and that standard deviation the best guess from the state alone is a multiple of the state.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from torch import Tensor
 
 from tsimpute.containers import Prediction, Scales, spread
 from tsimpute.errors import ConfigError
-from tsimpute.processes.base import positive_or_none
 
 if TYPE_CHECKING:
     from torchcfm.conditional_flow_matching import ConditionalFlowMatcher
@@ -45,13 +41,10 @@ class FlowMatching:
     default_eta = 0.0
     default_power = 1.5
 
-    def __init__(
-        self, path: Literal["straight", "trigonometric"] = "straight", sigma_data: float | None = None
-    ) -> None:
+    def __init__(self, path: Literal["straight", "trigonometric"] = "straight") -> None:
         if path not in ("straight", "trigonometric"):
             raise ConfigError(f'flow_matching: path: expected "straight" or "trigonometric", came {path!r}.')
         self.is_straight = path == "straight"
-        self.sigma_data = positive_or_none("flow_matching", sigma_data)
 
     @cached_property
     def _matcher(self) -> ConditionalFlowMatcher:
@@ -80,32 +73,15 @@ class FlowMatching:
         return self._matcher.compute_mu_t(noise, clean, tau.to(clean.device, clean.dtype))
 
     def target(self, clean: Tensor, noise: Tensor, tau: Tensor) -> Tensor:
-        tau_here = tau.to(clean.device, clean.dtype)
-        field = self._matcher.compute_conditional_flow(noise, clean, tau_here, None)
-        if self.sigma_data is None:
-            return field
-        return field - spread(self._of_state(tau), clean) * self.corrupt(clean, noise, tau)
+        return self._matcher.compute_conditional_flow(noise, clean, tau.to(clean.device, clean.dtype), None)
 
     def predict(self, output: Tensor, state: Tensor, tau: Tensor) -> Prediction:
-        if self.sigma_data is not None:
-            output = output + spread(self._of_state(tau), state) * state
         if self.is_straight:
             at = spread(tau, state)
             return Prediction(clean=state + (1 - at) * output, noise=state - at * output)
         scales, speed = self.scales(tau), 2 / math.pi
         alpha, sigma = spread(scales.alpha, state), spread(scales.sigma, state)
         return Prediction(alpha * state + speed * sigma * output, sigma * state - speed * alpha * output)
-
-    def _of_state(self, tau: Tensor) -> Tensor:
-        """(B,) the multiple of the state that is the best guess of the vector field from the state alone."""
-        alpha, sigma = (scale.to(torch.float64) for scale in (self.scales(tau).alpha, self.scales(tau).sigma))
-        d_alpha, d_sigma = (
-            (torch.ones_like(tau), -torch.ones_like(tau))
-            if self.is_straight
-            else (math.pi / 2 * sigma, -math.pi / 2 * alpha)
-        )
-        variance = (self.sigma_data or 0.0) ** 2
-        return (d_alpha * alpha * variance + d_sigma * sigma) / (alpha**2 * variance + sigma**2)
 
 
 PLUGIN = FlowMatching
