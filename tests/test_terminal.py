@@ -42,6 +42,17 @@ def test_what_begins_anew_under_the_same_name_has_a_rate_of_its_own(
     ]
 
 
+def test_one_long_piece_of_work_is_told_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    with Bar("fitting", 1, "step") as bar:
+        bar.update(0)
+        assert capsys.readouterr().err == "fitting ...\n"
+        bar.update(1)
+    assert capsys.readouterr().err.startswith("fitting: 1/1")
+    with Bar("fitting", 1, "step", hidden=True) as bar:
+        bar.update(0)
+    assert capsys.readouterr().err == ""
+
+
 def test_hidden_bar_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Bar("training", 2, "step", hidden=True) as bar:
         bar.update(2)

@@ -61,6 +61,8 @@ class Bar:
         """
         self.total = total or self.total
         now = time.monotonic()
+        if self._first is None and (done, self.total) == (0, 1) and not (self._terminal or self._hidden):
+            print(f"{self.what} ...", file=sys.stderr, flush=True)  # one piece of work: nothing is heard until its end
         if self._first is None or done < self._last:
             self._first, self._started = done, now
         self._last = done
