@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         command, options = _parse(given)
         COMMANDS[command](options)
-    except TsimputeError as error:
+    except (TsimputeError, OSError) as error:  # a folder that cannot be written to, a full disk
         sys.exit(f"tsimpute {given[0]}: {error}")
     except KeyboardInterrupt:
         sys.exit(f"tsimpute {given[0]}: interrupted")

@@ -10,7 +10,7 @@ from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
-from tsimpute.errors import ConfigError, DataError, TsimputeError
+from tsimpute.errors import BusyError, ConfigError, DataError, TsimputeError
 from tsimpute.suites.settings import Entry, Suite, load_suite, part, shipped_suites
 from tsimpute.terminal import Bars, stop_on_interrupt
 
@@ -64,18 +64,21 @@ def evaluate_suite(options: Namespace, say: Callable[[str], None]) -> None:
         return
     total, done = len(only), 0
     wrong: list[str] = []
+    left: list[str] = []
 
     def failed(entry: Entry, error: TsimputeError) -> None:
-        wrong.append(f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: failed: {error}")
-        say(wrong[-1])
+        told = f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: "
+        busy = isinstance(error, BusyError)
+        told += "left to another process, which is at work at it" if busy else f"failed: {error}"
+        (left if busy else wrong).append(told)
+        say(told)
 
     started = time.monotonic()
     with stop_on_interrupt() as asked, Bars({}) as bars:
-
-        def should_stop() -> bool:
-            return asked() or (options.minutes is not None and time.monotonic() - started > 60 * options.minutes)
-
-        for entry in run_suite(suite, out, only=only, should_stop=should_stop, progress=bars.update, failed=failed):
+        out_of_time = lambda: options.minutes is not None and time.monotonic() - started > 60 * options.minutes
+        for entry in run_suite(
+            suite, out, only=only, should_stop=asked, out_of_time=out_of_time, progress=bars.update, failed=failed
+        ):
             done += 1
             say(f"{done}/{total} {entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: done")
     if done:
@@ -84,7 +87,9 @@ def evaluate_suite(options: Namespace, say: Callable[[str], None]) -> None:
         say(f"wrote {', '.join(path.name for path in paths)} to {out}/")
     if wrong:
         raise ConfigError(f"{len(wrong)} of {total} entries failed; the first: {wrong[0]}")
-    if done < total:
+    if left:
+        say(f"{len(left)} of {total} left to another process; when it is done the same command shows them too")
+    elif done < total:
         say(f"stopped after {done} of {total}; the same command goes on")
 
 
@@ -101,9 +106,12 @@ def _check(suite: Suite, out: Path, only: Sequence[Entry], say: Callable[[str], 
     differ, found = 0, list(unequal(suite, out, only))
     if not found:
         raise DataError(f"{out}: expected results of the suite to check, there are none with its settings.")
+    absent = len(only) - len({entry for entry, _, _ in found})
     for entry, n, wrong in found:
         differ += len(wrong)
         what = f"{len(wrong)} differ: {', '.join(wrong[:5])}" if wrong else "all as in the table, to the bit"
         say(f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: {n} values computed anew, {what}")
+    if absent:
+        say(f"{absent} of {len(only)} entries are not there with these settings, and so not checked")
     if differ:
         raise DataError(f"{out}: {differ} values are not what the kept samples give. Run the entries anew.")

@@ -90,14 +90,11 @@ def fill(options: Namespace, say: Callable[[str], None]) -> None:
     codes, marks = _codes(options.missing_codes)
     form = TextForm(options.delimiter, options.decimal, options.encoding, marks)
     units = {"learning": "step", "measuring": "window", "imputing": "time"}
-    try:
-        with stop_on_interrupt() as should_stop, Bars(units) as bars:
-            found = fill_file(
-                options.source, options.out, settings_of(options) | {"missing_codes": codes}, form=form,
-                force=options.force, say=say, progress=bars.update, should_stop=should_stop,
-            )  # fmt: skip
-    except OSError as error:
-        sys.exit(f"tsimpute impute: {error}")
+    with stop_on_interrupt() as should_stop, Bars(units) as bars:
+        found = fill_file(
+            options.source, options.out, settings_of(options) | {"missing_codes": codes}, form=form,
+            force=options.force, say=say, progress=bars.update, should_stop=should_stop,
+        )  # fmt: skip
     if found is None:
         state = Outputs.beside(options.out).state
         kept = f"; the same command goes on from what is in {state}" if state.exists() else ""

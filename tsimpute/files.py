@@ -28,11 +28,12 @@ def remove_partial(path: Path) -> None:
 
 
 @contextmanager
-def alone(folder: Path | None) -> Iterator[None]:
+def alone(folder: Path | None, what: str = "") -> Iterator[None]:
     """Keeps other processes out of a folder that is worked in, until the end of the block or of this process.
 
     Args:
         folder: made where it is not there; None = nothing is written.
+        what: is made there, for the message; "" = the folder.
 
     Raises:
         BusyError: another process is at work there.
@@ -48,8 +49,8 @@ def alone(folder: Path | None) -> Iterator[None]:
         lock.acquire()
     except Timeout as error:
         raise BusyError(
-            f"{folder}: expected to be alone here, another process is at work in it. Wait for it, or name another "
-            "folder."
+            f"{what or folder}: expected to be alone here, another process is at work at it, or something in this one "
+            "that was not closed. Wait for it, or name another place."
         ) from error
     try:
         yield

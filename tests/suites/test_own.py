@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.pipeline.protocols import clean
 from tsimpute.pipeline.task import Task
 from tsimpute.runs import load_windows
-from tsimpute.suites.own import FunctionImputer, own_imputer
+from tsimpute.suites.own import FunctionImputer, files_of, global_seeds, own_imputer
 from tsimpute.suites.sabotage import PASSES, sabotage
 
 NOISY_MEAN = """
@@ -148,3 +150,36 @@ def test_gaps_that_a_function_leaves_are_refused(task: Task) -> None:
     imputer = FunctionImputer("lazy", lambda known, times, n, rng, learnt: known).fit(task.train)
     with pytest.raises(DataError, match="lazy: draw: expected a number at every cell that is not shown"):
         imputer.impute(task.test, 1)
+
+
+def test_two_files_have_helpers_of_their_own(tmp_path: Path, task: Task) -> None:
+    for name, value in (("x", 0.0), ("y", 5.0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helper_of_own.py").write_text(f"VALUE = {value}\n")
+        (tmp_path / name / f"imp_{name}.py").write_text(
+            "import numpy as np\nimport helper_of_own\n"
+            "def draw(known, times, n, rng, learnt): return np.full(known.shape, helper_of_own.VALUE)\n"
+        )
+    test = task.test.without_held_out()
+    filled = [own_imputer(tmp_path / n / f"imp_{n}.py", "", {}).fit(task.train).impute(test, 1).values for n in "xy"]
+    assert not np.array_equal(*filled, equal_nan=True)
+
+
+def test_files_of_an_own_imputer_are_those_it_imports_from_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import numpy, near\nfrom package.part import f\n")
+    (tmp_path / "near.py").write_text("def later():\n    import nearer, mine\n")
+    (tmp_path / "package").mkdir()
+    for name in ("nearer.py", "far.py", "package/__init__.py", "package/part.py"):
+        (tmp_path / name).write_text("")
+    found = [path.relative_to(tmp_path).as_posix() for path in files_of(tmp_path / "mine.py")]
+    assert found[0] == "mine.py"
+    assert sorted(found[1:]) == ["near.py", "nearer.py", "package/__init__.py", "package/part.py"]
+
+
+def test_what_an_own_file_sets_for_all_is_put_back(tmp_path: Path) -> None:
+    dtype, errors, folder = torch.get_default_dtype(), np.geterr(), Path.cwd()
+    with global_seeds(3):
+        torch.set_default_dtype(torch.float64)
+        np.seterr(all="raise")
+        os.chdir(tmp_path)
+    assert (torch.get_default_dtype(), np.geterr(), Path.cwd()) == (dtype, errors, folder)

@@ -127,6 +127,24 @@ def test_an_entry_that_another_process_works_at_is_left_to_it(suite: Suite, tmp_
     assert len(run(suite, tmp_path)) == len(entries(suite))
 
 
+def test_out_of_time_from_the_first_moment_each_call_still_gets_on(suite: Suite, tmp_path: Path) -> None:
+    clock = iter(range(100_000))
+    calls = 0
+    while len(run(suite, tmp_path, out_of_time=lambda: next(clock) % 4 > 0)) < len(entries(suite)):
+        calls += 1
+        assert calls < 60
+
+
+def test_a_helper_of_an_own_file_that_is_changed_makes_its_entry_another(suite: Suite, tmp_path: Path) -> None:
+    own = Path(suite.methods["mine"].imputer.partition(":")[0])
+    (own.parent / "helper_of_mine.py").write_text("X = 1\n")
+    own.write_text("import helper_of_mine\n" + own.read_text())
+    (entry,) = [entry for entry in entries(suite) if entry.method == "mine"]
+    before = key_of(suite, entry)
+    (own.parent / "helper_of_mine.py").write_text("X = 2\n")
+    assert key_of(suite, entry) != before
+
+
 def test_other_settings_are_run_anew_and_epochs_that_were_not_kept_are_named(suite: Suite, tmp_path: Path) -> None:
     suite = replace(suite, sabotage=False, tasks={"few": suite.tasks["few"]}, at_epochs=())
     run(suite, tmp_path)

@@ -177,3 +177,26 @@ def test_nothing_is_left_on_disk(task: Task, tmp_path: Path, monkeypatch: pytest
     assert all(tmp_path in path.parents for path in seen)
     assert seen
     assert not list(tmp_path.iterdir())
+
+
+class Keeps(LinearImputer):
+    """Keeps what it has once seen of a record, hidden values too, and answers with it."""
+
+    seen: dict[str, np.ndarray] = {}  # noqa: RUF012
+
+    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
+        samples = super().impute(windows, n_samples, seed, fill)
+        for n, name in enumerate(windows.record_ids):
+            kept = self.seen.setdefault(name, windows.values[n].copy())
+            samples.values[:, n] = np.where(np.isnan(kept), samples.values[:, n], kept)
+        return samples
+
+
+def test_the_truth_is_not_among_what_is_shown_to_a_method_that_keeps_it(task: Task) -> None:
+    Keeps.seen.clear()
+    sabotage(Keeps, task)
+    hidden = {name: (values, scored) for name, values, scored in zip(
+        task.test.record_ids, task.test.values, task.test.scored, strict=True)}  # fmt: skip
+    assert Keeps.seen
+    same = [Keeps.seen[name][hidden[name][1]] == hidden[name][0][hidden[name][1]] for name in Keeps.seen]
+    assert np.concatenate(same).mean() < 0.5

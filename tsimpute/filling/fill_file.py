@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tsimpute.errors import ConfigError
-from tsimpute.files import remove_partial, write_whole
+from tsimpute.files import alone, remove_partial, write_whole
 from tsimpute.filling.imputation import Imputation
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.tables.files import TextForm, check_ending, ending, read_file, write_object
@@ -135,6 +136,7 @@ def fill_file(
 
     Raises:
         DataError, ConfigError: the file, a setting or the output is not as expected; nothing is written then.
+        BusyError: another process is filling into the same output.
         OSError: a file cannot be read or written.
     """
     began = time.monotonic()
@@ -142,27 +144,40 @@ def fill_file(
     imputer.check()
     outputs = Outputs.beside(out, learns=imputer.model is None)
     outputs.check(source, force)
-    table = read_file(source, imputer.told, imputer.clockwork, imputer.units, form)
-    _check_units(imputer, table)
-    prepared = imputer.prepared(table)
-    say(f"{source}:\n{prepared.text}")
+    with _alone(outputs):
+        outputs.check(source, force)  # another process may just have written them
+        table = read_file(source, imputer.told, imputer.clockwork, imputer.units, form)
+        _check_units(imputer, table)
+        prepared = imputer.prepared(table)
+        say(f"{source}:\n{prepared.text}")
 
-    def show(what: str, done: int, total: int) -> None:
-        progress(what, done, total)
-        if what != "learning" and should_stop():
-            raise _Stopped
+        def show(what: str, done: int, total: int) -> None:
+            progress(what, done, total)
+            if what != "learning" and should_stop():
+                raise _Stopped
 
-    try:
-        imputer.fit_prepared(prepared, folder=outputs.state, progress=show, should_stop=should_stop)
-        if should_stop():
+        try:
+            imputer.fit_prepared(prepared, folder=outputs.state, progress=show, should_stop=should_stop)
+            if should_stop():
+                return None
+            found = imputer.draw_prepared(prepared, progress=show)
+        except _Stopped:
             return None
-        found = imputer.draw_prepared(prepared, progress=show)
-    except _Stopped:
-        return None
-    done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
-    _write(outputs, imputer, found, done, source)
-    say("\n".join([_said(imputer, done), *(f"  look: {hint}" for hint in found.hints())]))
-    return found
+        done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
+        _write(outputs, imputer, found, done, source)
+        say("\n".join([_said(imputer, done), *(f"  look: {hint}" for hint in found.hints())]))
+        return found
+
+
+@contextmanager
+def _alone(outputs: Outputs) -> Iterator[None]:
+    """Nobody else makes the same files meanwhile; the folder of the state is gone afterwards if nothing is in it."""
+    with alone(outputs.state, str(outputs.table)):
+        try:
+            yield
+        finally:
+            if outputs.state.is_dir() and [path.name for path in outputs.state.iterdir()] == [".lock"]:
+                shutil.rmtree(outputs.state, ignore_errors=True)
 
 
 def _check_units(imputer: TableImputer, table: Table) -> None:

@@ -107,9 +107,7 @@ def key_of(suite: Suite, entry: Entry) -> str:
         "method": {k: v for k, v in to_dict(method).items() if k != "tasks"},
         "entry": dataclasses.asdict(entry),
         "draws": [suite.n_samples, suite.fill, suite.sabotage],
-        "files": {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in named_files(suite, task, method)
-        },
+        "files": _digests(named_files(suite, task, method)),
     }
     if suite.device != "cpu" and not method.imputer:
         asked["device"] = suite.device
@@ -117,6 +115,12 @@ def key_of(suite: Suite, entry: Entry) -> str:
         asked["training"] = to_dict(training_config(suite, task, method, entry.fold, entry.seed))
         asked["training"]["training"].pop("keep_epochs")
     return hashlib.sha256(json.dumps(_by_text(asked), sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _digests(paths: Sequence[Path]) -> dict[str, str]:
+    """By path from the folder of the first one, where it is in it; else by name."""
+    names = [path.relative_to(paths[0].parent) if paths[0].parent in path.parents else path.name for path in paths]
+    return {str(name): hashlib.sha256(path.read_bytes()).hexdigest() for name, path in zip(names, paths, strict=True)}
 
 
 def write_entry(folder: Path, result: Result) -> None:

@@ -15,7 +15,7 @@ from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
 from tsimpute.registry import available, make, options_of
-from tsimpute.suites.own import is_own, own_imputer
+from tsimpute.suites.own import files_of, is_own, own_imputer
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
 _RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors", "epoch-*.safetensors")
@@ -94,6 +94,8 @@ def named_files(suite: Suite, task: TaskConfig, method: MethodConfig) -> list[Pa
     named += [] if method.weights is None else [method.weights]
     paths = [suite.path(name) for name in named]
     absent = [path for path in paths if not path.is_file()]
+    if is_own(method.imputer) and not absent:
+        paths += files_of(paths[0])[1:]
     if method.run is not None:
         folder = suite.path(by_data(method.run, task))
         paths += [path for name in _RUN_FILES for path in sorted(folder.glob(name))]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
+import os
 import random
 import sys
 import traceback
@@ -32,7 +34,7 @@ def own_imputer(path: Path, name: str, options: Mapping[str, Any], seed: int = 0
     """What a file of the user's gives; the file is run, as its owner asked for.
 
     Args:
-        path: of the file; modules beside it can be imported by it.
+        path: of the file; modules beside it can be imported by it, and are loaded anew each time.
         name: of a class or function of it that gives an imputer, called with the options; "" makes one of its
             functions ``draw`` and, if there is one, ``learn``: see ``FunctionImputer``.
         options: of the class or the functions.
@@ -136,8 +138,11 @@ class FunctionImputer(StandardisedPeer):
 
 @contextmanager
 def global_seeds(seed: int) -> Iterator[None]:
-    """Global generators begin at ``seed`` and are put back afterwards: what draws from them repeats itself."""
-    python = random.getstate()
+    """Global generators begin at ``seed`` and are put back afterwards: what draws from them repeats itself.
+
+    So are torch's default dtype, numpy's handling of errors and the working folder.
+    """
+    python, dtype, errors, folder = random.getstate(), torch.get_default_dtype(), np.geterr(), os.getcwd()
     try:
         with global_generators_kept():
             random.seed(seed)
@@ -146,6 +151,9 @@ def global_seeds(seed: int) -> Iterator[None]:
             yield
     finally:
         random.setstate(python)
+        torch.set_default_dtype(dtype)
+        np.seterr(**errors)
+        os.chdir(folder)
 
 
 def told(error: BaseException, path: Path) -> TsimputeError:
@@ -166,6 +174,37 @@ def _keywords(function: Callable[..., Any]) -> tuple[set[str], bool]:
     return {p.name for p in parameters if p.kind in kinds}, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
+def files_of(path: Path) -> list[Path]:
+    """A file and what stands beside it and is imported by name in it or in these: what its numbers depend on."""
+    found, left = [], [path]
+    while left:
+        file = left.pop()
+        if file in found:
+            continue
+        found.append(file)
+        for name in _imported(file):
+            if (beside := path.parent / f"{name}.py").is_file():
+                left.append(beside)
+            elif (path.parent / name / "__init__.py").is_file():
+                left += sorted((path.parent / name).rglob("*.py"))
+    return found
+
+
+def _imported(file: Path) -> list[str]:
+    """First parts of the names of imported modules; none where the file is no Python, which is told when it is run."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return []
+    found = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    found += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    return sorted({name.partition(".")[0] for name in found})
+
+
+_BESIDE: set[str] = set()
+"""Names of modules that own files have imported from beside them."""
+
+
 def _run(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"_suite_{path.stem}", path) if path.is_file() else None
     if spec is None or spec.loader is None:
@@ -174,13 +213,24 @@ def _run(path: Path) -> ModuleType:
             f"{str(path)!r}."
         )
     module = importlib.util.module_from_spec(spec)
+    beside = path.resolve().parent
+    for name in _BESIDE:  # another file may have helpers of the same names
+        sys.modules.pop(name, None)
+    _BESIDE.clear()
+    before = set(sys.modules)
     sys.modules[spec.name] = module  # dataclasses look their module up there
-    beside = str(path.resolve().parent)
-    sys.path.insert(0, beside)
+    sys.path.insert(0, str(beside))
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise told(error, path) from error
     finally:
-        sys.path.remove(beside)
+        sys.path.remove(str(beside))
+        _BESIDE.update(name for name in set(sys.modules) - before if _stands_in(beside, name))
     return module
+
+
+def _stands_in(folder: Path, name: str) -> bool:
+    """Whether a module is a file of the folder, or of a package there."""
+    file, top = getattr(sys.modules[name], "__file__", None), name.partition(".")[0]
+    return file is not None and (Path(file) == folder / f"{top}.py" or folder / top in Path(file).parents)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from tsimpute import runs
 from tsimpute.containers import Windows
-from tsimpute.errors import ConfigError, DataError, SourceError, TsimputeError
+from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, TsimputeError
 from tsimpute.evaluation import Report
 from tsimpute.files import alone
 from tsimpute.pipeline.task import Task
@@ -38,14 +39,18 @@ def run_suite(
     *,
     only: Sequence[Entry] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    out_of_time: Callable[[], bool] = lambda: False,
     progress: Progress = lambda what, done, total: None,
     failed: Callable[[Entry, TsimputeError], None] | None = None,
 ) -> Iterator[Entry]:
     """Trains and scores what is not done yet in ``out``, entry by entry; each state is written as it is scored.
 
+    What another process is at work at is tried once more at the end, and left to it then.
+
     Args:
         only: entries of the suite to run; None = all.
         should_stop: asked between steps; True ends with everything on disk.
+        out_of_time: the same, but what cannot be taken up in the middle is first finished once: each call gets on.
         progress: called with what is being done, and how far it is.
         failed: called with an entry that cannot be done, and why; the others are. None = the error is raised.
 
@@ -56,23 +61,28 @@ def run_suite(
         ConfigError, DataError: before any work: there is no such data set, imputer or setting, or a task holds another
             number of scored cells than the suite expects.
         TsimputeError: of an entry, where ``failed`` is None; what a user's own code raises, with its line.
+        BusyError: of an entry that is left to another process, where ``failed`` is None.
     """
     asked = entries(suite) if only is None else only
     _check_names(suite, asked)
     _check_numbers_of_cells(suite, out, asked)
     prepared: dict[tuple[str, int], Prepared] = {}
-    for entry in asked:
+    busy: list[Entry] = []
+    for entry in chain(asked, busy):
         try:
             if not _is_done(suite, out, entry):
-                if should_stop():
+                if should_stop() or out_of_time():
                     return
                 at = entry.task, entry.fold
                 if at not in prepared:
                     prepared = {at: _prepare(suite, entry)}  # one at a time: records may be large
-                _run_entry(suite, out, entry, prepared[at], should_stop, progress)
+                _run_entry(suite, out, entry, prepared[at], (should_stop, out_of_time), progress)
                 if not _is_done(suite, out, entry):
                     return
         except (Exception, SystemExit) as error:
+            if isinstance(error, BusyError) and entry not in busy:
+                busy.append(entry)
+                continue
             told_error = _told(suite, entry, error)
             if failed is None:
                 raise told_error from error
@@ -179,22 +189,26 @@ def _run_entry(
     out: Path,
     entry: Entry,
     prepared: Prepared,
-    should_stop: Callable[[], bool],
+    stops: tuple[Callable[[], bool], Callable[[], bool]],
     progress: Progress,
 ) -> None:
-    result, name = _so_far(suite, out, entry, prepared), f"{entry.task}, {entry.method}"
+    name, written = f"{entry.task}, {entry.method}", False
+    should_stop, out_of_time = stops
+    stopping = lambda: should_stop() or out_of_time()
 
     def heard(what: str, done: int, total: int) -> None:
         progress(what, done, total)
-        if done < total and should_stop():
+        if done < total and (stopping() if written else should_stop()):
             raise _StoppedError
 
-    if suite.sabotage and not result.found.sabotage and suite.methods[entry.method].imputer:
-        # Before it is fitted: what it may keep from that does not help it here.
-        progress(f"{name}: changing hidden values", 0, 1)
-        result = replace(result, found=replace(result.found, sabotage=verdict(suite, entry, prepared)))
     with alone(out / entry.folder), suppress(_StoppedError):
-        for model in states(suite, out, entry, prepared.task, should_stop, progress):
+        if _is_done(suite, out, entry):  # by another process, since it was asked
+            return
+        result = _so_far(suite, out, entry, prepared)
+        if suite.sabotage and not result.found.sabotage and suite.methods[entry.method].imputer:
+            progress(f"{name}: changing hidden values", 0, 1)
+            result = replace(result, found=replace(result.found, sabotage=verdict(suite, entry, prepared)))
+        for model in states(suite, out, entry, prepared.task, stopping, progress):
             before = result
             if model.n_steps is None:
                 result = _with_state(suite, out, result, model, prepared, heard)
@@ -202,7 +216,8 @@ def _run_entry(
                 result = _with_steps(suite, result, model, prepared, heard)
             if result is not before:
                 write_entry(out / entry.folder, result)
-                if should_stop():
+                written = True
+                if stopping():
                     return
 
 
@@ -229,7 +244,7 @@ def _with_state(
         return result
     name = f"{entry.task}, {entry.method}" + ("" if model.epoch is None else f", epoch {model.epoch}")
     if suite.sabotage and not found.sabotage:
-        progress(f"{name}: changing hidden values", 1, 1)
+        progress(f"{name}: changing hidden values", 0, 1)
         trained_elsewhere = suite.methods[entry.method].config is None
         found = replace(found, sabotage=verdict(suite, entry, prepared, model if trained_elsewhere else None))
     if not found.scored:

@@ -1,9 +1,10 @@
 """Whether hidden values reach what is learnt or drawn: they are changed, and nothing may move.
 
-A method is fitted twice on a few records, once as they are and once with every held-out cell of training, validation
-and test records set to something else; then both fill the same test records. A third fit, on the records as they are,
-tells what moves by itself: a method that does not repeat itself cannot be judged, and that is said. So is it where the
-draws of a record depend on which records come with it.
+A method is fitted twice on a few records whose held-out cells of training, validation and test hold other values; then
+both fill the same test records. The true values are never among them, so nothing of them can be kept for later. A third
+fit, on the records of the first, tells what moves by itself: a method that does not repeat itself cannot be judged, and
+that is said. So is it where the draws of a record depend on which records come with it. What a method reads elsewhere,
+such as the data set's own files, is not seen here.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def sabotage(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: 
     """
     parts = {name: _few(getattr(task, name), number) for name, number in _RECORDS.items()}
     parts |= {name: _with_holes(parts[name], seed) for name in ("train", "valid")}
+    parts = {name: _without_truth(part, seed) for name, part in parts.items()}
     imputer, first = _fit_and_fill(make, parts, seed, n_samples)
     turned = _fill(imputer, parts["test"].select(slice(None, None, -1)), seed, n_samples)[:, ::-1]
     _, again = _fit_and_fill(make, parts, seed, n_samples)
@@ -53,7 +55,7 @@ def sabotage(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: 
 
 def sabotage_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples: int = 2) -> str:
     """The same for an imputer that was fitted elsewhere: only its draws are compared."""
-    few = _few(test, _RECORDS["test"])
+    few = _without_truth(_few(test, _RECORDS["test"]), seed)
     draws, again = (_fill(imputer, few, seed, n_samples) for _ in range(2))
     moved = [_moved(_fill(imputer, _spoilt(few, value), seed, n_samples), draws, again) for value in VALUES]
     return _verdict(["draws"] if any(moved) else [], _equal(draws, again), ["filling only"])
@@ -121,6 +123,15 @@ def _with_holes(windows: Windows, seed: int) -> Windows:
         return windows
     chosen = np.random.default_rng(seed).random(windows.values.shape) < 0.1
     return replace(windows, held_out=windows.observed & chosen)
+
+
+def _without_truth(windows: Windows, seed: int) -> Windows:
+    """Held-out cells hold values that other cells of their feature show, or 0 where none does."""
+    values, rng = windows.values.copy(), np.random.default_rng(seed)
+    for k in range(values.shape[1]):
+        hidden, shown = windows.scored[:, k], windows.values[:, k][windows.shown[:, k]]
+        values[:, k][hidden] = rng.choice(shown, hidden.sum()) if len(shown) else 0.0
+    return replace(windows, values=values)
 
 
 def _spoilt(windows: Windows, value: float | None) -> Windows:
