@@ -21,7 +21,7 @@ def test_versus_draws_lines_levels_and_the_band_over_runs():
         (10, 0.4), (10, 0.7), (100, 0.2), (100, 0.35)
     }  # fmt: skip
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == ["A", "B", "median and 95 % band over runs"]
+    assert texts == ["A", "B", "median over runs, 2.5th to 97.5th percentile"]
 
 
 def test_without_several_runs_no_band_is_named():

@@ -40,6 +40,7 @@ TITLES = {
     "ncrps": "magnitude-normalised CRPS",
     "mae_median": "MAE of the median",
     "rmse_mean": "RMSE of the mean",
+    "rmse_lower_median": "RMSE of the lower median",
     **{f"coverage_{percent}": f"coverage of the {percent} % interval" for percent in INTERVALS},
 }
 

@@ -52,7 +52,7 @@ def versus(
         _scale_values(axis, points, levels.get(metric, {}))
         _draw_levels(axis, list(levels.get(metric, {}).items()))
     banded = any(band for of_metric in (bands or {}).values() for band in of_metric.values())
-    return _finished(figure, title, path, "median and 95 % band over runs" if banded else "")
+    return _finished(figure, title, path, "median over runs, 2.5th to 97.5th percentile" if banded else "")
 
 
 def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, path: Path | None = None) -> Figure:

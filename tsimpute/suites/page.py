@@ -32,7 +32,7 @@ from tsimpute.suites.tables import (
     side_by_side,
 )
 
-CURVES = ("crps", "rmse_mean", "ncrps", "mae_median")
+CURVES = ("crps", "crps_fair", "ncrps", "mae_median", "rmse_mean", "rmse_lower_median")
 STEPS = ("crps", "crps_fair")
 BY_FEATURE = ("crps", "mae_median", "rmse_mean", "coverage_90")
 GAPS = ("crps", "coverage_90")
@@ -93,12 +93,16 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], found: Sequenc
     levels = {line.method: line for line in of_lines if line.epoch is None}
     made = []
     if any(len(of_one) > 1 and of_one[0].trained for of_one in trained.values()):
+        metrics = [metric for metric in CURVES if any(line.of_runs[metric] for line in of_lines if line.trained)]
         seconds = {
             metric: _in_order(suite, {name: _points(of_one, metric) for name, of_one in trained.items()})
-            for metric in CURVES
+            for metric in metrics
         }
-        flat = {metric: {name: _value(line, metric) for name, line in levels.items()} for metric in CURVES}
-        bands = {metric: {name: _bands(of_one, metric) for name, of_one in trained.items()} for metric in CURVES}
+        flat = {
+            metric: {name: _value(line, metric) for name, line in levels.items() if line.of_runs[metric]}
+            for metric in metrics
+        }
+        bands = {metric: {name: _bands(of_one, metric) for name, of_one in trained.items()} for metric in metrics}
         versus(seconds, flat, "seconds of training", title, paths[0], bands)
         made.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}
@@ -126,7 +130,8 @@ def _curves(results: Sequence[Result], task: str, out: Path, order: Sequence[str
         trained = [row for row in rows if row.epoch is not None]
         if len({row.epoch for row in trained}) > 1:
             path = out / f"{task}_epochs_fold{fold}.png"
-            curves(Report(tuple(rows)), CURVES, path, order=order)
+            metrics = [m for m in CURVES if any(r.metric == m and r.value is not None for r in trained)]
+            curves(Report(tuple(rows)), metrics, path, order=order)
             made.append(path)
     return made
 

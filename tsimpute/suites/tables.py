@@ -18,6 +18,7 @@ from tsimpute.suites.settings import Entry, Suite
 
 METRICS = (
     ("crps", "CRPS"),
+    ("crps_fair", "fair CRPS"),
     ("ncrps", "nCRPS"),
     ("mae_median", "MAE of median"),
     ("rmse_mean", "RMSE of mean"),
@@ -25,7 +26,7 @@ METRICS = (
     ("coverage_90", "inside 90 %"),
 )
 DRAWS_FOR_90 = 19
-SIDE_BY_SIDE = METRICS[0], METRICS[3]
+SIDE_BY_SIDE = METRICS[0], METRICS[4]
 PUBLISHED = ("crps", "ncrps", "mae", "rmse")
 
 
@@ -171,8 +172,8 @@ def head_and_rows(found: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
 
 
 def _metric_text(line: Line, metric: str) -> str:
-    """ "-" for intervals that the range of so few draws cannot hold."""
-    few = metric == "coverage_90" and line.n_samples < DRAWS_FOR_90
+    """ "-" where so few draws have none: for intervals that their range cannot hold, for the fair CRPS of one."""
+    few = line.n_samples < {"coverage_90": DRAWS_FOR_90, "crps_fair": 2}.get(metric, 1)
     return "-" if few else value_text(*line.values[metric])
 
 
