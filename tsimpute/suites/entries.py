@@ -102,9 +102,11 @@ def key_of(suite: Suite, entry: Entry) -> str:
         ConfigError: a file that is named is not there, or a setting of a training is not as expected.
     """
     task, method = suite.tasks[entry.task], suite.methods[entry.method]
+    # Of a training the content of its settings counts, and not what their file is called.
+    elsewhere = ("tasks",) if method.config is None else ("tasks", "config", "settings")
     asked = {
         "task": {k: v for k, v in to_dict(task).items() if k not in _WITHOUT_NUMBERS},
-        "method": {k: v for k, v in to_dict(method).items() if k != "tasks"},
+        "method": {k: v for k, v in to_dict(method).items() if k not in elsewhere},
         "entry": dataclasses.asdict(entry),
         "draws": [suite.n_samples, suite.fill, suite.sabotage],
         "files": _digests(named_files(suite, task, method)),
