@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.errors import CheckpointError, ConfigError, DataError
+from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError
+from tsimpute.files import alone
 from tsimpute.filling import fill_file as module
 from tsimpute.filling.fill_file import Outputs, fill_file
 
@@ -162,6 +163,18 @@ def test_a_killed_run_goes_on_to_the_same_bytes(done: Path, tmp_path: Path) -> N
     fill_file(done / "in.csv", out, TRIAL)
     assert out.read_bytes() == (done / "out.csv").read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == NAMES
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_two_at_once_into_one_output_are_refused(done: Path, tmp_path: Path, given: bool) -> None:
+    source, out = write(tmp_path / "in.csv"), tmp_path / "out.csv"
+    settings = TRIAL | ({"model": done / "out.model.safetensors"} if given else {})
+    state = Outputs.beside(out).state
+    with alone(state), pytest.raises(BusyError, match=r"out\.csv: expected to be alone here"):  # as another process
+        fill_file(source, out, settings)
+    assert {path.name for path in tmp_path.iterdir()} == {"in.csv", state.name}
+    assert fill_file(source, out, settings) is not None
+    assert not state.exists()
 
 
 @pytest.mark.parametrize("other", ["another file", "another seed", "other limits"])

@@ -386,11 +386,11 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
         ("tasks: {a: {folds: []}}\nmethods: {m: {imputer: linear}}", "folds of a task: expected at least one"),
         (
             "tasks: {a: {n_steps: [0]}}\nmethods: {m: {imputer: linear}}",
-            "n_steps: expected numbers of at least 1, each once; came \\[0\\]",
+            "n_steps: expected numbers of at least 1 and below 2\\^63, each once; came \\[0\\]",
         ),
         (
             "tasks: {a: {}}\nmethods: {m: {imputer: mean}}\nseeds: [0, 0]",
-            "seeds: expected numbers of at least 0, each once",
+            "seeds: expected numbers of at least 0 and below 2\\^63, each once",
         ),
         ("tasks: {a: {max_records: -1}}\nmethods: {m: {imputer: mean}}", "max_records: expected numbers of at least 1"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: mean, n_samples: 0}}", "n_samples: expected numbers of at least 1"),

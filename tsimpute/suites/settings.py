@@ -272,10 +272,13 @@ def _check_numbers(settings: Any, least: Mapping[str, int]) -> None:
     for name, bound in least.items():
         value = getattr(settings, name)
         numbers = value if isinstance(value, tuple) else () if value is None else (value,)
-        if any(number < bound for number in numbers) or len(set(numbers)) < len(numbers):
+        if any(not bound <= number < 2**63 for number in numbers) or len(set(numbers)) < len(numbers):
             shown = list(value) if isinstance(value, tuple) else value
-            raise ConfigError(f"suite: {name}: expected numbers of at least {bound}, each once; came {shown}.")
+            raise ConfigError(
+                f"suite: {name}: expected numbers of at least {bound} and below 2^63, each once; came {shown}."
+            )
 
 
 def _is_plain(name: str) -> bool:
-    return len(name) <= _LONGEST and name == name.strip(" .") != "" and all(c.isalnum() or c in " -._" for c in name)
+    ends_plain = name == name.strip(" .") != ""
+    return len(name.encode()) <= _LONGEST and ends_plain and all(c.isalnum() or c in " -._" for c in name)

@@ -128,7 +128,8 @@ def _train(
     for epoch in config.training.keep_epochs:
         if epoch < max(_seconds(folder), default=0):
             _model(folder, _of_epoch(epoch))
-    if (folder / f"epoch-{config.training.epochs:04d}.safetensors").is_file():
+    last = config.training.epochs  # logged after its model is written
+    if last in _seconds(folder) and (folder / f"{_of_epoch(last)[0]}.safetensors").is_file():
         return True
     step = None
     for step in runs.train(config, task, runs.new_imputer(config), folder, should_stop=should_stop):
