@@ -140,16 +140,20 @@ def _draw_levels(axis: Axes, levels: Sequence[tuple[str, float]]) -> None:
 
 
 def _legend(figure: Figure, axis: Axes, rows: Sequence[Row]) -> None:
-    from matplotlib.patches import Patch
-
-    handles, labels = axis.get_legend_handles_labels()
     runs = len({r.run for r in rows if r.epoch is not None})
-    if runs > 1:
-        handles, labels = [*handles, Patch(color=GREY, alpha=0.3, lw=0)], [*labels, f"95 % band over {runs} runs"]
+    handles, labels = _legend_entries(axis, f"95 % band over {runs} runs" if runs > 1 else "")
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False)
     about = textwrap.fill(_about(rows[0]), int(figure.get_figwidth() * 11))
     figure.suptitle(about, fontsize=11, x=0.01, ha="left", color=INK)
+
+
+def _legend_entries(axis: Axes, band: str) -> tuple[list, list[str]]:
+    """Handles and labels of what is drawn, and of the bands where they have a name."""
+    from matplotlib.patches import Patch
+
+    handles, labels = axis.get_legend_handles_labels()
+    return ([*handles, Patch(color=GREY, alpha=0.3, lw=0)], [*labels, band]) if band else (handles, labels)
 
 
 def _lines(rows: Sequence[Row]) -> list[_Line]:

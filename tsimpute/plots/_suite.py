@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tsimpute.plots._curves import LINES, MARKERS, TITLES, _draw_levels
-from tsimpute.plots._style import GREY, INK, finish, new_figure, panels, plain_ticks
+from tsimpute.plots._curves import LINES, MARKERS, TITLES, _draw_levels, _legend_entries
+from tsimpute.plots._style import INK, finish, new_figure, panels, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,11 +116,7 @@ def _scale_values(axis: Axes, points: Points, levels: Mapping[str, float]) -> No
 
 
 def _finished(figure: Figure, title: str, path: Path | None, band: str = "") -> Figure:
-    from matplotlib.patches import Patch
-
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    if band:
-        handles, labels = [*handles, Patch(color=GREY, alpha=0.3, lw=0)], [*labels, band]
+    handles, labels = _legend_entries(figure.axes[0], band)
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False, fontsize=9)
     text = textwrap.fill(title, int(figure.get_figwidth() * 11))

@@ -76,7 +76,7 @@ def run_suite(
                 at = entry.task, entry.fold
                 if at not in prepared:
                     prepared = {at: _prepare(suite, entry)}  # one at a time: records may be large
-                _run_entry(suite, out, entry, prepared[at], (should_stop, out_of_time), progress)
+                _run_entry(suite, out, entry, prepared[at], should_stop, out_of_time, progress)
                 if not _is_done(suite, out, entry):
                     return
         except (Exception, SystemExit) as error:
@@ -189,11 +189,11 @@ def _run_entry(
     out: Path,
     entry: Entry,
     prepared: Prepared,
-    stops: tuple[Callable[[], bool], Callable[[], bool]],
+    should_stop: Callable[[], bool],
+    out_of_time: Callable[[], bool],
     progress: Progress,
 ) -> None:
     name, written = f"{entry.task}, {entry.method}", False
-    should_stop, out_of_time = stops
     stopping = lambda: should_stop() or out_of_time()
 
     def heard(what: str, done: int, total: int) -> None:

@@ -26,7 +26,7 @@ METRICS = (
     ("coverage_90", "inside 90 %"),
 )
 DRAWS_FOR_90 = 19
-SIDE_BY_SIDE = METRICS[0], METRICS[4]
+SIDE_BY_SIDE = tuple(metric for metric in METRICS if metric[0] in ("crps", "rmse_mean"))
 PUBLISHED = ("crps", "ncrps", "mae", "rmse")
 
 
