@@ -118,7 +118,8 @@ def _scale_values(axis: Axes, points: Points, levels: Mapping[str, float]) -> No
 def _finished(figure: Figure, title: str, path: Path | None, band: str = "") -> Figure:
     handles, labels = _legend_entries(figure.axes[0], band)
     if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False, fontsize=9)
+        columns = min(len(labels), int(figure.get_figwidth() / 2.6))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     text = textwrap.fill(title, int(figure.get_figwidth() * 11))
     figure.suptitle(text, fontsize=11, x=0.01, ha="left", color=INK)
     return finish(figure, path)
