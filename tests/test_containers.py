@@ -112,7 +112,7 @@ def test_steps_of_a_condition_count_their_times_from_the_first_of_them():
     assert torch.equal(part.times, torch.arange(4.0).repeat(4, 1))
     assert torch.equal(part.known, good.known[..., 3:7])
     assert torch.equal(part.fill_mask, good.fill_mask[..., 3:7])
-    assert torch.equal(part.measured, good.measured)
+    assert torch.equal(part.crowded, good.crowded)
 
 
 def test_batch_refuses_shown_cells_without_value_and_values_that_nobody_observed():

@@ -105,7 +105,7 @@ class Drift:
 def with_asked(batch: Batch) -> Batch:
     asked = ~batch.observed & (torch.arange(8) % 2 == 0)
     asked[1] = False
-    return replace(batch, asked=asked)
+    return replace(batch, asked=asked, crowded=asked.flatten(1).any(1))
 
 
 def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_and_have_no_loss():
@@ -119,9 +119,9 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     torch.testing.assert_close(state[batch.target_mask], process.corrupt(batch.values, noise, tau)[batch.target_mask])
     assert torch.equal(condition.fill_mask, batch.target_mask | batch.asked)
     assert (errors[~batch.target_mask] == 0).all()
-    # Only here does a network know that all it has to fill was measured; with ``asked``, as in use, it does not.
-    assert condition.measured is not None
-    assert condition.measured.tolist() == [True, True, False, False]
+    assert batch.crowded is not None
+    assert batch.crowded.tolist() == [False, False, True, True]
+    assert condition.crowded is batch.crowded
     # On the way, all that is observed is shown, and records without an asked cell cost nothing.
     rows = batch.asked.flatten(1).any(1)
     assert not rows.all()
@@ -129,7 +129,8 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     for _, _, on_the_way in network.seen[:-1]:
         assert torch.equal(on_the_way.cond_mask, batch.observed[rows])
         assert torch.equal(on_the_way.fill_mask, batch.asked[rows])
-        assert on_the_way.measured is None
+        assert on_the_way.crowded is not None
+        assert torch.equal(on_the_way.crowded, batch.crowded[rows])
 
 
 def test_the_way_of_asked_cells_carries_no_gradient():
@@ -140,3 +141,41 @@ def test_the_way_of_asked_cells_carries_no_gradient():
     squared_errors(network, process, batch, tau, noise).sum().backward()
     assert len(given) == 1
     assert not given[0].requires_grad
+
+
+class Towards:
+    """The straight vector field that takes every cell to ``truth``, as a difference to the first guess it is told."""
+
+    def __init__(self, truth: float) -> None:
+        self.truth = truth
+        self.seen: list[tuple[Tensor, Condition]] = []
+
+    def bind(self, condition: Condition) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda state, tau: self(state, tau, condition)
+
+    def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
+        self.seen.append((state, condition))
+        assert condition.guess is not None
+        return (self.truth - condition.guess - state) / (1 - tau.to(state)[:, None, None])
+
+
+def test_with_a_first_guess_asked_cells_stand_at_the_difference_to_the_guess_that_targets_have_no_part_in():
+    plain, process, network = with_asked(random_batch()), registry.make("processes", "flow_matching"), Towards(5.0)
+    assert plain.asked is not None
+    numbers = torch.Generator().manual_seed(3)
+    guess, given_all = (
+        torch.randn(plain.values.shape, generator=numbers) * ~m for m in (plain.cond_mask, plain.observed)
+    )
+    batch = replace(plain, values=plain.values - guess * plain.observed, guess=guess, guess_given_all=given_all)
+    tau, noise = draw(batch, process)
+    squared_errors(network, process, batch, tau, noise)  # type: ignore[arg-type]
+    state, condition = network.seen[-1]
+    expected = process.scales(tau).mix(5.0 - guess, noise)
+    torch.testing.assert_close(state[plain.asked], expected[plain.asked])
+    assert condition.guess is not None
+    assert torch.equal(condition.guess, guess)
+    rows = plain.asked.flatten(1).any(1)
+    for _, on_the_way in network.seen[:-1]:
+        assert on_the_way.guess is not None
+        assert torch.equal(on_the_way.guess, given_all[rows])
+        torch.testing.assert_close(on_the_way.values, plain.values[rows])

@@ -29,7 +29,8 @@ class Condition(Brief):
         fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
         times: (B, L) the series' own clock, in the dtype of the values; or in float64 and on the CPU, where a record is
             long and only windows of it, see ``steps``, reach a network.
-        measured: (B,) bool, records whose cells to fill were all measured, as only training knows; None = none.
+        crowded: (B,) bool, records of which many more cells, shown and to be filled, are looked at than training
+            records have measured ones; None = all.
         guess: (B, K, L) a first guess at cells that are not shown, 0 elsewhere; what is learnt and drawn is the
             difference to it. None = there is none.
     """
@@ -38,14 +39,14 @@ class Condition(Brief):
     cond_mask: Tensor
     fill_mask: Tensor
     times: Tensor
-    measured: Tensor | None = None
+    crowded: Tensor | None = None
     guess: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name in ("cond_mask", "fill_mask", "guess"):
             check_shape(name, getattr(self, name), tuple(self.values.shape))
-        if self.measured is not None:
-            check_shape("measured", self.measured, (len(self.values),))
+        if self.crowded is not None:
+            check_shape("crowded", self.crowded, (len(self.values),))
         check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
         if bool((self.cond_mask & self.fill_mask).any()):
             raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
@@ -69,7 +70,7 @@ class Condition(Brief):
         """The same records at those steps only, their times counted from the first of them, in the values' dtype."""
         values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.fill_mask))
         guess, times = None if self.guess is None else self.guess[..., index], self.times[:, index]
-        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.measured, guess)
+        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.crowded, guess)
 
     def to(self, device: torch.device | str) -> Condition:
         """On another device, but for times in a dtype of their own: not every device has float64."""
@@ -92,6 +93,8 @@ class Batch(Brief):
         asked: (B, K, L) bool, unobserved cells that are to be filled beside the targets, as in use, or None; they have
             no truth and no loss.
         guess: as in ``Condition``, made of the shown cells.
+        guess_given_all: the same, made of all observed cells; where there is a guess and cells are asked for.
+        crowded: (B,) as in ``Condition``; None = none is.
     """
 
     values: Tensor
@@ -102,12 +105,16 @@ class Batch(Brief):
     seeds: tuple[int, ...]
     asked: Tensor | None = None
     guess: Tensor | None = None
+    guess_given_all: Tensor | None = None
+    crowded: Tensor | None = None
 
     def __post_init__(self) -> None:
         shape = tuple(self.values.shape)
-        for name in ("observed", "cond_mask", "asked", "guess"):
+        for name in ("observed", "cond_mask", "asked", "guess", "guess_given_all"):
             check_shape(name, getattr(self, name), shape)
         check_shape("times", self.times, (shape[0], shape[2]))
+        if self.crowded is not None:
+            check_shape("crowded", self.crowded, (shape[0],))
         check_shape("record_ids", self.record_ids, (shape[0],))
         check_shape("seeds", self.seeds, (shape[0],))
         if bool((self.cond_mask & ~self.observed).any()):
@@ -129,10 +136,10 @@ class Batch(Brief):
     def condition(self) -> Condition:
         """What the model sees: the shown cells, and noise to be turned into data at the targets."""
         fill_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
-        measured = torch.ones(len(self.values), dtype=torch.bool, device=self.values.device)
-        if self.asked is not None:
-            measured = ~self.asked.flatten(1).any(1)
-        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times, measured, self.guess)
+        crowded = self.crowded
+        if crowded is None:
+            crowded = torch.zeros(len(self.values), dtype=torch.bool, device=self.values.device)
+        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times, crowded, self.guess)
 
     def select(self, index: slice) -> Batch:
         return Batch(
@@ -146,8 +153,8 @@ class Batch(Brief):
             self.record_ids, self.seeds, *(None if x is None else x.to(device) for x in self._optional()),
         )  # fmt: skip
 
-    def _optional(self) -> tuple[Tensor | None, Tensor | None]:
-        return self.asked, self.guess
+    def _optional(self) -> tuple[Tensor | None, ...]:
+        return self.asked, self.guess, self.guess_given_all, self.crowded
 
 
 @dataclass(frozen=True, eq=False)

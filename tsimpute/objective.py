@@ -38,14 +38,23 @@ def _states_in_use(
     """(B, K, L) states at ``tau`` of cells that nobody observed: where the model takes them, in two steps from noise.
 
     In use they stand where the model has taken them. Drawn given all that is observed, targets too, they go with the
-    targets as the parts of one draw do.
+    targets as the parts of one draw do. With a first guess they are, like the targets' states, those of the difference
+    to the guess that is made without the targets.
     """
     rows = asked.flatten(1).any(1).nonzero()[:, 0]
-    field = backbone.bind(Condition(batch.values[rows], batch.observed[rows], asked[rows], batch.times[rows]))
+    values, guess, shift = batch.values, None, None
+    crowded = batch.condition.crowded[rows]
+    if batch.guess is not None and batch.guess_given_all is not None:
+        values = values + batch.guess * batch.target_mask
+        guess, shift = batch.guess_given_all[rows], (batch.guess_given_all - batch.guess)[rows]
+    known = Condition(values[rows], batch.observed[rows], asked[rows], batch.times[rows], crowded, guess)
+    field = backbone.bind(known)
     end, moved = tau[rows.cpu()], noise[rows]
     for now, then in ((torch.zeros_like(end), end / 2), (end / 2, end)):
         found = process.predict(field(moved, now), moved, now)
         moved = process.scales(then).mix(found.clean, found.noise)
+    if shift is not None:
+        moved = moved + process.scales(end).mix(shift, torch.zeros_like(shift))
     return torch.zeros_like(noise).index_copy(0, rows, moved)
 
 

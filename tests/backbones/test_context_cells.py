@@ -32,7 +32,7 @@ def states(condition: Condition, n: int | None = None, seed: int = 1) -> Tensor:
 def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Tensor) -> Tensor:
     """Every cell of (R, K, L, D) at its own process time; a cell sees those of its row that it may."""
     shown, asked = condition.cond_mask, condition.fill_mask
-    not_measured = torch.ones(len(state)) if condition.measured is None else ~condition.measured
+    crowded = torch.ones(len(state)) if condition.crowded is None else condition.crowded
     # How many of a row are shown and how many asked, along time (R, K, 1, 1) and along features (R, L, 1, 1).
     counts = {axis: [mask.sum(at)[..., None, None] for mask in (shown, asked)] for axis, at in ((-2, 2), (-3, 1))}
     may_see = {
@@ -46,7 +46,7 @@ def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Ten
             q, k, v = rows.unflatten(-1, (3, n_heads, -1)).permute(3, 0, 1, 4, 2, 5)
             scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
             n_shown, n_asked = counts[axis]
-            lowered = (2 * n_asked / (n_shown + 1)).clamp(min=1).log() * not_measured[:, None, None, None]
+            lowered = (2 * n_asked / (n_shown + 1)).clamp(min=1).log() * crowded[:, None, None, None]
             of_keys = (asked if axis == -2 else asked.transpose(1, 2))[:, :, None, :]
             of_queries = of_keys.transpose(-1, -2)
             others = ~torch.eye(rows.shape[2], dtype=torch.bool)
@@ -79,15 +79,15 @@ def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Ten
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("measured", [None, (True, True, True, True), (False, True, False, True)])
+@pytest.mark.parametrize("crowded", [None, (False, False, False, False), (True, False, True, False)])
 @pytest.mark.parametrize(("k", "length"), [(3, 8), (5, 40), (35, 48)])
 def test_equals_the_grid_with_who_sees_whom_spelt_out(
-    k: int, length: int, measured: tuple[bool, ...] | None, compiled: bool, monkeypatch: pytest.MonkeyPatch
+    k: int, length: int, crowded: tuple[bool, ...] | None, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ):
     if not compiled:
         monkeypatch.setattr(row_attention, "_library", lambda head: None)
     net, condition = network(k), random_condition(4, k, length)
-    condition = replace(condition, measured=None if measured is None else torch.tensor(measured))
+    condition = replace(condition, crowded=None if crowded is None else torch.tensor(crowded))
     assert (~condition.cond_mask & ~condition.fill_mask).any(), "no blank cell: the test would not see them"
     state = states(condition)
     found, expected = net(state, TAU, condition), on_the_grid(net, condition, state, TAU)
@@ -101,15 +101,15 @@ def test_equals_the_grid_with_who_sees_whom_spelt_out(
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * float(b.abs().max() + 1), msg=name)
 
 
-def test_scores_of_many_cells_to_fill_are_lowered_where_not_all_were_measured():
+def test_scores_of_many_cells_to_fill_are_lowered_in_crowded_records():
     net, many = network(), random_condition()
     alone = torch.zeros_like(many.fill_mask)
     alone[:, 0, 0] = True
     few = replace(many, values=many.values * ~alone, cond_mask=~alone, fill_mask=alone)
     for condition, same in ((many, False), (few, True)):
         trained, used = (
-            net(states(condition), TAU, replace(condition, measured=measured))
-            for measured in (torch.tensor([True, True, False, True]), None)
+            net(states(condition), TAU, replace(condition, crowded=crowded))
+            for crowded in (torch.tensor([False, False, True, False]), None)
         )
         assert [torch.equal(a, b) for a, b in zip(trained, used, strict=True)] == [same, same, True, same]
 

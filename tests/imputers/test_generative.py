@@ -64,8 +64,16 @@ def test_with_a_first_guess_a_model_that_learnt_nothing_is_centred_on_interpolat
     again = GenerativeImputer.load(tmp_path / "m.safetensors")
     assert again.network.guess == "linear"
     assert bits(again.impute(steep, 20).values) == bits(found.values)
-    with pytest.raises(ConfigError, match="expected 0 with a network that has a first guess"):
-        GenerativeImputer("flow_matching", network, replace(TRAINING, ask_unobserved=0.1)).fit(steep)
+
+
+@pytest.mark.parametrize("guess", ["none", "linear"])
+def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
+    network = replace(NETWORK, guess=guess)
+    data, asking = held_out(waves(7)), replace(TRAINING, ask_unobserved=1.0, ask_from=0.0)
+    assert not data.shown.all()
+    loud = replace(data, values=np.where(data.held_out, 1e9, data.values))
+    weights = [GenerativeImputer("flow_matching", network, asking).fit(w).network_.state_dict() for w in (data, loud)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
 @pytest.mark.parametrize("guess", ["none", "linear"])

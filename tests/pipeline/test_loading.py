@@ -12,13 +12,20 @@ from tiny_models import waves
 from tsimpute.containers import Batch, Windows
 from tsimpute.errors import DataError
 from tsimpute.pipeline.guessing import first_guess
-from tsimpute.pipeline.loading import Loader, condition_of, conditions_of
+from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual_cells
 from tsimpute.pipeline.masking import RandomTargets
 from tsimpute.pipeline.scaling import Standardizer
 
 
 def loader(windows: Windows, batch_size: int = 3, seed: int = 0) -> Loader:
     return Loader(windows, Standardizer.fit(windows), RandomTargets(), batch_size, seed)
+
+
+def whole(n: int) -> Windows:
+    """Records of which no value is missing."""
+    windows = waves(n)
+    windows.values[np.isnan(windows.values)] = 1.0
+    return windows
 
 
 def same(a: Batch, b: Batch) -> bool:
@@ -53,6 +60,14 @@ def test_with_a_first_guess_targets_hold_the_difference_to_it_and_it_is_made_of_
         shown = plain.batch.values.numpy() * batch.cond_mask.numpy()
         expected = first_guess(shown, batch.cond_mask.numpy(), batch.times.numpy(), 8.0)
         np.testing.assert_allclose(guess.numpy(), expected, atol=1e-6)
+        assert batch.guess_given_all is None
+    asking = Loader(windows, scaler, RandomTargets(), 3, 0, ask_unobserved=0.5, ask_from_epoch=2, guess_span=8.0)
+    assert all(share.batch.guess_given_all is None for share in asking.epoch(1))
+    for plain, share in zip(loader(windows).epoch(2), asking.epoch(2), strict=True):
+        observed = share.batch.observed.numpy()
+        expected = first_guess(plain.batch.values.numpy(), observed, share.batch.times.numpy(), 8.0)
+        assert share.batch.guess_given_all is not None
+        np.testing.assert_allclose(share.batch.guess_given_all.numpy(), expected, atol=1e-6)
 
 
 def test_values_are_standardised_and_targets_are_observed_cells_drawn_anew_each_epoch():
@@ -197,3 +212,26 @@ def test_unobserved_cells_are_asked_for_in_a_share_of_the_records_from_an_epoch_
     for share in other.epoch(3):
         for b, record in enumerate(share.batch.record_ids):
             assert torch.equal(share.batch.asked[b], batch.asked[batch.record_ids.index(record)])
+
+
+def test_a_record_is_crowded_where_a_quarter_more_cells_are_looked_at_than_training_records_hold():
+    windows = whole(200)
+    windows.values[:199, :, 4:] = np.nan  # 12 cells shown in each record but the last, which shows 24
+    assert usual_cells(windows) == 12
+    few, many = np.zeros((2, 200, 3, 8), bool)
+    few[:, 0, 4:7], many[:, 0] = True, True
+    scaler = Standardizer.fit(windows)
+    for fill, usual, expected in ((few, 12, False), (many, 12, True), (few, 0, True), (None, 12, True)):
+        assert (condition_of(windows, scaler, fill, None, usual).crowded.numpy() == expected)[:199].all()
+    assert condition_of(windows, scaler, few, None, 12).crowded[199]
+    given = replace(windows, features=(*windows.features[:2], replace(windows.features[2], given=True)))
+    assert usual_cells(given) == 8
+
+
+def test_asked_records_are_crowded_where_training_records_hold_far_fewer_cells():
+    for n_missing, expected in ((1, False), (4, True)):
+        windows = whole(8)
+        windows.values[..., :n_missing] = np.nan
+        asking = Loader(windows, Standardizer.fit(windows), RandomTargets(), 8, 0, ask_unobserved=1.0)
+        assert all((share.batch.crowded == expected).all() for share in asking.epoch(1))
+        assert all(not share.batch.condition.crowded.any() for share in asking.fixed())

@@ -5,9 +5,10 @@ cells to fill nor the process time (they stand at 1, where data are), so what th
 kept for all draws and all steps: an evaluation costs as much as there are cells to fill. And what is read off a record
 does not change with how many cells are asked for. Blank cells carry no tokens.
 
-In use many more cells are filled than were measured, noise at first, and they would drown what is known. So, where not
-only measured cells are to be filled, scores of cells to fill with each other are lowered where these are many (see
-``Meeting``). A network that is trained with lowered scores throughout makes up for it.
+Where many more cells are filled than were ever measured, noise at first, they would drown what is known. So, in records
+that are crowded (see ``Condition``), scores of cells to fill with each other are lowered where these are many (see
+``Meeting``). A network that is trained with lowered scores throughout makes up for it; one that is trained without them
+loses by them where there is no crowd.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class ContextCells(Trunk):
             for mask in (condition.cond_mask, condition.fill_mask)
         )
         context = self._context(condition, shown)
-        lowered = _not_measured(condition)[asked.record_of]
+        lowered = _crowded(condition)[asked.record_of]
         meetings = [Meeting(*rows, lowered) for rows in zip(asked.row_of, shown.row_of, strict=True)]
         sides, guess = self.sides(asked), asked.take(condition.known)
 
@@ -97,10 +98,8 @@ class ContextCells(Trunk):
         return condition.cond_mask[0] & ~given[:, None]
 
 
-def _not_measured(condition: Condition) -> np.ndarray:
-    if condition.measured is None:
-        return np.ones(len(condition), bool)
-    return ~condition.measured.cpu().numpy()
+def _crowded(condition: Condition) -> np.ndarray:
+    return np.ones(len(condition), bool) if condition.crowded is None else condition.crowded.cpu().numpy()
 
 
 PLUGIN = ContextCells

@@ -25,7 +25,7 @@ from tsimpute.imputers._completing import check_steps, completed, usual_step
 from tsimpute.imputers._long import Done, check_times, pieces, steps_within
 from tsimpute.imputers._sampling import Sampling
 from tsimpute.joining import Joined
-from tsimpute.pipeline.loading import Loader, condition_of, conditions_of
+from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual_cells
 from tsimpute.pipeline.masking import make_policy
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.registry import make
@@ -67,8 +67,11 @@ class GenerativeImputer(Sampling):
         regular_: whether all training records keep to it; where not, records of any steps are taken.
         time_unit_: of the times: see ``panel.Clock``; None = not known.
         n_steps_: steps of a training record.
+        usual_cells_: see ``usual_cells``; 0 = not known, as of models of before.
         fitted_: epoch, step and seconds of the weights.
     """
+
+    usual_cells_ = 0
 
     def __init__(
         self,
@@ -121,7 +124,8 @@ class GenerativeImputer(Sampling):
         check_given(train.features)
         self.scaler_ = scaler or Standardizer.fit(train)
         self.features_, self.time_unit_ = train.features, time_unit
-        (self.time_step_, self.regular_), self.n_steps_ = usual_step(train), train.n_steps
+        self.n_steps_, self.usual_cells_ = train.n_steps, usual_cells(train)
+        self.time_step_, self.regular_ = usual_step(train)
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
@@ -130,8 +134,6 @@ class GenerativeImputer(Sampling):
                 f"training.ask_unobserved: expected 0 with {self.process.name}, which has levels and no times between "
                 f"them; came {self.training.ask_unobserved}."
             )
-        if self.training.ask_unobserved and self.guess_span_ is not None:
-            raise ConfigError("training.ask_unobserved: expected 0 with a network that has a first guess.")
 
         def loader(windows: Windows, seed: int) -> Loader:
             asks = self.training.ask_unobserved, 1 + round(self.training.ask_from * self.training.epochs)
@@ -184,7 +186,7 @@ class GenerativeImputer(Sampling):
 
         def impute_chunk(chunk: np.ndarray) -> Iterator[Samples]:
             seeds = [derive_seed(seed, "impute", windows.record_ids[n]) for n in chunk]
-            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_span_)
+            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_span_, self.usual_cells_)
             draws = draw(condition.to(sampling.device), seeds=seeds).cpu().numpy()
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
                 yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
@@ -236,7 +238,8 @@ class GenerativeImputer(Sampling):
         kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
         made = pieces(record.n_steps, length, hop, n_evaluations, kept_steps)
         asked = [piece for piece in made if cells[..., piece.kept].any()]
-        conditions = conditions_of(record, self.scaler_, [p.computed for p in asked], cells, self.guess_span_)
+        about = cells, self.guess_span_, self.usual_cells_
+        conditions = conditions_of(record, self.scaler_, [p.computed for p in asked], *about)
         for piece, condition in zip(asked, conditions, strict=True):
             done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
             part_of = piece.computed.start, record.n_steps
@@ -263,8 +266,6 @@ class GenerativeImputer(Sampling):
             imputer.sampling = sampling
         return imputer
 
-    # ------------------------------------------------------------------------------------------------------------------
-
     def _new_network(self, tau_frequency: float) -> nn.Module:
         options = {"max_frequency": tau_frequency} | self.network.options
         given = {"n_given": n} if (n := sum(feature.given for feature in self.features_)) else {}
@@ -287,7 +288,7 @@ class GenerativeImputer(Sampling):
         self.scaler_ = Standardizer.from_dict(about["scaler"])
         self.time_step_, self.n_steps_ = about["time_step"], about.get("n_steps", 0)
         self.regular_, self.time_unit_ = about.get("regular", True), about.get("time_unit")
-        self.fitted_ = about["fitted"]
+        self.usual_cells_, self.fitted_ = about.get("usual_cells", 0), about["fitted"]
         self.network_ = self._new_network(self._process_default("tau_frequency"))
         self.network_.load_state_dict(weights)
 
@@ -300,6 +301,7 @@ class GenerativeImputer(Sampling):
             "time_unit": self.time_unit_,
             "regular": self.regular_,
             "n_steps": self.n_steps_,
+            "usual_cells": self.usual_cells_,
             "fitted": fitted,
             "versions": {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")},
         }

@@ -70,7 +70,7 @@ class Loader:
         self.usable = np.flatnonzero(self.shown[:, self.own].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
-        self.guess_span = guess_span
+        self.guess_span, self.usual_cells = guess_span, usual_cells(windows)
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
@@ -101,11 +101,15 @@ class Loader:
         rngs = [np.random.default_rng(s) for s in seeds]
         masks = np.stack([self._mask(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
         asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
-        asked = [self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)] if asks else None
-        values, guess = self.values[index], None
+        asked, crowded = None, None
+        if asks:
+            asked = np.stack([self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
+            crowded = torch.from_numpy(is_crowded(self.shown[index], asked, self.own, self.usual_cells))
+        values, guess, given_all = self.values[index], None, None
         if self.guess_span is not None:
-            guess = first_guess(values, masks, self.times[index], self.guess_span).astype(np.float32)
+            guess = self._guess(index, masks)
             values = values - guess * self.shown[index]
+            given_all = self._guess(index, self.shown[index]) if asks else None
         return Batch(
             values=torch.from_numpy(values),
             observed=torch.from_numpy(self.shown[index]),
@@ -113,9 +117,15 @@ class Loader:
             times=torch.from_numpy(self.times[index]),
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
-            asked=None if asked is None else torch.from_numpy(np.stack(asked)),
+            asked=None if asked is None else torch.from_numpy(asked),
             guess=None if guess is None else torch.from_numpy(guess),
+            guess_given_all=None if given_all is None else torch.from_numpy(given_all),
+            crowded=crowded,
         )
+
+    def _guess(self, index: np.ndarray, shown: np.ndarray) -> np.ndarray:
+        assert self.guess_span is not None
+        return first_guess(self.values[index], shown, self.times[index], self.guess_span).astype(np.float32)
 
     def _mask(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         mask = shown.copy()
@@ -126,31 +136,58 @@ class Loader:
         return ~shown & self.own[:, None] & (rng.random() < self.ask_unobserved)
 
 
+def usual_cells(train: Windows) -> int:
+    """As many shown cells of features that are not given as all but one in a hundred training records have at most."""
+    own = [not feature.given for feature in train.features]
+    return int(np.quantile(train.shown[:, own].sum((1, 2)), 0.99, method="higher"))
+
+
+def is_crowded(shown: np.ndarray, fill: np.ndarray, own: np.ndarray, usual: int) -> np.ndarray:
+    """(N,) bool: whether a quarter more than ``usual`` cells of a record are looked at, shown or to be filled.
+
+    Args:
+        shown, fill: (N, K, L) bool.
+        own: (K,) bool, the features that are not given.
+        usual: see ``usual_cells``.
+    """
+    return (shown | fill)[:, own].sum((1, 2)) > 1.25 * usual
+
+
 def condition_of(
-    windows: Windows, scaler: Standardizer, fill: np.ndarray | None = None, guess_span: float | None = None
+    windows: Windows,
+    scaler: Standardizer,
+    fill: np.ndarray | None = None,
+    guess_span: float | None = None,
+    usual: int = 0,
 ) -> Condition:
     """What a model may see of ``windows``: the shown cells, standardised, and which cells to fill.
 
     Args:
         fill: (N, K, L) bool; None = every cell that is not shown.
         guess_span: as for ``Loader``.
+        usual: see ``is_crowded``.
 
     Raises:
         DataError: ``fill`` is no bool mask of the windows' shape, or times lose their order in single precision.
     """
     if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
         raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
-    return _condition(windows, single_precision(windows.times), scaler, fill, guess_span)
+    return _condition(windows, single_precision(windows.times), scaler, fill, guess_span, usual)
 
 
 def conditions_of(
-    windows: Windows, scaler: Standardizer, parts: Sequence[slice], fill: np.ndarray, guess_span: float | None = None
+    windows: Windows,
+    scaler: Standardizer,
+    parts: Sequence[slice],
+    fill: np.ndarray,
+    guess_span: float | None = None,
+    usual: int = 0,
 ) -> Iterator[Condition]:
     """What ``condition_of`` the whole holds of some of its parts; only one part is in memory at a time.
 
     Args:
         parts: steps, of which neither starts nor stops decrease from part to part; they may overlap.
-        fill, guess_span: as for ``condition_of``.
+        fill, guess_span, usual: as for ``condition_of``.
 
     Yields:
         The parts, their times as they are, in float64: for windows that count theirs from 0.
@@ -165,7 +202,7 @@ def conditions_of(
         if guess_span is not None:
             outside = _nearest(windows, before[n], -np.inf, scaler), _nearest(windows, after[n], np.inf, scaler)
         steps = windows.steps(part)
-        yield _condition(steps, steps.times.astype(np.float64), scaler, fill[..., part], guess_span, *outside)
+        yield _condition(steps, steps.times.astype(np.float64), scaler, fill[..., part], guess_span, usual, *outside)
 
 
 def single_precision(times: np.ndarray) -> np.ndarray:
@@ -189,6 +226,7 @@ def _condition(
     scaler: Standardizer,
     fill: np.ndarray | None,
     guess_span: float | None,
+    usual: int,
     before: Nearest | None = None,
     after: Nearest | None = None,
 ) -> Condition:
@@ -197,11 +235,14 @@ def _condition(
     if guess_span is not None:
         found = first_guess(values, shown, windows.times, guess_span, before, after)
         guess = torch.from_numpy(found.astype(np.float32))
+    cells = ~shown if fill is None else fill & ~shown
+    own = np.array([not feature.given for feature in windows.features])
     return Condition(
         values=torch.from_numpy(values),
         cond_mask=torch.from_numpy(shown),
-        fill_mask=torch.from_numpy(~shown if fill is None else fill & ~shown),
+        fill_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
+        crowded=torch.from_numpy(is_crowded(shown, cells, own, usual)),
         guess=guess,
     )
 
