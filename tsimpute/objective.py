@@ -43,7 +43,7 @@ def _states_in_use(
     """
     rows = asked.flatten(1).any(1).nonzero()[:, 0]
     values, guess, shift = batch.values, None, None
-    crowded = batch.condition.crowded[rows]
+    crowded = None if batch.crowded is None else batch.crowded[rows]
     if batch.guess is not None and batch.guess_given_all is not None:
         values = values + batch.guess * batch.target_mask
         guess, shift = batch.guess_given_all[rows], (batch.guess_given_all - batch.guess)[rows]
