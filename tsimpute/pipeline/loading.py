@@ -66,11 +66,11 @@ class Loader:
         self.values = _standardised(windows.values, self.shown, scaler)
         self.times = single_precision(windows.times)
         self.record_ids, self.features = windows.record_ids, windows.features
-        self.own = np.array([not feature.given for feature in windows.features])
+        self.own = _own(windows)
         self.usable = np.flatnonzero(self.shown[:, self.own].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
-        self.guess_span, self.usual_cells = guess_span, usual_cells(windows)
+        self.guess_span, self.usual_cells = guess_span, usual_cells(windows) if ask_unobserved else 0
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
@@ -138,8 +138,7 @@ class Loader:
 
 def usual_cells(train: Windows) -> int:
     """As many shown cells of features that are not given as all but one in a hundred training records have at most."""
-    own = [not feature.given for feature in train.features]
-    return int(np.quantile(train.shown[:, own].sum((1, 2)), 0.99, method="higher"))
+    return int(np.quantile(train.shown[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
 
 
 def is_crowded(shown: np.ndarray, fill: np.ndarray, own: np.ndarray, usual: int) -> np.ndarray:
@@ -236,15 +235,19 @@ def _condition(
         found = first_guess(values, shown, windows.times, guess_span, before, after)
         guess = torch.from_numpy(found.astype(np.float32))
     cells = ~shown if fill is None else fill & ~shown
-    own = np.array([not feature.given for feature in windows.features])
     return Condition(
         values=torch.from_numpy(values),
         cond_mask=torch.from_numpy(shown),
         fill_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
-        crowded=torch.from_numpy(is_crowded(shown, cells, own, usual)),
+        crowded=torch.from_numpy(is_crowded(shown, cells, _own(windows), usual)),
         guess=guess,
     )
+
+
+def _own(windows: Windows) -> np.ndarray:
+    """(K,) bool: the features that are not given."""
+    return np.array([not feature.given for feature in windows.features])
 
 
 def _nearest(windows: Windows, steps: np.ndarray, none: float, scaler: Standardizer) -> Nearest:
