@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import random_condition, tiny_network
+from tiny_models import SIZES, random_condition, shaken, tiny_network
 from torch import Tensor
 
 from tsimpute import registry, sampling
@@ -98,6 +98,25 @@ def test_a_record_of_one_window_is_computed_as_without_windows() -> None:
     joined = Joined(network, 8, 4)(state, tau, condition) * condition.fill_mask
     assert torch.equal(joined, network(state, tau, condition) * condition.fill_mask)
     assert torch.equal(Joined(network, 100, 50)(state, tau, condition) * condition.fill_mask, joined)
+
+
+def test_each_window_tells_for_itself_whether_it_is_crowded() -> None:
+    """Three windows side by side, of which only the second holds more cells than training records do."""
+    network = shaken(registry.make("backbones", "context_cells", n_features=2, **SIZES))
+    asked = torch.zeros(1, 2, 24, dtype=torch.bool)
+    asked[..., 8:16], asked[..., 0], asked[..., 20] = True, True, True
+    shown = torch.zeros_like(asked)
+    shown[..., 1:3] = True
+    times = torch.arange(24.0)[None]
+    state, tau = torch.randn(1, 2, 24, generator=torch.Generator().manual_seed(0)), torch.tensor([0.3])
+    never, above_10, always = (
+        Joined(network, 8, 8)(state, tau, Condition(shown * 1.0, shown, asked, times, usual_cells=usual))
+        for usual in (torch.inf, 8, 0)
+    )
+    crowded = [not torch.equal(*(out[..., a : a + 8] for out in (above_10, never))) for a in (0, 8, 16)]
+    as_always = [torch.equal(*(out[..., a : a + 8] for out in (above_10, always))) for a in (0, 8, 16)]
+    assert crowded == [False, True, False]
+    assert as_always[1]
 
 
 def test_what_windows_say_is_averaged_with_weights_that_sum_to_one_and_fade_towards_their_ends() -> None:

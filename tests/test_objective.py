@@ -105,7 +105,7 @@ class Drift:
 def with_asked(batch: Batch) -> Batch:
     asked = ~batch.observed & (torch.arange(8) % 2 == 0)
     asked[1] = False
-    return replace(batch, asked=asked, crowded=asked.flatten(1).any(1))
+    return replace(batch, asked=asked, usual_cells=7)
 
 
 def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_and_have_no_loss():
@@ -119,9 +119,7 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     torch.testing.assert_close(state[batch.target_mask], process.corrupt(batch.values, noise, tau)[batch.target_mask])
     assert torch.equal(condition.fill_mask, batch.target_mask | batch.asked)
     assert (errors[~batch.target_mask] == 0).all()
-    assert batch.crowded is not None
-    assert batch.crowded.tolist() == [False, False, True, True]
-    assert condition.crowded is batch.crowded
+    assert condition.usual_cells == 7
     # On the way, all that is observed is shown, and records without an asked cell cost nothing.
     rows = batch.asked.flatten(1).any(1)
     assert not rows.all()
@@ -129,8 +127,7 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     for _, _, on_the_way in network.seen[:-1]:
         assert torch.equal(on_the_way.cond_mask, batch.observed[rows])
         assert torch.equal(on_the_way.fill_mask, batch.asked[rows])
-        assert on_the_way.crowded is not None
-        assert torch.equal(on_the_way.crowded, batch.crowded[rows])
+        assert on_the_way.usual_cells == 7
 
 
 def test_the_way_of_asked_cells_carries_no_gradient():

@@ -6,8 +6,8 @@ imported from here, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -29,8 +29,7 @@ class Condition(Brief):
         fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
         times: (B, L) the series' own clock, in the dtype of the values; or in float64 and on the CPU, where a record is
             long and only windows of it, see ``steps``, reach a network.
-        crowded: (B,) bool, records of which many more cells, shown and to be filled, are looked at than training
-            records have measured ones; None = all.
+        usual_cells: as many measured cells as training records have, but for a few; 0 = not known.
         guess: (B, K, L) a first guess at cells that are not shown, 0 elsewhere; what is learnt and drawn is the
             difference to it. None = there is none.
     """
@@ -39,14 +38,12 @@ class Condition(Brief):
     cond_mask: Tensor
     fill_mask: Tensor
     times: Tensor
-    crowded: Tensor | None = None
+    usual_cells: float = 0.0
     guess: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name in ("cond_mask", "fill_mask", "guess"):
             check_shape(name, getattr(self, name), tuple(self.values.shape))
-        if self.crowded is not None:
-            check_shape("crowded", self.crowded, (len(self.values),))
         check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
         if bool((self.cond_mask & self.fill_mask).any()):
             raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
@@ -64,19 +61,19 @@ class Condition(Brief):
         return self.values if self.guess is None else self.values + self.guess
 
     def select(self, index: slice) -> Condition:
-        return Condition(*(None if x is None else x[index] for x in vars(self).values()))  # type: ignore[arg-type]
+        return replace(self, **{n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor)})
 
     def steps(self, index: slice) -> Condition:
         """The same records at those steps only, their times counted from the first of them, in the values' dtype."""
         values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.fill_mask))
         guess, times = None if self.guess is None else self.guess[..., index], self.times[:, index]
-        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.crowded, guess)
+        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.usual_cells, guess)
 
     def to(self, device: torch.device | str) -> Condition:
         """On another device, but for times in a dtype of their own: not every device has float64."""
         stay = () if self.times.dtype == self.values.dtype else ("times",)
-        moved: dict[str, Any] = {n: x if x is None or n in stay else x.to(device) for n, x in vars(self).items()}
-        return Condition(**moved)
+        moving = {n: x for n, x in vars(self).items() if isinstance(x, Tensor) and n not in stay}
+        return replace(self, **{n: x.to(device) for n, x in moving.items()})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +91,7 @@ class Batch(Brief):
             no truth and no loss.
         guess: as in ``Condition``, made of the shown cells.
         guess_given_all: the same, made of all observed cells; where there is a guess and cells are asked for.
-        crowded: (B,) as in ``Condition``; None = none is.
+        usual_cells: as in ``Condition``; without bound where no record is to be taken for one of more.
     """
 
     values: Tensor
@@ -106,15 +103,13 @@ class Batch(Brief):
     asked: Tensor | None = None
     guess: Tensor | None = None
     guess_given_all: Tensor | None = None
-    crowded: Tensor | None = None
+    usual_cells: float = math.inf
 
     def __post_init__(self) -> None:
         shape = tuple(self.values.shape)
         for name in ("observed", "cond_mask", "asked", "guess", "guess_given_all"):
             check_shape(name, getattr(self, name), shape)
         check_shape("times", self.times, (shape[0], shape[2]))
-        if self.crowded is not None:
-            check_shape("crowded", self.crowded, (shape[0],))
         check_shape("record_ids", self.record_ids, (shape[0],))
         check_shape("seeds", self.seeds, (shape[0],))
         if bool((self.cond_mask & ~self.observed).any()):
@@ -136,25 +131,15 @@ class Batch(Brief):
     def condition(self) -> Condition:
         """What the model sees: the shown cells, and noise to be turned into data at the targets."""
         fill_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
-        crowded = self.crowded
-        if crowded is None:
-            crowded = torch.zeros(len(self.values), dtype=torch.bool, device=self.values.device)
-        return Condition(self.values * self.cond_mask, self.cond_mask, fill_mask, self.times, crowded, self.guess)
+        shown = self.values * self.cond_mask
+        return Condition(shown, self.cond_mask, fill_mask, self.times, self.usual_cells, self.guess)
 
     def select(self, index: slice) -> Batch:
-        return Batch(
-            self.values[index], self.observed[index], self.cond_mask[index], self.times[index],
-            self.record_ids[index], self.seeds[index], *(None if x is None else x[index] for x in self._optional()),
-        )  # fmt: skip
+        by_record = {n: x for n, x in vars(self).items() if isinstance(x, Tensor | tuple)}
+        return replace(self, **{n: x[index] for n, x in by_record.items()})
 
     def to(self, device: torch.device | str) -> Batch:
-        return Batch(
-            self.values.to(device), self.observed.to(device), self.cond_mask.to(device), self.times.to(device),
-            self.record_ids, self.seeds, *(None if x is None else x.to(device) for x in self._optional()),
-        )  # fmt: skip
-
-    def _optional(self) -> tuple[Tensor | None, ...]:
-        return self.asked, self.guess, self.guess_given_all, self.crowded
+        return replace(self, **{n: x.to(device) for n, x in vars(self).items() if isinstance(x, Tensor)})
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,11 +43,10 @@ def _states_in_use(
     """
     rows = asked.flatten(1).any(1).nonzero()[:, 0]
     values, guess, shift = batch.values, None, None
-    crowded = None if batch.crowded is None else batch.crowded[rows]
     if batch.guess is not None and batch.guess_given_all is not None:
         values = values + batch.guess * batch.target_mask
         guess, shift = batch.guess_given_all[rows], (batch.guess_given_all - batch.guess)[rows]
-    known = Condition(values[rows], batch.observed[rows], asked[rows], batch.times[rows], crowded, guess)
+    known = Condition(values[rows], batch.observed[rows], asked[rows], batch.times[rows], batch.usual_cells, guess)
     field = backbone.bind(known)
     end, moved = tau[rows.cpu()], noise[rows]
     for now, then in ((torch.zeros_like(end), end / 2), (end / 2, end)):

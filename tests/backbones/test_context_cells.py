@@ -20,8 +20,8 @@ from tsimpute.containers import Condition
 TAU = torch.tensor([0.2, 0.4, 0.6, 0.8], dtype=torch.float64)
 
 
-def network(n_features: int = 3, n_blocks: int = 3) -> ContextCells:
-    return shaken(ContextCells(n_features, **(SIZES | {"n_blocks": n_blocks})))
+def network(n_features: int = 3, n_blocks: int = 3, n_given: int = 0) -> ContextCells:
+    return shaken(ContextCells(n_features, n_given=n_given, **(SIZES | {"n_blocks": n_blocks})))
 
 
 def states(condition: Condition, n: int | None = None, seed: int = 1) -> Tensor:
@@ -29,10 +29,15 @@ def states(condition: Condition, n: int | None = None, seed: int = 1) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+def looked_at(condition: Condition) -> Tensor:
+    """(B,) shown cells and cells to fill of each record."""
+    return (condition.cond_mask | condition.fill_mask).flatten(1).sum(1)
+
+
 def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Tensor) -> Tensor:
     """Every cell of (R, K, L, D) at its own process time; a cell sees those of its row that it may."""
     shown, asked = condition.cond_mask, condition.fill_mask
-    crowded = torch.ones(len(state)) if condition.crowded is None else condition.crowded
+    crowded = looked_at(condition) > 1.25 * condition.usual_cells
     # How many of a row are shown and how many asked, along time (R, K, 1, 1) and along features (R, L, 1, 1).
     counts = {axis: [mask.sum(at)[..., None, None] for mask in (shown, asked)] for axis, at in ((-2, 2), (-3, 1))}
     may_see = {
@@ -79,15 +84,16 @@ def on_the_grid(net: ContextCells, condition: Condition, state: Tensor, tau: Ten
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("crowded", [None, (False, False, False, False), (True, False, True, False)])
+@pytest.mark.parametrize("n_crowded", [0, 2, 4])
 @pytest.mark.parametrize(("k", "length"), [(3, 8), (5, 40), (35, 48)])
 def test_equals_the_grid_with_who_sees_whom_spelt_out(
-    k: int, length: int, crowded: tuple[bool, ...] | None, compiled: bool, monkeypatch: pytest.MonkeyPatch
+    k: int, length: int, n_crowded: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ):
     if not compiled:
         monkeypatch.setattr(row_attention, "_library", lambda head: None)
     net, condition = network(k), random_condition(4, k, length)
-    condition = replace(condition, crowded=None if crowded is None else torch.tensor(crowded))
+    most_first = looked_at(condition).sort(descending=True).values
+    condition = replace(condition, usual_cells=0.0 if n_crowded == 4 else float(most_first[n_crowded]) / 1.25)
     assert (~condition.cond_mask & ~condition.fill_mask).any(), "no blank cell: the test would not see them"
     state = states(condition)
     found, expected = net(state, TAU, condition), on_the_grid(net, condition, state, TAU)
@@ -101,6 +107,21 @@ def test_equals_the_grid_with_who_sees_whom_spelt_out(
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * float(b.abs().max() + 1), msg=name)
 
 
+def test_a_record_is_crowded_where_a_quarter_more_cells_are_looked_at_than_training_records_hold():
+    """Given features, here the last, do not count."""
+    net = network(n_given=1)
+    cond_mask, fill_mask = torch.zeros(2, 2, 3, 8, dtype=torch.bool)
+    cond_mask[:, 0, 0], cond_mask[:, 2] = True, True
+    fill_mask[0, 1, :4], fill_mask[1, 1, :5] = True, True
+    times = torch.arange(8.0).repeat(2, 1)
+    condition = Condition(torch.ones(2, 3, 8) * cond_mask, cond_mask, fill_mask, times)
+    never, above_5, always = (
+        net(states(condition), TAU[:2], replace(condition, usual_cells=usual)) for usual in (math.inf, 4, 0)
+    )
+    assert [torch.equal(a, b) for a, b in zip(above_5, never, strict=True)] == [True, False]
+    assert [torch.equal(a, b) for a, b in zip(above_5, always, strict=True)] == [False, True]
+
+
 def test_scores_of_many_cells_to_fill_are_lowered_in_crowded_records():
     net, many = network(), random_condition()
     alone = torch.zeros_like(many.fill_mask)
@@ -108,10 +129,9 @@ def test_scores_of_many_cells_to_fill_are_lowered_in_crowded_records():
     few = replace(many, values=many.values * ~alone, cond_mask=~alone, fill_mask=alone)
     for condition, same in ((many, False), (few, True)):
         trained, used = (
-            net(states(condition), TAU, replace(condition, crowded=crowded))
-            for crowded in (torch.tensor([False, False, True, False]), None)
+            net(states(condition), TAU, replace(condition, usual_cells=usual)) for usual in (math.inf, 0.0)
         )
-        assert [torch.equal(a, b) for a, b in zip(trained, used, strict=True)] == [same, same, True, same]
+        assert torch.equal(trained, used) == same
 
 
 @pytest.mark.parametrize("compiled", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -214,24 +215,18 @@ def test_unobserved_cells_are_asked_for_in_a_share_of_the_records_from_an_epoch_
             assert torch.equal(share.batch.asked[b], batch.asked[batch.record_ids.index(record)])
 
 
-def test_a_record_is_crowded_where_a_quarter_more_cells_are_looked_at_than_training_records_hold():
+def test_usual_cells_are_as_many_as_all_but_a_few_records_hold_of_features_that_are_not_given():
     windows = whole(200)
     windows.values[:199, :, 4:] = np.nan  # 12 cells shown in each record but the last, which shows 24
     assert usual_cells(windows) == 12
-    few, many = np.zeros((2, 200, 3, 8), bool)
-    few[:, 0, 4:7], many[:, 0] = True, True
-    scaler = Standardizer.fit(windows)
-    for fill, usual, expected in ((few, 12, False), (many, 12, True), (few, 0, True), (None, 12, True)):
-        assert (condition_of(windows, scaler, fill, None, usual).crowded.numpy() == expected)[:199].all()
-    assert condition_of(windows, scaler, few, None, 12).crowded[199]
+    assert condition_of(windows, Standardizer.fit(windows), usual=12).usual_cells == 12
     given = replace(windows, features=(*windows.features[:2], replace(windows.features[2], given=True)))
     assert usual_cells(given) == 8
 
 
-def test_asked_records_are_crowded_where_training_records_hold_far_fewer_cells():
-    for n_missing, expected in ((1, False), (4, True)):
-        windows = whole(8)
-        windows.values[..., :n_missing] = np.nan
-        asking = Loader(windows, Standardizer.fit(windows), RandomTargets(), 8, 0, ask_unobserved=1.0)
-        assert all((share.batch.crowded == expected).all() for share in asking.epoch(1))
-        assert all(not share.batch.condition.crowded.any() for share in asking.fixed())
+def test_records_are_crowded_in_training_only_in_passes_that_ask_for_unobserved_cells():
+    windows = whole(8)
+    windows.values[..., :4] = np.nan
+    asking = Loader(windows, Standardizer.fit(windows), RandomTargets(), 8, 0, ask_unobserved=1.0, ask_from_epoch=2)
+    for shares, usual in ((asking.epoch(1), math.inf), (asking.epoch(2), 12), (asking.fixed(), math.inf)):
+        assert all(share.batch.condition.usual_cells == usual for share in shares)

@@ -6,9 +6,9 @@ kept for all draws and all steps: an evaluation costs as much as there are cells
 does not change with how many cells are asked for. Blank cells carry no tokens.
 
 Where many more cells are filled than were ever measured, noise at first, they would drown what is known. So, in records
-that are crowded (see ``Condition``), scores of cells to fill with each other are lowered where these are many (see
-``Meeting``). A network that is trained with lowered scores throughout makes up for it; one that is trained without them
-loses by them where there is no crowd.
+that are crowded, scores of cells to fill with each other are lowered where these are many (see ``Meeting``). A network
+that is trained with lowered scores throughout makes up for it; one that is trained without them loses by them where
+there is no crowd.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ContextCells(Trunk):
             for mask in (condition.cond_mask, condition.fill_mask)
         )
         context = self._context(condition, shown)
-        lowered = _crowded(condition)[asked.record_of]
+        lowered = self._crowded(condition)[asked.record_of]
         meetings = [Meeting(*rows, lowered) for rows in zip(asked.row_of, shown.row_of, strict=True)]
         sides, guess = self.sides(asked), asked.take(condition.known)
 
@@ -97,9 +97,10 @@ class ContextCells(Trunk):
         given = torch.arange(self.n_features, device=condition.cond_mask.device) >= self.n_features - self.n_given
         return condition.cond_mask[0] & ~given[:, None]
 
-
-def _crowded(condition: Condition) -> np.ndarray:
-    return np.ones(len(condition), bool) if condition.crowded is None else condition.crowded.cpu().numpy()
+    def _crowded(self, condition: Condition) -> np.ndarray:
+        """(B,) bool: whether a quarter more cells are looked at, shown or to be filled, than training records hold."""
+        looked_at = (condition.cond_mask | condition.fill_mask)[:, : self.n_features - self.n_given]
+        return (looked_at.sum((1, 2)) > 1.25 * condition.usual_cells).cpu().numpy()
 
 
 PLUGIN = ContextCells

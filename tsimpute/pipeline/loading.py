@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,7 @@ class Loader:
         self.usable = np.flatnonzero(self.shown[:, self.own].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
-        self.guess_span, self.usual_cells = guess_span, usual_cells(windows) if ask_unobserved else 0
+        self.guess_span, self.usual_cells = guess_span, usual_cells(windows) if ask_unobserved else math.inf
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
@@ -101,10 +102,9 @@ class Loader:
         rngs = [np.random.default_rng(s) for s in seeds]
         masks = np.stack([self._mask(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
         asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
-        asked, crowded = None, None
+        asked = None
         if asks:
             asked = np.stack([self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
-            crowded = torch.from_numpy(is_crowded(self.shown[index], asked, self.own, self.usual_cells))
         values, guess, given_all = self.values[index], None, None
         if self.guess_span is not None:
             guess = self._guess(index, masks)
@@ -120,7 +120,7 @@ class Loader:
             asked=None if asked is None else torch.from_numpy(asked),
             guess=None if guess is None else torch.from_numpy(guess),
             guess_given_all=None if given_all is None else torch.from_numpy(given_all),
-            crowded=crowded,
+            usual_cells=self.usual_cells if asks else math.inf,
         )
 
     def _guess(self, index: np.ndarray, shown: np.ndarray) -> np.ndarray:
@@ -141,17 +141,6 @@ def usual_cells(train: Windows) -> int:
     return int(np.quantile(train.shown[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
 
 
-def is_crowded(shown: np.ndarray, fill: np.ndarray, own: np.ndarray, usual: int) -> np.ndarray:
-    """(N,) bool: whether a quarter more than ``usual`` cells of a record are looked at, shown or to be filled.
-
-    Args:
-        shown, fill: (N, K, L) bool.
-        own: (K,) bool, the features that are not given.
-        usual: see ``usual_cells``.
-    """
-    return (shown | fill)[:, own].sum((1, 2)) > 1.25 * usual
-
-
 def condition_of(
     windows: Windows,
     scaler: Standardizer,
@@ -164,7 +153,7 @@ def condition_of(
     Args:
         fill: (N, K, L) bool; None = every cell that is not shown.
         guess_span: as for ``Loader``.
-        usual: see ``is_crowded``.
+        usual: see ``usual_cells``; 0 = not known.
 
     Raises:
         DataError: ``fill`` is no bool mask of the windows' shape, or times lose their order in single precision.
@@ -240,7 +229,7 @@ def _condition(
         cond_mask=torch.from_numpy(shown),
         fill_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
-        crowded=torch.from_numpy(is_crowded(shown, cells, _own(windows), usual)),
+        usual_cells=usual,
         guess=guess,
     )
 
