@@ -277,7 +277,8 @@ def test_tasks_are_shown_side_by_side_with_their_holes(suite: Suite, tmp_path: P
         task = make_task(load_windows("synthetic", n_records=20, n_steps=12), suite.tasks[result.entry.task].protocol)
         assert share == f"{task.test.scored.sum() / task.test.observed.sum():.4f}"
     assert by_name["linear"] == [value_text(r.report.value("crps"), None) for r in results]
-    assert "## CRPS, all tasks" in markdown(suite, results)
+    none = {task: ([""], []) for task in suite.tasks}
+    assert "## CRPS, all tasks" in markdown(suite, results, none)
 
 
 def test_an_entry_that_fails_is_told_and_the_others_are_done(suite: Suite, tmp_path: Path) -> None:

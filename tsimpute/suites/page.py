@@ -16,10 +16,12 @@ from tsimpute.plots import by_gap, calibration, curves, versus
 from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import Result, all_found, not_shown
+from tsimpute.suites.paired import difference_table
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import (
     NOTES,
     Line,
+    Table,
     about,
     evaluations,
     feature_table,
@@ -60,7 +62,8 @@ def render(suite: Suite, out: Path) -> list[Path]:
     ]
     Report(tuple(rows)).write(out)
     hidden = not_shown(suite, out)
-    _text(out / "tables.md", "\n\n".join([markdown(suite, results).rstrip("\n"), *hidden]) + "\n")
+    differences = {task: difference_table(out, [r for r in results if r.entry.task == task]) for task in suite.tasks}
+    _text(out / "tables.md", "\n\n".join([markdown(suite, results, differences).rstrip("\n"), *hidden]) + "\n")
     _text(out / "breakdowns.csv", parts_csv(results))
     about_all = [{"entry": asdict(result.entry)} | asdict(result.found) for result in results]
     _text(out / "entries.json", json.dumps(about_all, indent=1) + "\n")
@@ -74,7 +77,7 @@ def render(suite: Suite, out: Path) -> list[Path]:
         before = [path for kind in KINDS for path in out.glob(f"{task}_{kind}.png")]
         for path in set(before) - set(made):
             path.unlink()
-    _text(out / "index.html", _page(suite, results, found, pictures, hidden))
+    _text(out / "index.html", _page(suite, results, found, pictures, differences, hidden))
     names = ["metrics.csv", "breakdowns.csv", *(["steps.csv"] if steps.rows else []), "tables.md", "entries.json"]
     names.append("index.html")
     return [*(out / name for name in names), *(path for paths in pictures.values() for path in paths)]
@@ -209,6 +212,7 @@ def _page(
     results: Sequence[Result],
     found: Sequence[Line],
     pictures: dict[str, list[Path]],
+    differences: Mapping[str, Table],
     hidden: Sequence[str],
 ) -> str:
     body = [f"<h1>{safe(suite.title or 'Suite')}</h1>"]
@@ -224,8 +228,7 @@ def _page(
         head, rows = head_and_rows([line for line in last_lines(found) if line.task == task])
         parts = [paragraph(text) for text in about(suite, task, of_task)]
         parts.append(table(head, rows))
-        others = published(suite, task)
-        parts += [table(*others)] if others[1] else []
+        parts += [table(*one) for one in (differences[task], published(suite, task)) if one[1]]
         by_feature = feature_table(of_task)
         parts += [folded(f"CRPS by feature ({len(by_feature[1])})", table(*by_feature))] if by_feature[1] else []
         parts += [picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]]

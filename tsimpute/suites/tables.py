@@ -122,8 +122,16 @@ def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[f
     return float(np.mean(known)), error
 
 
-def markdown(suite: Suite, results: Sequence[Result]) -> str:
-    """All tables, one a task, with what the numbers are of."""
+Table = tuple[list[str], list[list[str]]]
+"""A head, and rows of texts."""
+
+
+def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, Table]) -> str:
+    """All tables, one a task, with what the numbers are of.
+
+    Args:
+        differences: by task, see ``paired``.
+    """
     found = lines(results)
     parts = [f"# {suite.title or 'Suite'}", ""]
     for title, head, rows in side_by_side(suite, results):
@@ -133,8 +141,8 @@ def markdown(suite: Suite, results: Sequence[Result]) -> str:
         if of_task:
             parts += [f"## {task}", "", " ".join(about(suite, task, [r for r in results if r.entry.task == task])), ""]
             parts += [_grid(*head_and_rows(of_task), words=1), ""]
-            head, rows = published(suite, task)
-            parts += [_grid(head, rows, words=2), ""] if rows else []
+            for (head, rows), words in ((differences[task], 0), (published(suite, task), 2)):
+                parts += [_grid(head, rows, words), ""] if rows else []
     parts += [NOTES]
     return "\n".join(parts) + "\n"
 
@@ -145,13 +153,15 @@ NOTES = (
     "Seeds of a method that was trained elsewhere are those of its draws alone. *hidden values changed*: the method is "
     "fitted on 24 records, ours with one epoch of training, and asked for 4 others, once as they are and once with all "
     "held-out values set to 1e9, to another number and to the largest of its feature; it passes where nothing that is "
-    "learnt or drawn moves by a bit. What was trained elsewhere is only asked (filling only). One draw: CRPS is MAE; "
-    f"a 90 % interval needs {DRAWS_FOR_90} draws. Seconds are of the machine named in each entry, other work beside it "
-    "or not."
+    "learnt or drawn moves by a bit. What was trained elsewhere is only asked (filling only). *difference*: on the "
+    "same cells, in brackets the middle 95 % over resamples of the records. It tells what other records would change, "
+    "not what another training would; windows of one series depend on each other: there it is wider in truth. One "
+    f"draw: CRPS is MAE; a 90 % interval needs {DRAWS_FOR_90} draws. Seconds are of the machine named in each entry, "
+    "other work beside it or not."
 )
 
 
-def head_and_rows(found: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+def head_and_rows(found: Sequence[Line]) -> Table:
     """A table for people: its head, and a row of texts for each line."""
     head = ["method", "epochs", "draws", "evaluations a draw", *(title for _, title in METRICS)]
     head += ["training, s", "filling, s", "runs", "hidden values changed"]
@@ -216,7 +226,7 @@ def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, lis
     return tables
 
 
-def feature_table(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
+def feature_table(results: Sequence[Result]) -> Table:
     """The CRPS of each feature that is scored in one task: the first run of each method in its last state."""
     of_method: dict[str, dict[str, Row]] = {}
     for result in results:
@@ -270,7 +280,7 @@ def _as_expected(suite: Suite, result: Result) -> bool:
     return found is not None and found == suite.n_cells(result.entry.task, result.entry.fold)
 
 
-def published(suite: Suite, task: str) -> tuple[list[str], list[list[str]]]:
+def published(suite: Suite, task: str) -> Table:
     """What others printed of a task: a head, and a row of texts for each."""
     head = ["printed by others", "CRPS", "nCRPS", "MAE", "RMSE", "source", "what differs"]
     rows = [row for row in suite.published if row.task == task]
