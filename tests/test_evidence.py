@@ -21,7 +21,8 @@ def tables() -> dict[str, dict[str, dict[str, str]]]:
         task, _, body = section.partition("\n")
         lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.splitlines() if line[:1] == "|"]
         if lines and lines[0][0] == "method":
-            end = next((i for i, line in enumerate(lines) if line[0] == "printed by others"), len(lines))
+            others = ("difference to", "printed by others")
+            end = next((i for i, line in enumerate(lines) if line[0].startswith(others)), len(lines))
             found[task] = {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:end]}
     return found
 

@@ -23,7 +23,7 @@ from tsimpute.plots._style import (
     VERMILION,
     finish,
     panels,
-    plain_ticks,
+    scale_values,
 )
 from tsimpute.reporting import Report, Row
 
@@ -101,7 +101,8 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[s
         axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=line.label, zorder=3)
         if len({r.run for r in line.rows}) > 1:
             axis.fill_between(epochs, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
-    _scale_values(axis, rows, metric)
+    if not metric.startswith("coverage_"):
+        scale_values(axis, [r.value for r in rows if r.value is not None])
     nominal = [("nominal", int(metric.removeprefix("coverage_")) / 100)] if metric.startswith("coverage_") else []
     _draw_levels(axis, [*((line.label, float(line.over_runs(None)[1])) for line in levels), *nominal])
     if all_epochs and all_epochs[0] > 0 and all_epochs[-1] / all_epochs[0] >= 10:
@@ -114,15 +115,6 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[s
     axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
     axis.set_ylabel({"1": "", "standardised": "standardised units"}.get(units, units))
     axis.set_xlabel("training epochs")
-
-
-def _scale_values(axis: Axes, rows: Sequence[Row], metric: str) -> None:
-    """A log axis where one value would press all others to the bottom."""
-    values = [r.value for r in rows if r.value is not None]
-    if metric.startswith("coverage_") or min(values) <= 0 or max(values) < 8 * min(values):
-        return
-    axis.set_yscale("log")
-    plain_ticks(axis.yaxis)
 
 
 def _draw_levels(axis: Axes, levels: Sequence[tuple[str, float]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,13 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def scale_values(axis: Axes, values: Sequence[float]) -> None:
+    """A log axis where one value would press all others to the bottom."""
+    if values and 0 < 5 * min(values) < max(values):
+        axis.set_yscale("log")
+        plain_ticks(axis.yaxis)
 
 
 def finish(figure: Figure, path: Path | None) -> Figure:

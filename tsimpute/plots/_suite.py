@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tsimpute.plots._curves import LINES, MARKERS, TITLES, _draw_levels, _legend_entries
-from tsimpute.plots._style import INK, finish, new_figure, panels, plain_ticks
+from tsimpute.plots._style import INK, finish, new_figure, panels, plain_ticks, scale_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ def versus(
         plain_ticks(axis.xaxis)
         axis.set_xlabel(x_label)
         axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
-        _scale_values(axis, points, levels.get(metric, {}))
+        scale_values(axis, [*_values(points), *levels.get(metric, {}).values()])
         _draw_levels(axis, list(levels.get(metric, {}).items()))
     banded = any(band for of_metric in (bands or {}).values() for band in of_metric.values())
     return _finished(figure, title, path, "median over runs, 2.5th to 97.5th percentile" if banded else "")
@@ -73,7 +73,7 @@ def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, pat
         if metric.startswith("coverage_"):
             _draw_levels(axis, [("nominal", int(metric.removeprefix("coverage_")) / 100)])
         else:
-            _scale_values(axis, points, {})
+            scale_values(axis, _values(points))
     return _finished(figure, title, path)
 
 
@@ -107,12 +107,8 @@ def _draw_lines(axis: Axes, points: Points, bands: Bands = MappingProxyType({}))
             )  # fmt: skip
 
 
-def _scale_values(axis: Axes, points: Points, levels: Mapping[str, float]) -> None:
-    """A log axis where one value would press all others to the bottom."""
-    values = [y for of_one in points.values() for _, y in of_one] + list(levels.values())
-    if values and min(values) > 0 and max(values) > 5 * min(values):
-        axis.set_yscale("log")
-        plain_ticks(axis.yaxis)
+def _values(points: Points) -> list[float]:
+    return [y for of_one in points.values() for _, y in of_one]
 
 
 def _finished(figure: Figure, title: str, path: Path | None, band: str = "") -> Figure:
