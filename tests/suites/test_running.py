@@ -188,6 +188,15 @@ def test_only_what_is_named_is_run_and_trainings_keep_the_epochs_of_all_tasks(su
         part(suite, ["half"], ["mine"])
 
 
+def test_a_training_keeps_the_epochs_of_tasks_in_which_a_method_that_is_trained_so_takes_part(suite: Suite) -> None:
+    task = replace(suite.tasks["few"], at_epochs=())
+    other = replace(TRAINED, settings=SETTINGS | {"process.name": "diffusion"}, tasks=("half",))
+    for more, kept in (({"other": other}, (2,)), ({"alike": replace(TRAINED, tasks=("half",))}, (1, 2))):
+        methods = {"CFMI": replace(TRAINED, tasks=("few",))} | more
+        both = replace(suite, tasks=suite.tasks | {"few": task}, methods=methods)
+        assert training_config(both, task, methods["CFMI"], 0, 0).training.keep_epochs == kept
+
+
 def test_an_epoch_that_a_training_has_gone_past_is_refused_before_it_goes_on(suite: Suite, tmp_path: Path) -> None:
     method = replace(TRAINED, settings=SETTINGS | {"training.epochs": 4})
     suite = replace(suite, sabotage=False, methods={"CFMI": method}, tasks={"few": suite.tasks["few"]}, at_epochs=())

@@ -52,9 +52,14 @@ def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: 
     if suite.device != "cpu":
         training = replace(training, accelerator={"cuda": "gpu"}.get(suite.device, suite.device))
         sampling = replace(sampling, device=suite.device)
-    # All that any task asks for: tasks that train on the same cells share one training.
-    alike = [of_one for of_one in suite.tasks.values() if of_one.data == task.data]
-    asked = {epoch for of_one in alike for epoch in epochs_asked(suite, of_one)}
+    # All that any task asks for: tasks that train on the same cells, and methods with the same settings, share one.
+    alike = [one for one in suite.methods.values() if (one.config, one.settings) == (method.config, method.settings)]
+    sharing = [
+        of_one
+        for name, of_one in suite.tasks.items()
+        if of_one.data == task.data and any(one.takes_part(name) for one in alike)
+    ]
+    asked = {epoch for of_one in sharing for epoch in epochs_asked(suite, of_one)}
     epochs = tuple(sorted(epoch for epoch in asked if epoch < training.epochs))
     return replace(
         config,

@@ -100,6 +100,9 @@ class MethodConfig:
             )
         _check_numbers(self, {"n_samples": 1})
 
+    def takes_part(self, task: str) -> bool:
+        return not self.tasks or task in self.tasks
+
 
 @dataclass(frozen=True)
 class Published:
@@ -207,7 +210,7 @@ def entries(suite: Suite) -> list[Entry]:
         for task, of_task in suite.tasks.items()
         for fold in suite.folds_of(task)
         for method, of_one in suite.methods.items()
-        if not of_one.tasks or task in of_one.tasks
+        if of_one.takes_part(task)
         for seed in (of_task.seeds or suite.seeds)[: None if of_one.seeds else 1]
     ]
 
