@@ -42,15 +42,19 @@ def launched(settings: TrainingConfig) -> Fabric:
             f"training.accelerator {settings.accelerator!r} with {settings.devices} devices: not here ({error})."
         ) from error
     fabric.launch()
-    if fabric.world_size > 1:
-        atexit.unregister(_let_workers_finish)
-        atexit.register(_let_workers_finish)
     return fabric
 
 
-def _let_workers_finish() -> None:
-    """Gives gloo's threads Python's lock once more: one that still waits for it when Python ends aborts the process.
+def end_in_peace(fabric: Fabric) -> None:
+    """Has the end of Python wait a moment for gloo's threads, where there are several processes.
 
-    They let go of the tensors of the last sum over processes, which have Python objects.
+    They let go of the tensors of the last sum over processes, which have Python objects: one that still waits for
+    Python's lock when Python has ended aborts the process.
     """
-    time.sleep(0.1)
+    if fabric.world_size > 1:
+        atexit.unregister(_wait)
+        atexit.register(_wait)
+
+
+def _wait() -> None:
+    time.sleep(0.2)

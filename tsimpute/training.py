@@ -21,7 +21,7 @@ from torch.optim.swa_utils import AveragedModel
 from tsimpute.checkpoints import read_state, write_state
 from tsimpute.config import TrainingConfig
 from tsimpute.containers import Batch
-from tsimpute.devices import Calls, launched
+from tsimpute.devices import Calls, end_in_peace, launched
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
 from tsimpute.files import alone, remove_partial
 from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
@@ -92,6 +92,7 @@ class Trainer:
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
         self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
         self.fabric = fabric or launched(settings)
+        end_in_peace(self.fabric)
         optimiser = torch.optim.AdamW(network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay)
         self.network = network
         self.model, self.optimiser = self.fabric.setup(Calls(network), optimiser)

@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import FEATURES, NETWORK, waves
 
+from tsimpute.backbones.context_cells import ContextCells
 from tsimpute.checkpoints import read_model, write_model
 from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
-from tsimpute.containers import Feature, Windows
+from tsimpute.containers import Condition, Feature, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
 from tsimpute.imputers.generative import GenerativeImputer
 
@@ -202,6 +203,23 @@ def test_records_of_any_length_work_with_one_model(fitted: GenerativeImputer):
         samples = fitted.impute(windows, 2)
         assert samples.values.shape == (2, 2, 3, n_steps)
         assert np.isfinite(samples.values).all()
+
+
+def test_as_many_cells_are_usual_as_in_training_records_of_the_same_length(fitted: GenerativeImputer, monkeypatch: Any):
+    looked_at: list[tuple[int, float]] = []
+    bind = ContextCells.bind
+
+    def seen(network: ContextCells, condition: Condition) -> Any:
+        looked_at.append((condition.values.shape[2], condition.usual_cells))
+        return bind(network, condition)
+
+    monkeypatch.setattr(ContextCells, "bind", seen)
+    for n_steps in (4, 8, 20):
+        fitted.impute(waves(1, n_steps), 1)
+        list(fitted.impute_long(waves(1, n_steps), 1))
+    per_step = fitted.usual_cells_ / 8
+    assert set(looked_at) == {(4, 4 * per_step), (8, 8 * per_step), (20, 20 * per_step)}
+    assert fitted.usual_cells_ == max(waves(7).shown.sum((1, 2)))
 
 
 def test_one_sample_in_one_step(fitted: GenerativeImputer):

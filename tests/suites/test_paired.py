@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,79 +10,130 @@ import numpy as np
 import pytest
 
 from tsimpute.config import DataConfig, ProtocolConfig
-from tsimpute.suites.entries import all_found
+from tsimpute.suites.entries import Result, all_found, samples_of
 from tsimpute.suites.page import render
-from tsimpute.suites.paired import FEWEST, difference, difference_table
+from tsimpute.suites.paired import FEWEST, Run, difference, difference_table
 from tsimpute.suites.running import run_suite
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
 RNG = np.random.default_rng(0)
+METRICS = ("crps", "crps_fair", "mae_median", "rmse_mean")
 
 
-def sums(of_records: np.ndarray) -> dict[str, np.ndarray]:
-    """One cell a record; CRPS, absolute error and squared error are what is given, (N, 3)."""
-    return {f"r{n}": np.array([1.0, *row]) for n, row in enumerate(of_records)}
+def run_of(of_records: np.ndarray, records: str = "", n_samples: int = 2) -> Run:
+    """One cell a record; CRPS, fair CRPS, absolute error and squared error are what is given, (N, 4)."""
+    return Run({f"r{n}": np.array([1.0, *row]) for n, row in enumerate(of_records)}, records, n_samples)
 
 
 def test_the_interval_is_that_of_the_difference_record_by_record_and_not_of_each_method_alone() -> None:
     """Both methods are good and bad at the same records: all that they share cancels."""
-    shared, apart = RNG.gamma(1.0, 1.0, (400, 3)), RNG.normal(0.1, 0.05, (400, 3))
-    found = difference(sums(shared + apart), sums(shared))
+    shared, apart = RNG.gamma(1.0, 1.0, (400, 4)), RNG.normal(0.1, 0.05, (400, 4))
+    found = difference({0: [run_of(shared + apart)]}, {0: [run_of(shared)]})
     assert found is not None
-    np.testing.assert_allclose(found.values[:2], apart[:, :2].mean(0))
-    expected = np.sqrt((shared + apart)[:, 2].mean()) - np.sqrt(shared[:, 2].mean())
-    assert found.values[2] == pytest.approx(expected)
-    half = 1.96 * apart[:, :2].std(0) / 20
-    np.testing.assert_allclose((found.high - found.low)[:2] / 2, half, rtol=0.1)
-    np.testing.assert_allclose((found.high + found.low)[:2] / 2, found.values[:2], atol=0.1 * half.max())
+    np.testing.assert_allclose(found.values[:3], apart[:, :3].mean(0))
+    expected = np.sqrt((shared + apart)[:, 3].mean()) - np.sqrt(shared[:, 3].mean())
+    assert found.values[3] == pytest.approx(expected)
+    half = 1.96 * apart[:, :3].std(0) / 20
+    np.testing.assert_allclose((found.high - found.low)[:3] / 2, half, rtol=0.1)
+    np.testing.assert_allclose((found.high + found.low)[:3] / 2, found.values[:3], atol=0.1 * half.max())
 
 
 def test_it_holds_the_true_difference_in_about_95_of_100_sets_of_records() -> None:
     held = 0
     for _ in range(200):
         n_cells = RNG.integers(1, 30, 100)
-        rows = np.stack([n_cells, *(RNG.gamma(2.0, 0.5, 100) * n_cells for _ in range(3))], 1)
-        other = rows + n_cells[:, None] * [0, 1, 1, 1] * RNG.exponential(0.2, (100, 1))
-        found = difference({str(n): row for n, row in enumerate(other)}, {str(n): row for n, row in enumerate(rows)})
+        rows = np.stack([n_cells, *(RNG.gamma(2.0, 0.5, 100) * n_cells for _ in range(4))], 1)
+        other = rows + n_cells[:, None] * [0, 1, 1, 1, 1] * RNG.exponential(0.2, (100, 1))
+        runs = [Run({str(n): row for n, row in enumerate(one)}, "", 2) for one in (other, rows)]
+        found = difference({0: runs[:1]}, {0: runs[1:]})
         assert found is not None
         held += found.low[0] <= 0.2 <= found.high[0]
     assert 178 <= held <= 199
 
 
-def test_too_few_records_and_other_cells_have_no_difference() -> None:
-    rows = np.ones((FEWEST, 3))
-    assert difference(sums(rows), sums(rows)) is not None
-    assert difference(sums(rows[1:]), sums(rows)) is None
-    other = sums(rows)
-    other["r3"] = 2 * other["r3"]
-    assert difference(other, sums(rows)) is None
+def test_runs_count_as_in_the_tables_each_by_its_own_root_and_folds_alike() -> None:
+    """One seed of three is bad: the mean of three roots, not the root of the mean."""
+    good, bad = np.ones((30, 4)), np.full((30, 4), 9.0)
+    found = difference({0: [run_of(good), run_of(good), run_of(bad)]}, {0: [run_of(good)]})
+    assert found is not None
+    np.testing.assert_allclose(found.values, [8 / 3, 8 / 3, 8 / 3, (1 + 1 + 3) / 3 - 1])
+    few = np.full((20, 4), 4.0)
+    folds = difference({0: [run_of(bad)], 1: [run_of(few)], 2: [run_of(bad)]}, {0: [run_of(good)], 1: [run_of(few)]})
+    assert folds is not None
+    assert folds.n_records == 50
+    np.testing.assert_allclose(folds.values, [4, 4, 4, 1])
+    same = difference({0: [run_of(few)] * 3}, {0: [run_of(few)]})
+    assert same is not None
+    assert (same.values == 0).all()
+    assert (same.high == 0).all()
 
 
-def test_a_suite_shows_each_method_against_its_first_on_what_both_have(tmp_path: Path) -> None:
-    data = DataConfig("synthetic", options={"n_records": 60, "n_steps": 12})
-    task = TaskConfig(data, ProtocolConfig("clean", rate=0.3))
+def test_too_few_records_other_records_and_other_cells_have_no_difference() -> None:
+    rows = np.ones((FEWEST, 4))
+    one = {0: [run_of(rows)]}
+    assert difference(one, one) is not None
+    assert difference(one, {1: [run_of(rows)]}) is None
+    assert difference({0: [run_of(rows[1:])]}, {0: [run_of(rows[1:])]}) is None
+    assert difference({0: [run_of(rows, "other")]}, one) is None
+    other = run_of(rows)
+    assert difference({0: [replace(other, sums={**other.sums, "r3": np.array([2.0, 1, 1, 1, 1])})]}, one) is None
+    alone = difference(one, {0: [run_of(rows, n_samples=1)]})
+    assert alone is not None
+    assert np.isnan(alone.values).tolist() == [False, True, False, False]
+
+
+@pytest.fixture
+def suite() -> Suite:
+    data = DataConfig("synthetic", options={"n_records": 120, "n_steps": 12})
     methods = {name: MethodConfig(name, n_samples=1) for name in ("linear", "locf", "mean")}
-    suite = Suite("Three", {"few": task, "one fold": task}, methods, n_samples=1, sabotage=False)
+    return Suite(
+        "Three", {"few": TaskConfig(data, ProtocolConfig("clean", rate=0.3))}, methods, n_samples=1, sabotage=False
+    )
+
+
+def numbers(cell: str) -> list[float]:
+    return [float(text) for text in cell.replace("[", "").replace("]", "").replace(",", "").split()]
+
+
+def values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    return {r.entry.method: {m: r.report.value(m) or 0.0 for m in METRICS} for r in results}
+
+
+def test_a_suite_shows_each_method_against_its_first_on_what_both_have(suite: Suite, tmp_path: Path) -> None:
     list(run_suite(suite, tmp_path))
-    results = [result for result in all_found(suite, tmp_path) if result.entry.task == "few"]
-    head, rows = difference_table(tmp_path, results)
-    assert head == ["difference to linear", "CRPS", "MAE of median", "RMSE of mean"]
+    results = list(all_found(suite, tmp_path))
+    head, rows = difference_table(suite, "few", results, tmp_path)
+    assert head == ["difference to linear", "records", "CRPS", "fair CRPS", "MAE of median", "RMSE of mean"]
     assert [row[0] for row in rows] == ["locf", "mean"]
-    values = {
-        result.entry.method: [result.report.value(m) or 0.0 for m in ("crps", "mae_median", "rmse_mean")]
-        for result in results
-    }
-    for name, *cells in rows:
-        for cell, value, of_linear in zip(cells, values[name], values["linear"], strict=True):
-            shown, low, high = (float(text) for text in cell.replace("[", "").replace("]", "").replace(",", "").split())
-            assert shown == pytest.approx(value - of_linear, abs=6e-4)
-            assert low < shown < high
+    of_methods = values(results)
+    for name, n_records, *cells in rows:
+        assert n_records == str(results[0].found.n_records)
+        assert cells[1] == "-"  # one draw
+        for metric, cell in zip(METRICS, cells, strict=True):
+            if cell != "-":
+                shown, low, high = numbers(cell)
+                assert shown == pytest.approx(of_methods[name][metric] - of_methods["linear"][metric], abs=6e-4)
+                assert low < shown < high
     render(suite, tmp_path)
-    line = "| " + " | ".join(rows[0]) + " |"
-    assert line in (tmp_path / "tables.md").read_text()
-    assert rows[0][1] in (tmp_path / "index.html").read_text()
-    # Of seeds, the mean of a record counts; without samples there is nothing to compare.
-    twice = difference_table(tmp_path, [*results, *(replace(result) for result in results)])
-    assert twice[1] == rows
-    (tmp_path / results[1].entry.folder / "samples.npz").unlink()
-    assert [row[0] for row in difference_table(tmp_path, results)[1]] == ["mean"]
+    assert "| " + " | ".join(rows[0]) + " |" in (tmp_path / "tables.md").read_text()
+    assert rows[0][2] in (tmp_path / "index.html").read_text()
+
+
+def test_the_first_method_stays_the_reference_and_lost_samples_are_a_dash(suite: Suite, tmp_path: Path) -> None:
+    list(run_suite(suite, tmp_path))
+    results = list(all_found(suite, tmp_path))
+    assert difference_table(suite, "few", results[1:], tmp_path)[1] == []
+    path = {r.entry.method: samples_of(tmp_path / r.entry.folder, None) for r in results}
+    whole = path["locf"].read_bytes()
+    for damaged in (whole[:3000], whole.replace(b"{'descr'", b"('descr'", 1)):
+        path["locf"].write_bytes(damaged)
+        (locf, mean) = difference_table(suite, "few", results, tmp_path)[1]
+        assert locf == ["locf", *"-----"]
+        assert mean[2] != "-"
+        assert "| locf | - |" in (render(suite, tmp_path)[-1].parent / "tables.md").read_text()
+    path["locf"].unlink()
+    assert difference_table(suite, "few", results, tmp_path)[1] == [locf, mean]
+    # What a kill has left of another epoch is not taken for this one's.
+    scored = replace(results[2].found.scored[0], epoch=3)
+    other = replace(results[2], found=replace(results[2].found, scored=(scored,)))
+    assert difference_table(suite, "few", [*results[:2], other], tmp_path)[1][1] == ["mean", *"-----"]

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import copy
-import platform
 from collections.abc import Callable, Iterator
-from dataclasses import astuple
-from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 from torch import nn
 
 from tsimpute.checkpoints import read_model, write_model
 from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
-from tsimpute.config_files import from_dict, to_dict
-from tsimpute.containers import Feature, Samples, Windows
-from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
+from tsimpute.containers import Samples, Windows
+from tsimpute.errors import ConfigError
 from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
 from tsimpute.imputers._completing import check_steps, completed, usual_step
+from tsimpute.imputers._learnt import Learnt
 from tsimpute.imputers._long import Done, check_times, pieces, steps_within
-from tsimpute.imputers._sampling import Sampling
 from tsimpute.joining import Joined
 from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual_cells
 from tsimpute.pipeline.masking import make_policy
@@ -32,18 +27,11 @@ from tsimpute.registry import make
 from tsimpute.seeding import derive_seed
 from tsimpute.training import Step, Trainer
 
-_SETTINGS = {
-    "process": ProcessConfig,
-    "network": NetworkConfig,
-    "training": TrainingConfig,
-    "sampling": SamplingConfig,
-}
-
 _CHUNK_BYTES = 8 * 2**20
 """Of draws that are computed side by side: enough records to keep several threads busy."""
 
 
-class GenerativeImputer(Sampling):
+class GenerativeImputer(Learnt):
     """A transformer trained as vector field or denoiser, and the sampler that fills gaps with it.
 
     Example:
@@ -59,19 +47,8 @@ class GenerativeImputer(Sampling):
         process: the process, or its name: "flow_matching" or "diffusion".
         network, training, sampling: settings; see ``tsimpute.config``.
 
-    Attributes:
-        network_: the trained backbone.
-        scaler_: means and standard deviations of the training cells.
-        features_: names and units, in the model's order.
-        time_step_: the usual distance between two steps of a record; 0 where there is none.
-        regular_: whether all training records keep to it; where not, records of any steps are taken.
-        time_unit_: of the times: see ``panel.Clock``; None = not known.
-        n_steps_: steps of a training record.
-        usual_cells_: see ``usual_cells``; 0 = not known, as of models of before.
-        fitted_: epoch, step and seconds of the weights.
+    Attributes: see ``Learnt``.
     """
-
-    usual_cells_ = 0
 
     def __init__(
         self,
@@ -84,11 +61,6 @@ class GenerativeImputer(Sampling):
         self.network = network or NetworkConfig()
         self.training = training or TrainingConfig()
         self.sampling = sampling or SamplingConfig()
-
-    @property
-    def no_data_(self) -> tuple[str, ...]:
-        """Features of which training had no value: they are filled with what the others tell, around 0."""
-        return tuple(f.name for f, never in zip(self.features_, self.scaler_.never_shown, strict=True) if never)
 
     def fit(self, train: Windows, valid: Windows | None = None) -> Self:
         for _ in self.fit_steps(train, valid):
@@ -182,11 +154,11 @@ class GenerativeImputer(Sampling):
         self._check(windows)
         scaler, sampling = self.scaler_, self.sampling
         cells = cells_to_fill(windows, n_samples, fill)
-        draw = self._sampler(self._backbone(), n_samples)
+        draw, usual = self._sampler(self._backbone(), n_samples), self._usual_cells(windows.n_steps)
 
         def impute_chunk(chunk: np.ndarray) -> Iterator[Samples]:
             seeds = [derive_seed(seed, "impute", windows.record_ids[n]) for n in chunk]
-            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_span_, self.usual_cells_)
+            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_span_, usual)
             draws = draw(condition.to(sampling.device), seeds=seeds).cpu().numpy()
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
                 yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
@@ -238,7 +210,7 @@ class GenerativeImputer(Sampling):
         kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
         made = pieces(record.n_steps, length, hop, n_evaluations, kept_steps)
         asked = [piece for piece in made if cells[..., piece.kept].any()]
-        about = cells, self.guess_span_, self.usual_cells_
+        about = cells, self.guess_span_, self._usual_cells(length)
         conditions = conditions_of(record, self.scaler_, [p.computed for p in asked], *about)
         for piece, condition in zip(asked, conditions, strict=True):
             done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
@@ -247,69 +219,9 @@ class GenerativeImputer(Sampling):
             kept = draws[..., piece.kept_within]
             yield piece.kept, completed(record.steps(piece.kept), self.scaler_, kept, cells[..., piece.kept])
 
-    def save(self, path: Path) -> None:
-        write_model(Path(path), self._fitted().state_dict(), self._about(self.fitted_))
-
-    @classmethod
-    def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
-        """Reads what ``save`` wrote; ``sampling`` takes the place of the stored sampler settings."""
-        path = Path(path)
-        weights, about = read_model(path)
-        try:
-            settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
-            imputer = cls(**settings)
-            imputer._take(weights, about)
-        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
-        if sampling is not None:
-            imputer.sampling = sampling
-        return imputer
-
-    def _new_network(self, tau_frequency: float) -> nn.Module:
-        options = {"max_frequency": tau_frequency} | self.network.options
-        given = {"n_given": n} if (n := sum(feature.given for feature in self.features_)) else {}
-        with torch.random.fork_rng(devices=[]):
-            # Not torch.manual_seed: that would reseed every other device, too.
-            torch.default_generator.manual_seed(derive_seed(self.training.seed, "network"))
-            return make("backbones", self.network.name, n_features=len(self.features_), **given, **options)
-
-    @property
-    def guess_span_(self) -> float | None:
-        """Over which time a first guess fades; None = there is none."""
-        return None if self.network.guess == "none" else self.time_step_ * self.n_steps_
-
     def _backbone(self) -> Any:
         """A copy: the network may be in training, and must stay on its device and in its mode."""
         return copy.deepcopy(self._fitted()).to(self.sampling.device).eval()
-
-    def _take(self, weights: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
-        self.features_ = tuple(Feature(*f) for f in about["features"])
-        self.scaler_ = Standardizer.from_dict(about["scaler"])
-        self.time_step_, self.n_steps_ = about["time_step"], about.get("n_steps", 0)
-        self.regular_, self.time_unit_ = about.get("regular", True), about.get("time_unit")
-        self.usual_cells_, self.fitted_ = about.get("usual_cells", 0), about["fitted"]
-        self.network_ = self._new_network(self._process_default("tau_frequency"))
-        self.network_.load_state_dict(weights)
-
-    def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "settings": {name: to_dict(getattr(self, name)) for name in _SETTINGS},
-            "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
-            "scaler": self.scaler_.to_dict(),
-            "time_step": self.time_step_,
-            "time_unit": self.time_unit_,
-            "regular": self.regular_,
-            "n_steps": self.n_steps_,
-            "usual_cells": self.usual_cells_,
-            "fitted": fitted,
-            "versions": {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")},
-        }
-
-    def _fitted(self) -> nn.Module:
-        if not hasattr(self, "network_"):
-            raise NotFittedError("impute: expected a fitted imputer; call fit(...) or load(...) first.")
-        return self.network_
 
     def _check(self, windows: Windows) -> None:
         check_features(self.features_, windows.features)

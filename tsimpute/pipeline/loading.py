@@ -137,7 +137,10 @@ class Loader:
 
 
 def usual_cells(train: Windows) -> int:
-    """As many shown cells of features that are not given as all but one in a hundred training records have at most."""
+    """As many shown cells of features that are not given as all but one in a hundred training records have at most.
+
+    Of up to a hundred records it is the most that one has.
+    """
     return int(np.quantile(train.shown[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
 
 
@@ -146,7 +149,7 @@ def condition_of(
     scaler: Standardizer,
     fill: np.ndarray | None = None,
     guess_span: float | None = None,
-    usual: int = 0,
+    usual: float = 0.0,
 ) -> Condition:
     """What a model may see of ``windows``: the shown cells, standardised, and which cells to fill.
 
@@ -169,7 +172,7 @@ def conditions_of(
     parts: Sequence[slice],
     fill: np.ndarray,
     guess_span: float | None = None,
-    usual: int = 0,
+    usual: float = 0.0,
 ) -> Iterator[Condition]:
     """What ``condition_of`` the whole holds of some of its parts; only one part is in memory at a time.
 
@@ -214,7 +217,7 @@ def _condition(
     scaler: Standardizer,
     fill: np.ndarray | None,
     guess_span: float | None,
-    usual: int,
+    usual: float,
     before: Nearest | None = None,
     after: Nearest | None = None,
 ) -> Condition:

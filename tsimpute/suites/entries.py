@@ -219,6 +219,12 @@ def samples_file(epoch: int | None, last: int | None) -> str:
     return "samples.npz" if epoch == last else f"samples-{epoch:04d}.npz"
 
 
+def samples_of(folder: Path, epoch: int | None) -> Path:
+    """The file of the samples of a state, also where its training was stopped before the last one."""
+    of_one = folder / samples_file(epoch, None)
+    return of_one if of_one.is_file() else folder / samples_file(epoch, epoch)
+
+
 def unequal(suite: Suite, out: Path, only: Sequence[Entry] | None = None) -> Iterator[tuple[Entry, int, list[str]]]:
     """Computes the metrics of every state once more from the samples that it kept.
 
@@ -228,9 +234,9 @@ def unequal(suite: Suite, out: Path, only: Sequence[Entry] | None = None) -> Ite
     for result in all_found(suite, out):
         if only is not None and result.entry not in only:
             continue
-        n, wrong, last = 0, [], result.found.scored[-1].epoch
+        n, wrong = 0, []
         for scored in result.found.scored:
-            path = out / result.entry.folder / samples_file(scored.epoch, last)
+            path = samples_of(out / result.entry.folder, scored.epoch)
             if not path.is_file():
                 wrong.append(f"{path.name} is not there")
                 continue

@@ -62,7 +62,7 @@ def render(suite: Suite, out: Path) -> list[Path]:
     ]
     Report(tuple(rows)).write(out)
     hidden = not_shown(suite, out)
-    differences = {task: difference_table(out, [r for r in results if r.entry.task == task]) for task in suite.tasks}
+    differences = {task: difference_table(suite, task, results, out) for task in suite.tasks}
     _text(out / "tables.md", "\n\n".join([markdown(suite, results, differences).rstrip("\n"), *hidden]) + "\n")
     _text(out / "breakdowns.csv", parts_csv(results))
     about_all = [{"entry": asdict(result.entry)} | asdict(result.found) for result in results]

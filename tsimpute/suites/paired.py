@@ -2,100 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tsimpute.ensembles import cell_scores
+from tsimpute.errors import DataError
 from tsimpute.kept_samples import Header, read_cells
 from tsimpute.seeding import derive_seed
-from tsimpute.suites.entries import Result, samples_file
+from tsimpute.suites.entries import Result, samples_of
+from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import METRICS, Table, value_text
 
-FEWEST = 10
-"""Records; of fewer, none are drawn."""
+FEWEST = 20
+"""Records of a fold; of fewer, there is no interval."""
 
-_N_RESAMPLES = 2000
-_OF_CELLS = {"crps": "crps", "mae_median": "abs_median", "rmse_mean": "sq_mean"}
+_N_RESAMPLES, _AT_ONCE = 2000, 100
+_OF_CELLS = {"crps": "crps", "crps_fair": "crps_fair", "mae_median": "abs_median", "rmse_mean": "sq_mean"}
 _TITLES = tuple(dict(METRICS)[metric] for metric in _OF_CELLS)
+
+Sums = Mapping[str, np.ndarray]
+"""One run: record -> (1 + M,) its number of cells, and the sum over them for each of M metrics."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sums of a run, the records that it was made with, and its draws."""
+
+    sums: Sums
+    records: str
+    n_samples: int
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A method's metrics less those of another, three of each: see ``_OF_CELLS``.
+    """A method's metrics less those of another, (M,) each: see ``_OF_CELLS``.
 
     Attributes:
-        values: of all records.
-        low, high: what the middle 95 % of resamples of records lie between.
+        values: the mean over folds, of the mean over the seeds of each, as in the tables.
+        low, high: what the middle 95 % of resamples of each fold's records lie between.
+        n_records: of all folds.
     """
 
     values: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    n_records: int
 
 
-def difference_table(out: Path, results: Sequence[Result]) -> Table:
-    """The last state of each method against that of the first one of a task, on the cells that both have: head, rows.
+def difference_table(suite: Suite, task: str, results: Sequence[Result], out: Path) -> Table:
+    """The last state of each method against that of the suite's first one on a task, over the folds that both have.
 
-    Methods whose samples are not there any more have no row.
+    Returns:
+        A head and rows; no rows while the first method is not done. "-" stands where a method was made with other
+        records, its samples are not there or cannot be read, or a fold has fewer than ``FEWEST`` records.
     """
-    methods = list(dict.fromkeys(result.entry.method for result in results)) or [""]
-    sums = {method: _sums([r for r in results if r.entry.method == method], out) for method in methods}
+    methods = [name for name, method in suite.methods.items() if method.takes_part(task)]
+    done = [result for result in results if result.entry.task == task]
+    first = _runs([result for result in done if result.entry.method == methods[0]], out) if methods else {}
     rows = []
     for method in methods[1:]:
-        found = difference(sums[method], sums[methods[0]])
-        if found is not None:
-            cells = zip(found.values, found.low, found.high, strict=True)
-            rows.append(
-                [method, *(f"{_signed(value)} [{_signed(low)}, {_signed(high)}]" for value, low, high in cells)]
-            )
-    return [f"difference to {methods[0]}", *_TITLES], rows
+        of_method = [result for result in done if result.entry.method == method]
+        if first and of_method:
+            found = difference(_runs(of_method, out), first)
+            rows.append([method, *_cells(found)])
+    return [f"difference to {methods[0] if methods else ''}", "records", *_TITLES], rows
 
 
-def difference(method: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> Difference | None:
-    """None with fewer than ``FEWEST`` records that both have, or where their cells are not the same.
+def difference(method: Mapping[int, Sequence[Run]], other: Mapping[int, Sequence[Run]]) -> Difference | None:
+    """None where no fold can be compared.
 
     Args:
-        method, other: for each record its number of cells and the sums over them, one for each metric.
+        method, other: fold -> runs, one for each seed.
     """
-    names = [name for name in other if name in method]
-    if len(names) < FEWEST:
-        return None
-    a, b = (np.stack([of_one[name] for name in names]) for of_one in (method, other))
-    if not np.array_equal(a[:, 0], b[:, 0]):
+    folds = [fold for fold in other if fold in method and _alike(method[fold], other[fold])]
+    if not folds:
         return None
     rng = np.random.default_rng(derive_seed(0, "resamples of records"))
-    times = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), _N_RESAMPLES).astype(np.float64)
-    resampled = _metrics(times @ a) - _metrics(times @ b)
-    low, high = np.quantile(resampled, (0.025, 0.975), axis=0)
-    return Difference(_metrics(a.sum(0)) - _metrics(b.sum(0)), low, high)
+    values, resampled, n_records = [], [], 0
+    for fold in folds:
+        runs = [np.stack([*run.sums.values()]) for run in (*method[fold], *other[fold])]
+        split, n = len(method[fold]), len(runs[0])
+        fair = min(run.n_samples for run in (*method[fold], *other[fold])) > 1
+        values.append(_less([run.sum(0) for run in runs], split, fair))
+        n_records += n
+        drawn = []
+        for _ in range(0, _N_RESAMPLES, _AT_ONCE):
+            times = rng.multinomial(n, np.full(n, 1 / n), _AT_ONCE).astype(np.float64)
+            drawn.append(_less([times @ run for run in runs], split, fair))
+        resampled.append(np.concatenate(drawn))
+    low, high = np.quantile(np.mean(resampled, axis=0), (0.025, 0.975), axis=0)
+    return Difference(np.mean(values, axis=0), low, high, n_records)
 
 
-def _metrics(sums: np.ndarray) -> np.ndarray:
-    """(..., 3) of (..., 1 + 3) cells and sums."""
+def _alike(method: Sequence[Run], other: Sequence[Run]) -> bool:
+    """Whether these runs have the same cells, of enough records."""
+    cells = [{name: row[0] for name, row in run.sums.items()} for run in (*method, *other)]
+    same = len({run.records for run in (*method, *other)}) == 1 and all(one == cells[0] for one in cells)
+    return same and len(cells[0]) >= FEWEST
+
+
+def _less(sums: Sequence[np.ndarray], split: int, fair: bool) -> np.ndarray:
+    """(..., M) the mean metrics of the first ``split`` runs less those of the others, of (..., 1 + M) sums."""
+    metrics = [_metrics(of_run, fair) for of_run in sums]
+    first, others = np.mean(metrics[:split], axis=0), np.mean(metrics[split:], axis=0)
+    found = first - others
+    return np.where(np.abs(found) < 1e-12 * np.abs(others), 0.0, found)
+
+
+def _metrics(sums: np.ndarray, fair: bool) -> np.ndarray:
     means = sums[..., 1:] / sums[..., :1]
-    means[..., 2] = np.sqrt(means[..., 2])
+    names = list(_OF_CELLS)
+    means[..., names.index("rmse_mean")] = np.sqrt(means[..., names.index("rmse_mean")])
+    if not fair:
+        means[..., names.index("crps_fair")] = np.nan
     return means
 
 
-def _sums(results: Sequence[Result], out: Path) -> dict[str, np.ndarray]:
-    """For each fold and record (1 + 3,): cells, and the sums over them, the mean over seeds."""
-    of_runs: dict[str, list[np.ndarray]] = {}
+def _runs(results: Sequence[Result], out: Path) -> dict[int, list[Run]]:
+    """By fold; nothing of a fold in which the samples of a run are not there or cannot be read."""
+    found: dict[int, list[Run]] = {}
+    lost = set()
     for result in results:
-        last = result.found.scored[-1].epoch
-        path = out / result.entry.folder / samples_file(last, last)
-        for name, sums in (_of_file(path) if path.is_file() else {}).items():
-            of_runs.setdefault(f"{result.entry.fold} {name}", []).append(sums)
-    return {name: np.mean(found, axis=0) for name, found in of_runs.items()}
+        scored, fold = result.found.scored[-1], result.entry.fold
+        try:
+            sums = _sums(samples_of(out / result.entry.folder, scored.epoch), scored.epoch)
+        except (DataError, OSError):
+            lost.add(fold)
+            continue
+        found.setdefault(fold, []).append(Run(sums, result.found.records, scored.n_samples))
+    return {fold: runs for fold, runs in found.items() if fold not in lost}
 
 
-def _of_file(path: Path) -> dict[str, np.ndarray]:
+def _sums(path: Path, epoch: int | None) -> dict[str, np.ndarray]:
+    """Of what a file of samples holds, records in the order of their names.
+
+    Raises:
+        DataError: it cannot be read, or is of another epoch.
+    """
     sums, header = {}, None
     for content in read_cells(path):
         if isinstance(content, Header):
             header = content
+            if header.context.epoch != epoch:
+                raise DataError(f"{path}: expected samples of epoch {epoch}, came {header.context.epoch}.")
             continue
         assert header is not None
         draws, truth = header.in_units(content)
@@ -104,7 +156,17 @@ def _of_file(path: Path) -> dict[str, np.ndarray]:
         columns = [np.ones(len(record)), *(of_cells[name] for name in _OF_CELLS.values())]
         added = np.stack([np.bincount(record, column, len(content.record_ids)) for column in columns], 1)
         sums |= {str(name): row for name, row in zip(content.record_ids, added, strict=True) if row[0]}
-    return sums
+    return dict(sorted(sums.items()))
+
+
+def _cells(found: Difference | None) -> list[str]:
+    if found is None:
+        return ["-"] * (1 + len(_TITLES))
+    each = zip(found.values, found.low, found.high, strict=True)
+    texts = [
+        "-" if np.isnan(value) else f"{_signed(value)} [{_signed(low)}, {_signed(high)}]" for value, low, high in each
+    ]
+    return [f"{found.n_records:,}", *texts]
 
 
 def _signed(value: float) -> str:

@@ -153,11 +153,12 @@ NOTES = (
     "Seeds of a method that was trained elsewhere are those of its draws alone. *hidden values changed*: the method is "
     "fitted on 24 records, ours with one epoch of training, and asked for 4 others, once as they are and once with all "
     "held-out values set to 1e9, to another number and to the largest of its feature; it passes where nothing that is "
-    "learnt or drawn moves by a bit. What was trained elsewhere is only asked (filling only). *difference*: on the "
-    "same cells, in brackets the middle 95 % over resamples of the records. It tells what other records would change, "
-    "not what another training would; windows of one series depend on each other: there it is wider in truth. One "
-    f"draw: CRPS is MAE; a 90 % interval needs {DRAWS_FOR_90} draws. Seconds are of the machine named in each entry, "
-    "other work beside it or not."
+    "learnt or drawn moves by a bit. What was trained elsewhere is only asked (filling only). *difference*: the metric "
+    "less that of the first method, on the same cells of the folds that both have; in brackets the middle 95 % over "
+    "resamples of the records of each fold. It tells what other records would change, not what another training would; "
+    "it is too narrow where few records carry most of the error, and far too narrow for windows of one series, which "
+    "depend on each other. CRPS depends on the number of draws, fair CRPS does not. One draw: CRPS is MAE; a 90 % "
+    f"interval needs {DRAWS_FOR_90} draws. Seconds are of the machine named in each entry, other work beside it or not."
 )
 
 

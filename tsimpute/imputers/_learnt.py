@@ -1,0 +1,118 @@
+"""What a generative imputer has learnt, and the model file that keeps it."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import astuple
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import nn
+
+from tsimpute.checkpoints import read_model, write_model
+from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
+from tsimpute.config_files import from_dict, to_dict
+from tsimpute.containers import Feature
+from tsimpute.errors import CheckpointError, NotFittedError
+from tsimpute.imputers._sampling import Sampling
+from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.registry import make
+from tsimpute.seeding import derive_seed
+
+_SETTINGS = {
+    "process": ProcessConfig,
+    "network": NetworkConfig,
+    "training": TrainingConfig,
+    "sampling": SamplingConfig,
+}
+
+
+class Learnt(Sampling):
+    """Settings and what was learnt with them.
+
+    Attributes:
+        network_: the trained backbone.
+        scaler_: means and standard deviations of the training cells.
+        features_: names and units, in the model's order.
+        time_step_: the usual distance between two steps of a record; 0 where there is none.
+        regular_: whether all training records keep to it; where not, records of any steps are taken.
+        time_unit_: of the times: see ``panel.Clock``; None = not known.
+        n_steps_: steps of a training record.
+        usual_cells_: see ``usual_cells``; 0 = not known, as of models of before.
+        fitted_: epoch, step and seconds of the weights.
+    """
+
+    network: NetworkConfig
+    training: TrainingConfig
+    usual_cells_: int = 0
+
+    @property
+    def no_data_(self) -> tuple[str, ...]:
+        """Features of which training had no value: they are filled with what the others tell, around 0."""
+        return tuple(f.name for f, never in zip(self.features_, self.scaler_.never_shown, strict=True) if never)
+
+    @property
+    def guess_span_(self) -> float | None:
+        """Over which time a first guess fades; None = there is none."""
+        return None if self.network.guess == "none" else self.time_step_ * self.n_steps_
+
+    def _usual_cells(self, n_steps: int) -> float:
+        """What ``usual_cells_`` would be of records of so many steps."""
+        return self.usual_cells_ * n_steps / self.n_steps_ if self.n_steps_ else 0.0
+
+    def save(self, path: Path) -> None:
+        write_model(Path(path), self._fitted().state_dict(), self._about(self.fitted_))
+
+    @classmethod
+    def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
+        """Reads what ``save`` wrote; ``sampling`` takes the place of the stored sampler settings."""
+        path = Path(path)
+        weights, about = read_model(path)
+        try:
+            settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
+            imputer = cls(**settings)
+            imputer._take(weights, about)
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
+        if sampling is not None:
+            imputer.sampling = sampling
+        return imputer
+
+    def _fitted(self) -> nn.Module:
+        if not hasattr(self, "network_"):
+            raise NotFittedError("impute: expected a fitted imputer; call fit(...) or load(...) first.")
+        return self.network_
+
+    def _new_network(self, tau_frequency: float) -> nn.Module:
+        options = {"max_frequency": tau_frequency} | self.network.options
+        given = {"n_given": n} if (n := sum(feature.given for feature in self.features_)) else {}
+        with torch.random.fork_rng(devices=[]):
+            # Not torch.manual_seed: that would reseed every other device, too.
+            torch.default_generator.manual_seed(derive_seed(self.training.seed, "network"))
+            return make("backbones", self.network.name, n_features=len(self.features_), **given, **options)
+
+    def _take(self, weights: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
+        self.features_ = tuple(Feature(*f) for f in about["features"])
+        self.scaler_ = Standardizer.from_dict(about["scaler"])
+        self.time_step_, self.n_steps_ = about["time_step"], about.get("n_steps", 0)
+        self.regular_, self.time_unit_ = about.get("regular", True), about.get("time_unit")
+        self.usual_cells_, self.fitted_ = about.get("usual_cells", 0), about["fitted"]
+        self.network_ = self._new_network(self._process_default("tau_frequency"))
+        self.network_.load_state_dict(weights)
+
+    def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "settings": {name: to_dict(getattr(self, name)) for name in _SETTINGS},
+            "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
+            "scaler": self.scaler_.to_dict(),
+            "time_step": self.time_step_,
+            "time_unit": self.time_unit_,
+            "regular": self.regular_,
+            "n_steps": self.n_steps_,
+            "usual_cells": self.usual_cells_,
+            "fitted": fitted,
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")},
+        }
