@@ -220,6 +220,10 @@ def test_as_many_cells_are_usual_as_in_training_records_of_the_same_length(fitte
     per_step = fitted.usual_cells_ / 8
     assert set(looked_at) == {(4, 4 * per_step), (8, 8 * per_step), (20, 20 * per_step)}
     assert fitted.usual_cells_ == max(waves(7).shown.sum((1, 2)))
+    looked_at.clear()
+    monkeypatch.setattr(fitted, "n_steps_", 0)  # a model of before
+    fitted.impute(waves(1, 4), 1)
+    assert looked_at == [(4, fitted.usual_cells_)]
 
 
 def test_one_sample_in_one_step(fitted: GenerativeImputer):

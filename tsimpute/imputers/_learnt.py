@@ -39,7 +39,7 @@ class Learnt(Sampling):
         time_step_: the usual distance between two steps of a record; 0 where there is none.
         regular_: whether all training records keep to it; where not, records of any steps are taken.
         time_unit_: of the times: see ``panel.Clock``; None = not known.
-        n_steps_: steps of a training record.
+        n_steps_: steps of a training record; 0 = not known, as of models of before.
         usual_cells_: see ``usual_cells``; 0 = not known, as of models of before.
         fitted_: epoch, step and seconds of the weights.
     """
@@ -59,8 +59,8 @@ class Learnt(Sampling):
         return None if self.network.guess == "none" else self.time_step_ * self.n_steps_
 
     def _usual_cells(self, n_steps: int) -> float:
-        """What ``usual_cells_`` would be of records of so many steps."""
-        return self.usual_cells_ * n_steps / self.n_steps_ if self.n_steps_ else 0.0
+        """What ``usual_cells_`` would be of records of so many steps; of models that do not know theirs, as it is."""
+        return self.usual_cells_ * n_steps / (self.n_steps_ or n_steps)
 
     def save(self, path: Path) -> None:
         write_model(Path(path), self._fitted().state_dict(), self._about(self.fitted_))
