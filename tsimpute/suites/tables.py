@@ -19,6 +19,7 @@ from tsimpute.suites.settings import Entry, Suite
 METRICS = (
     ("crps", "CRPS"),
     ("crps_fair", "fair CRPS"),
+    ("crps_mean_over_features", "CRPS over features"),
     ("ncrps", "nCRPS"),
     ("mae_median", "MAE of median"),
     ("rmse_mean", "RMSE of mean"),
@@ -148,7 +149,8 @@ def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, 
 
 
 NOTES = (
-    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS (a pure number). Where there are "
+    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS: CRPS over the mean size of the true "
+    "values, a pure number. *CRPS over features* is the mean of the features' own, each counting once. Where there are "
     "several runs: mean and standard error over folds, of the mean over the seeds of each; with one fold over seeds. "
     "Seeds of a method that was trained elsewhere are those of its draws alone. *hidden values changed*: the method is "
     "fitted on 24 records, ours with one epoch of training, and asked for 4 others, once as they are and once with all "
