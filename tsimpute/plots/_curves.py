@@ -22,6 +22,7 @@ from tsimpute.plots._style import (
     SKY,
     VERMILION,
     finish,
+    legend_columns,
     panels,
     scale_values,
 )
@@ -135,7 +136,7 @@ def _legend(figure: Figure, axis: Axes, rows: Sequence[Row]) -> None:
     runs = len({r.run for r in rows if r.epoch is not None})
     handles, labels = _legend_entries(axis, f"95 % band over {runs} runs" if runs > 1 else "")
     if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False)
+        figure.legend(handles, labels, loc="outside lower center", ncols=legend_columns(figure, labels), frameon=False)
     about = textwrap.fill(_about(rows[0]), int(figure.get_figwidth() * 11))
     figure.suptitle(about, fontsize=11, x=0.01, ha="left", color=INK)
 

@@ -41,6 +41,12 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
+    """As many columns as fit into the figure's width, at most one for each label and six."""
+    longest = max(len(label) for label in labels)
+    return max(1, min(len(labels), 6, int(figure.get_figwidth() * 11 / (longest + 8))))
+
+
 def scale_values(axis: Axes, values: Sequence[float]) -> None:
     """A log axis where one value would press all others to the bottom."""
     if values and 0 < 5 * min(values) < max(values):

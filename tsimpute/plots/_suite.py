@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tsimpute.plots._curves import LINES, MARKERS, TITLES, _draw_levels, _legend_entries
-from tsimpute.plots._style import INK, finish, new_figure, panels, plain_ticks, scale_values
+from tsimpute.plots._style import INK, finish, legend_columns, new_figure, panels, plain_ticks, scale_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,7 +114,7 @@ def _values(points: Points) -> list[float]:
 def _finished(figure: Figure, title: str, path: Path | None, band: str = "") -> Figure:
     handles, labels = _legend_entries(figure.axes[0], band)
     if handles:
-        columns = min(len(labels), int(figure.get_figwidth() / 2.6))
+        columns = legend_columns(figure, labels)
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     text = textwrap.fill(title, int(figure.get_figwidth() * 11))
     figure.suptitle(text, fontsize=11, x=0.01, ha="left", color=INK)
