@@ -44,7 +44,7 @@ def plain_ticks(axis: Axis) -> None:
 def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
     """As many columns as fit into the figure's width, at most one for each label and six."""
     longest = max(len(label) for label in labels)
-    return max(1, min(len(labels), 6, int(figure.get_figwidth() * 11 / (longest + 8))))
+    return max(1, min(len(labels), 6, int(figure.get_figwidth() * 13 / (longest + 8))))
 
 
 def scale_values(axis: Axes, values: Sequence[float]) -> None:
