@@ -34,12 +34,13 @@ OVER_FEATURES = ("crps_mean_over_features", "crps_fair_mean_over_features")
 
 PURE_NUMBERS = frozenset({"ncrps", *(f"coverage_{percent}" for percent in INTERVALS)})
 """Metrics without a unit; all others have the unit of the data."""
-_SOURCE = {
+SOURCE = {
     "mae_median": "abs_median",
     "rmse_mean": "sq_mean",
     "mae_lower_median": "abs_lower",
     "rmse_lower_median": "sq_lower",
 }
+"""Which of ``CELL_SCORES`` a metric is made of, where the name is another one."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ class Scores:
             if magnitude == 0:
                 return None, "undefined: the sum of |truth| is 0"
             return self._sums.total(CELL_SCORES.index("pinball"), chosen) / magnitude, ""
-        mean = self._sums.total(CELL_SCORES.index(_SOURCE.get(metric, metric)), chosen) / n_cells
+        mean = self._sums.total(CELL_SCORES.index(SOURCE.get(metric, metric)), chosen) / n_cells
         return (math.sqrt(mean) if metric.startswith("rmse") else mean), _note_on_samples(metric, s)
 
     def _means_over_features(self) -> Iterator[Score]:

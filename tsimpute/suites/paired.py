@@ -11,6 +11,7 @@ import numpy as np
 from tsimpute.ensembles import cell_scores
 from tsimpute.errors import DataError
 from tsimpute.kept_samples import Header, read_cells
+from tsimpute.metrics import SOURCE
 from tsimpute.seeding import derive_seed
 from tsimpute.suites.entries import Result, samples_of
 from tsimpute.suites.settings import Suite
@@ -20,8 +21,8 @@ FEWEST = 20
 """Records of a fold; of fewer, there is no interval."""
 
 _N_RESAMPLES, _AT_ONCE = 2000, 100
-_OF_CELLS = {"crps": "crps", "crps_fair": "crps_fair", "mae_median": "abs_median", "rmse_mean": "sq_mean"}
-_TITLES = tuple(dict(METRICS)[metric] for metric in _OF_CELLS)
+_METRICS = ("crps", "crps_fair", "mae_median", "rmse_mean")
+_TITLES = tuple(dict(METRICS)[metric] for metric in _METRICS)
 
 Sums = Mapping[str, np.ndarray]
 """One run: record -> (1 + M,) its number of cells, and the sum over them for each of M metrics."""
@@ -38,7 +39,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Difference:
-    """A method's metrics less those of another, (M,) each: see ``_OF_CELLS``.
+    """A method's metrics less those of another, (M,) each: see ``_METRICS``.
 
     Attributes:
         values: the mean over folds, of the mean over the seeds of each, as in the tables.
@@ -114,10 +115,10 @@ def _less(sums: Sequence[np.ndarray], split: int, fair: bool) -> np.ndarray:
 
 def _metrics(sums: np.ndarray, fair: bool) -> np.ndarray:
     means = sums[..., 1:] / sums[..., :1]
-    names = list(_OF_CELLS)
-    means[..., names.index("rmse_mean")] = np.sqrt(means[..., names.index("rmse_mean")])
+    rmse = _METRICS.index("rmse_mean")
+    means[..., rmse] = np.sqrt(means[..., rmse])
     if not fair:
-        means[..., names.index("crps_fair")] = np.nan
+        means[..., _METRICS.index("crps_fair")] = np.nan
     return means
 
 
@@ -153,7 +154,7 @@ def _sums(path: Path, epoch: int | None) -> dict[str, np.ndarray]:
         draws, truth = header.in_units(content)
         known = ~np.isnan(truth)
         of_cells, record = cell_scores(draws[known], truth[known]), content.record[known]
-        columns = [np.ones(len(record)), *(of_cells[name] for name in _OF_CELLS.values())]
+        columns = [np.ones(len(record)), *(of_cells[SOURCE.get(metric, metric)] for metric in _METRICS)]
         added = np.stack([np.bincount(record, column, len(content.record_ids)) for column in columns], 1)
         sums |= {str(name): row for name, row in zip(content.record_ids, added, strict=True) if row[0]}
     return dict(sorted(sums.items()))

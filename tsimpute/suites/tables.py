@@ -30,6 +30,9 @@ DRAWS_FOR_90 = 19
 SIDE_BY_SIDE = tuple(metric for metric in METRICS if metric[0] in ("crps", "rmse_mean"))
 PUBLISHED = ("crps", "ncrps", "mae", "rmse")
 
+Table = tuple[list[str], list[list[str]]]
+"""A head, and rows of texts."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -121,10 +124,6 @@ def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[f
         known = [float(np.mean(of_one)) for of_one in of_fold.values()]
     error = float(np.std(known, ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
     return float(np.mean(known)), error
-
-
-Table = tuple[list[str], list[list[str]]]
-"""A head, and rows of texts."""
 
 
 def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, Table]) -> str:
