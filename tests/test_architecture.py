@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -26,48 +27,13 @@ LAYERS = (
     {"filling", "suites"},
     {"cli", "cli_suites", "cli_tables", "terminal", "accessors", "__main__"},
 )
-"""From the bottom up: a part may import parts of its own layer's list only where ``BESIDE`` says so, and any below."""
+"""From the bottom up: a part may import any part of a layer below."""
 
 PART_OF = {"ensembles": "metrics", "kept_samples": "evaluation"}
 """Modules that are details of another part."""
 
-BESIDE = {
-    ("config", "errors"),
-    ("config_files", "config"),
-    ("config_files", "errors"),
-    ("registry", "errors"),
-    ("files", "errors"),
-    ("native", "places"),
-    ("kept_memory", "native"),
-    ("windows", "shapes"),
-    ("panel", "shapes"),
-    ("panel", "windows"),
-    ("containers", "shapes"),
-    ("containers", "windows"),
-    ("joining", "sampling"),
-    ("evaluation", "reporting"),
-    ("plots", "reporting"),
-    ("tables", "plots"),
-    ("tables", "pages"),
-    ("runs", "evaluation"),
-    ("runs", "reporting"),
-    ("runs", "plots"),
-    ("demo", "runs"),
-    ("demo", "evaluation"),
-    ("demo", "reporting"),
-    ("demo", "plots"),
-    ("demo", "tables"),
-    ("few_steps", "runs"),
-    ("few_steps", "reporting"),
-    ("few_steps", "plots"),
-    ("cli", "terminal"),
-    ("cli", "cli_tables"),
-    ("cli", "cli_suites"),
-    ("cli_suites", "terminal"),
-    ("cli_tables", "terminal"),
-    ("__main__", "cli"),
-}
-"""Arrows within a layer; the siblings of the third have none."""
+SIBLINGS = LAYERS[2]
+"""Parts of this layer never import each other; within the other layers arrows may not form a circle."""
 
 
 def files() -> list[Path]:
@@ -121,10 +87,17 @@ def test_no_import_points_up_or_to_a_sibling():
     wrong = [
         f"{where}: {importer} imports {imported}"
         for where, importer, imported in imports()
-        if not (layer(imported) < layer(importer) or (importer, imported) in BESIDE)
-        and imported not in ("", "__version__")
+        if imported not in ("", "__version__")
+        and (layer(imported) > layer(importer) or (importer in SIBLINGS and imported in SIBLINGS))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_parts_form_no_circle():
+    below: dict[str, set[str]] = {}
+    for _, importer, imported in imports():
+        below.setdefault(importer, set()).add(imported)
+    assert TopologicalSorter(below).prepare() is None  # raises CycleError
 
 
 def test_the_walk_sees_the_imports():
@@ -164,11 +137,11 @@ def length(function: ast.FunctionDef) -> int:
     return lines - (ast.get_docstring(function, clean=False) or "").count("\n") - 1
 
 
-def test_functions_have_at_most_60_lines_and_files_320():
+def test_functions_have_at_most_60_lines_and_files_400():
     long = []
     for path in files():
         text = path.read_text()
-        if text.count("\n") > 320:
+        if text.count("\n") > 400:
             long.append(f"{path.relative_to(ROOT)}: {text.count(chr(10))} lines")
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef) and (lines := length(node)) > 60:
