@@ -23,7 +23,7 @@ class Accessor:
         >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
         >>> print(frame.tsimpute.describe())
           layout: wide, 60 rows
-          time: none: every 1 rows, 0 to 59
+          time: none: every row, 0 to 59
           groups: none, one series
           features: 2: a 33.3% missing, b 33.3% missing
           note: no column of times was found: each row counts as one step

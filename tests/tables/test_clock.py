@@ -334,3 +334,18 @@ def test_rows_of_a_regular_grid_in_any_order_keep_their_times(
         assert (np.diff(placement.times[series]) > 0).all()
         values = stamps.values(placement.moments[series])[0]
         assert values.tolist() == grid[: steps[-1] + 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"), [(250_000, "0.25 seconds"), (1_000, "0.001 seconds"), (1_000_000, "1 second")]
+)
+def test_times_off_the_grid_by_a_second_or_less_are_told_in_words(micros: int, text: str) -> None:
+    when = pd.date_range("2024-07-01", periods=200, freq="min").to_series(index=range(200))
+    when[10] += pd.Timedelta(micros, "us")
+    placement = placed(when)
+    assert placement.step == pytest.approx(1 / 60)
+    assert said(placement, f"off the grid, by up to {text}: 1 (")
+
+
+def test_steps_of_months_are_told_as_months() -> None:
+    assert [step_text(n * 730.485) for n in (1, 3, 12)] == ["1 month", "3 months", "12 months"]

@@ -111,9 +111,9 @@ def test_equal_rows_are_averaged_where_that_was_asked_for() -> None:
 
 
 def test_the_span_and_the_step_are_told_in_words() -> None:
-    assert time_text(read_frame(table()).panel) == "every 1 h, 2024-01-01 00:00 to 2024-01-01 11:00"
+    assert time_text(read_frame(table()).panel) == "every 1 hour, 2024-01-01 00:00 to 2024-01-01 11:00"
     told = Told(time=())
-    assert time_text(read_frame(table().drop(columns="time"), told).panel) == "every 1 rows, 0 to 11"
+    assert time_text(read_frame(table().drop(columns="time"), told).panel) == "every row, 0 to 11"
 
 
 def test_what_a_frame_was_taken_for_is_said() -> None:
@@ -121,7 +121,7 @@ def test_what_a_frame_was_taken_for_is_said() -> None:
     frame.loc[0, "x"] = np.nan
     assert read_table(frame).understood == [
         ("layout", "wide, 24 rows"),
-        ("time", "time: every 1 h, 2024-01-01 00:00 to 2024-01-01 11:00"),
+        ("time", "time: every 1 hour, 2024-01-01 00:00 to 2024-01-01 11:00"),
         ("groups", "station: 2 series"),
         ("features", "1: x 4.2% missing"),
         ("carried along", "word"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from tsimpute.errors import DataError
 from tsimpute.panel import Panel, Series
+from tsimpute.tables.axes import step_text
 from tsimpute.windows import Feature
 
 _DAY = np.timedelta64(1, "D")
@@ -44,7 +45,7 @@ def calendar_features(panel: Panel) -> tuple[Feature, ...]:
     parts = [name for name, (turn, _) in _PARTS.items() if step is None or step < turn]
     if not parts:
         raise DataError(
-            f"calendar: expected times less than a week apart, came steps of {step:g} hours, which have neither an "
+            f"calendar: expected times less than a week apart, came steps of {step_text(step)}, which have neither an "
             "hour of the day nor a day of the week to tell. Leave calendar out."
         )
     return tuple(Feature(f"{part}, {wave}", "1", given=True) for part in parts for wave in _WAVES)

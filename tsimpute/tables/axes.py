@@ -84,7 +84,7 @@ def _months(stamps: Stamps, wall: np.ndarray, series: np.ndarray) -> Axis | None
             back = lambda positions, start=int(into[0]) - shift: offsets.instants(
                 positions.astype(np.int64).astype("M8[M]").astype("M8[D]").astype(np.int64) * DAY + start
             )
-            text = lambda step: "1 month" if step == 1 else f"{step:g} months"
+            text = lambda step: _counted(round(step), "month")
             return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, text)
     return None
 
@@ -98,13 +98,18 @@ def _tidy(positions: np.ndarray) -> np.ndarray:
 
 
 def step_text(hours: float) -> str:
-    """A step in words, such as "1 hour" or "10 minutes"."""
+    """A step in words, such as "1 hour", "10 minutes" or "3 months"."""
+    hours = float(hours)
+    months = hours * HOUR / MONTH
+    if months > 0.5 and abs(months - round(months)) < 1e-9 * months:
+        return _counted(round(months), "month")
     for size, name in ((24.0, "day"), (1.0, "hour"), (1 / 60, "minute"), (1 / 3600, "second")):
         count = hours / size
-        if count >= 1 and (abs(count - round(count)) < 1e-6 or name == "second"):
-            break
-    else:
-        count, name = hours * 3600, "second"
-    if abs(count - round(count)) < 1e-6:
-        count = round(count)
-    return f"{count:g} {name}{'s' * (count != 1)}"
+        if count >= 1 and abs(count - round(count)) < 1e-6:
+            return _counted(round(count), name)
+    return _counted(hours * 3600, "second")
+
+
+def _counted(count: float, name: str) -> str:
+    text = f"{count:,}" if isinstance(count, int) else f"{count:.6g}"
+    return f"{text} {name}{'' if text == '1' else 's'}"

@@ -11,6 +11,7 @@ import pandas as pd
 from tsimpute.errors import DataError
 from tsimpute.panel import Clock, Panel, Series
 from tsimpute.tables.added_rows import check_rows_to_add, index_notes, rows_to_add
+from tsimpute.tables.axes import step_text
 from tsimpute.tables.clock import MissingTimes, Placement, place
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
@@ -266,10 +267,14 @@ def _panel(
     return Panel(tuple(features), tuple(series), Clock("steps" if stamps is None else stamps.unit, placement.step))
 
 
-def time_text(panel: Panel) -> str:
-    """The clock and the span of a panel in words."""
+def time_text(panel: Panel, step: str = "") -> str:
+    """The clock and the span of a panel in words; ``step``: what a step is called, where that is known."""
     clock = panel.clock
-    unit = {"hours": "h", "steps": "rows", "": ""}[clock.unit]
-    step = "irregular" if clock.step is None else f"every {clock.step:g} {unit}".rstrip()
+    if clock.step is None:
+        every = "irregular"
+    elif step or clock.unit == "hours":
+        every = f"every {step or step_text(clock.step)}"
+    else:
+        every = "every row" if clock.unit == "steps" else f"every {clock.step:g}"
     first, last = min(s.labels[0] for s in panel.series), max(s.labels[-1] for s in panel.series)
-    return f"{step}, {label_text(first)} to {label_text(last)}"
+    return f"{every}, {label_text(first)} to {label_text(last)}"
