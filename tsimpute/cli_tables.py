@@ -60,12 +60,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("feature", "of a long table: the column of feature names"),
         ("value", "of a long table: the column of values"),
         ("unit", "of a long table: the column of units"),
+        ("text", "columns that are passed through unchanged, comma-separated"),
         ("units", "of features, as PM2.5=ug/m3,T=degC"),
         (
             "limits",
             "lowest and highest value, as PM2.5=0:,RH=0:100,steps=0::int,*=0:, or a data set's, as physionet2012",
         ),
         ("missing_codes", "numbers and texts that mean missing, as -200,NR; none = no numbers do"),
+        ("missing_marks", "texts that mean missing, comma-separated, as Err,Bad Input"),
         ("timezone", "zone of the wall clock, such as Europe/Rome"),
         ("delimiter", "of a text file"),
         ("decimal", "of a text file: . or ,"),
@@ -88,6 +90,7 @@ def fill(options: Namespace, say: Callable[[str], None]) -> None:
     from tsimpute.tables.files import TextForm
 
     codes, marks = _codes(options.missing_codes)
+    marks += tuple(_words(options.missing_marks or ""))
     form = TextForm(options.delimiter, options.decimal, options.encoding, marks)
     units = {"learning": "step", "measuring": "window", "imputing": "time"}
     with stop_on_interrupt() as should_stop, Bars(units) as bars:
@@ -105,7 +108,7 @@ def fill(options: Namespace, say: Callable[[str], None]) -> None:
 def settings_of(options: Namespace) -> dict[str, Any]:
     """The settings of ``TableImputer`` that the arguments say."""
     settings = {name: options[name] for name in SETTINGS}
-    settings |= {name: _names(options[name]) for name in ("time", "group", "features")}
+    settings |= {name: _names(options[name]) for name in ("time", "group", "features", "text")}
     settings |= {name: options[name] for name in ("feature", "value", "unit", "model")}
     settings["units"] = _pairs(options.units)
     settings["limits"] = options.limits

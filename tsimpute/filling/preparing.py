@@ -55,6 +55,11 @@ class Prepared:
     warnings: tuple[str, ...]
 
     @property
+    def unfillable(self) -> tuple[tuple[str, str], ...]:
+        """Columns with gaps that look like numbers and cannot be filled, each with the reason; see ``Table``."""
+        return self.table.unfillable
+
+    @property
     def about(self) -> list[tuple[str, str]]:
         """What the table was understood to be, its features without what means missing, and what was noted."""
         calendar = [("calendar", calendar_text(self.given))] if self.given else []

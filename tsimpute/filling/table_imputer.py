@@ -46,6 +46,7 @@ class TableImputer:
         model: a trained ``GenerativeImputer``, its file, or the name of one that comes along; then ``fit`` only
             measures. None = ``fit`` trains one.
         time, group, features, feature, value, unit: columns, where they cannot be told; see ``tables.roles.Told``.
+        text: columns that are passed through unchanged, whatever they hold.
         units: of features, where the table does not tell them.
         timezone, dayfirst, duplicates, missing_times, irregular: see ``tables.frames.Clockwork``.
         limits: lowest and highest possible value by feature, "*" = all others; or a text, as "PM2.5=0:,RH=0:100", or
@@ -81,6 +82,7 @@ class TableImputer:
         feature: Hashable | None = None,
         value: Hashable | None = None,
         unit: Hashable | None = None,
+        text: Hashable | Sequence[Hashable] | None = None,
         units: Mapping[str, str] | None = None,
         timezone: str | None = None,
         dayfirst: bool | None = None,
@@ -103,6 +105,7 @@ class TableImputer:
         self.model = model
         self.time, self.group, self.features = time, group, features
         self.feature, self.value, self.unit, self.units = feature, value, unit, units
+        self.text = text
         self.timezone, self.dayfirst, self.irregular = timezone, dayfirst, irregular
         self.duplicates: Duplicates = duplicates
         self.missing_times: MissingTimes = missing_times
@@ -254,7 +257,8 @@ class TableImputer:
     @property
     def told(self) -> Told:
         """What is said of the columns."""
-        return Told(_listed(self.time), _listed(self.group), self.features, self.feature, self.value, self.unit)
+        one = (self.feature, self.value, self.unit)
+        return Told(_listed(self.time), _listed(self.group), self.features, *one, text=_listed(self.text))
 
     @property
     def clockwork(self) -> Clockwork:

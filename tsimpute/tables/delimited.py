@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.shapes import check_distinct
-from tsimpute.tables import dialect, rawtext
+from tsimpute.tables import dialect, headers, rawtext
 from tsimpute.tables.dialect import BLANKS, Layout
 
 _SEPARATOR = re.compile(r'"?sep=([^\w"\r\n\0+.#-])"?[\r\n]*', re.IGNORECASE)
@@ -44,6 +43,7 @@ class Delimited:
         encoding: without a byte order mark, which is kept apart.
         units: texts of the row of units below the names, C of them; "" where there is none.
         notes: what was understood and is worth saying, a sentence each.
+        decimal_is_sure: the decimal mark was given, or other numbers of the file show a decimal point.
     """
 
     name: str
@@ -55,10 +55,15 @@ class Delimited:
     encoding: str
     units: tuple[str, ...]
     notes: tuple[str, ...]
+    decimal_is_sure: bool
     _raw: Raw = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for messages."""
+        return f"{self.name}, line {self.lines[row]}"
 
 
 @dataclass(frozen=True)
@@ -98,9 +103,11 @@ def read_delimited(
         below = lines if said is None else ["\n", *lines[1:]]
         layout = dialect.find_layout(below, said[1] if said and delimiter is None else delimiter)
         _check_rows(layout, lines)
-        check_distinct("names of columns", [name for name in layout.names if name])
+        headers.check_names(layout.header, layout.starts)
         columns = _columns(layout)
+        is_sure = decimal is not None
         decimal = decimal or dialect.find_decimal(columns)
+        is_sure |= decimal == "." and dialect.has_points(columns)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
     n_units = dialect.count_unit_rows(columns)
@@ -114,9 +121,10 @@ def read_delimited(
         delimiter=layout.delimiter,
         decimal=decimal,
         encoding=encoding,
-        units=tuple(column[0] if n_units else "" for column in columns),
+        units=_units(columns, n_units),
         notes=_notes(layout, lines, n_units, decimal, encoding, mark),
-        _raw=Raw(_raw_records(lines, layout.starts), rows, layout.header, mark),
+        decimal_is_sure=is_sure,
+        _raw=Raw(_raw_records(lines, layout.starts), rows, layout.header.record, mark),
     )
 
 
@@ -201,8 +209,9 @@ def _check_rows(layout: Layout, lines: Sequence[str]) -> None:
     wrong = [i for i in layout.rows if not layout.fits(i)]
     if wrong:
         start, n_names = layout.starts[wrong[0]], len(layout.names)
+        names = layout.starts[layout.header.record] + 1
         raise DataError(
-            f"line {start + 1}: expected {n_names} fields as in the names in line {layout.starts[layout.header] + 1}, "
+            f"line {start + 1}: expected {n_names} fields as in the names in line {names}, "
             f"found {len(layout.records[wrong[0]])}: {lines[start].strip()[:60]!r} "
             f"({_count(len(wrong), 'such line')}). Correct {'it' if len(wrong) == 1 else 'them'}, or pass the "
             f"delimiter if {layout.delimiter!r} is not it."
@@ -214,6 +223,13 @@ def _columns(layout: Layout) -> list[list[str]]:
     rows = (layout.records[i] for i in layout.rows)
     full = [row[:width] if len(row) >= width else row + [""] * (width - len(row)) for row in rows]
     return [[text.strip() for text in column] for column in zip(*full, strict=True)]
+
+
+def _units(columns: Sequence[Sequence[str]], n_rows: int) -> tuple[str, ...]:
+    """Per column the text of the row of units: of several rows below the names, the one with most units."""
+    rows = [[column[at] for column in columns] for at in range(n_rows)] or [[""] * len(columns)]
+    best = max(rows, key=lambda row: sum(headers.is_unit(text.strip("[]() ")) for text in row))
+    return tuple(map(headers.unit_of, best))
 
 
 def _as_texts(column: list[str]) -> np.ndarray:
@@ -232,9 +248,10 @@ def _notes(
     layout: Layout, lines: Sequence[str], n_units: int, decimal: str, encoding: str, mark: bytes
 ) -> tuple[str, ...]:
     """What is worth saying of a file, a sentence each."""
-    before = layout.starts[layout.header]
-    n_records = len(layout.records) - layout.header - 1
-    n_blank = n_records - len(layout.rows) - layout.comments
+    before = layout.starts[layout.header.record]
+    n_records = len(layout.records) - layout.header.below
+    n_blank = n_records - len(layout.rows) - layout.comments - len(layout.repeats) - len(layout.footers)
+    n_joined = layout.starts[layout.header.below] - before
     n_empty = sum(dialect.is_blank(layout.records[i]) for i in layout.rows) if len(layout.names) == 1 else 0
     n_unnamed = layout.names.count("")
     ends = {rawtext.line_end(line) for line in lines[:-1]}
@@ -245,15 +262,31 @@ def _notes(
         (encoding not in ("utf-8", "ascii"), f"encoding {encoding}"),
         (bool(mark), "the byte order mark is kept"),
         (before > 0, f"{_count(before, 'line')} before the names kept as they are"),
+        (before > 0, f"names are in line {before + 1}"),
+        (n_joined > 1, f"names are joined from lines {before + 1} to {before + n_joined}"),
         (n_units > 0, f"line {first} is taken for units"),
         (n_units > 1, f"{_count(n_units - 1, 'line')} below the units kept as they are"),
         (n_unnamed > 0, f"{_count(n_unnamed, 'column')} without a name"),
         (n_blank > 0, f"{_count(n_blank, 'row')} without any value kept as they are"),
         (n_empty > 0, f"{_count(n_empty, 'blank line')} between values taken for missing values"),
+        (bool(layout.repeats), f"the names stand again in {_lines(layout, layout.repeats)}, kept as they are"),
+        (bool(layout.footers), f"{_footers(layout, lines)} no rows of values, kept as they are"),
         (layout.comments > 0, f"{_count(layout.comments, 'remark')} between rows kept as they are"),
         (len(ends) > 1, "line ends are mixed and kept as they are"),
     )
     return tuple(text for holds, text in notes if holds)
+
+
+def _lines(layout: Layout, records: Sequence[int]) -> str:
+    numbers = [f"{layout.starts[i] + 1:,}" for i in records]
+    more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
+    return f"line{'s' * (len(numbers) > 1)} {', '.join(numbers[:5])}{more}"
+
+
+def _footers(layout: Layout, lines: Sequence[str]) -> str:
+    first = lines[layout.starts[layout.footers[0]]].strip() if layout.footers else ""
+    verb = "are" if len(layout.footers) > 1 else "is"
+    return f"at the end {_lines(layout, layout.footers)} ({first[:40]!r}{' ...' * (verb == 'are')}) {verb}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -69,6 +69,10 @@ class LabelledTable:
         return [*said, ("carried along", ", ".join(others))] if others else said
 
     @property
+    def unfillable(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    @property
     def absent(self) -> list[np.ndarray]:
         return [np.zeros(len(self.panel.features), bool) for _ in self.panel.series]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsimpute.tables.numbers import is_missing, parse
+from tsimpute.tables.number_forms import LEAST, LOOKS, looks_like_number, nature
+from tsimpute.tables.numbers import MISSING_MARKS, NUMERIC_MARKS, advice, is_missing, parse, tally
 from tsimpute.tables.row_errors import RowError
 
 MOST = 0.5
@@ -110,6 +111,36 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = 
     return RowError(
         f"column {name!r}: expected numbers, came texts of numbers, the first is ", *first,
         f". Convert it ({how}), or leave the column out by naming those to fill (features).",
+    )  # fmt: skip
+
+
+def unfillable_text(column: pd.Series | pd.Index, name: Hashable, marks: Collection[str] = ()) -> RowError | None:
+    """Why a column of texts with gaps that look like numbers cannot be filled, or None where it does not look so.
+
+    Args:
+        marks: texts that mean "missing", beside ``MISSING_MARKS``.
+    """
+    if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
+        return None
+    folded = {mark.casefold() for mark in (*MISSING_MARKS, *marks)}
+    texts: dict[int, str] = {}
+    for row, (item, blank) in enumerate(zip(column.tolist(), pd.isna(column), strict=True)):
+        if isinstance(item, str) and item.strip().casefold() not in folded and item.strip() not in NUMERIC_MARKS:
+            texts[row] = item.strip()
+        elif not isinstance(item, str) and not blank:
+            return None
+    distinct = {text: looks_like_number(text) for text in set(texts.values())}
+    rows = [row for row, text in texts.items() if distinct[text]]
+    if len(texts) == len(column) or len(rows) < max(LEAST, LOOKS * len(texts)):
+        return None
+    wrong = [row for row, text in texts.items() if parse([text], ".") is None]
+    if not wrong:
+        return None
+    bad = [texts[row] for row in wrong]
+    return RowError(
+        f"column {str(name)!r}: expected numbers in a column with gaps, came {bad[0]!r} in ", wrong[0],
+        f": {nature(bad[0])}. {tally(bad, len(texts))} Its {len(column) - len(texts):,} gaps stay empty. "
+        + advice(str(name), bad),
     )  # fmt: skip
 
 

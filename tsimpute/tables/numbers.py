@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.number_forms import NUMBER, PLAIN, UNITS, NumberForm, nature, read_form
 
 if TYPE_CHECKING:
     from tsimpute.tables.delimited import Delimited
@@ -23,19 +24,13 @@ MISSING_MARKS = frozenset(
 )  # fmt: skip
 """Texts that mean "no value" in whatever case; numeric codes such as -999 are not among them."""
 
+NUMERIC_MARKS = frozenset(("M", "MM", "//", "///", "////", "/////", "#N/V", "#NV", "k.A.", "k. A.", "n/d", "s/d"))
+"""Texts that mean "no value" in a column that holds numbers, written exactly so; elsewhere they are words."""
+
 MAX_DECIMALS = 15
 """As many decimals as a column is said to have at most; float64 carries no more of a number near 1."""
 
-UNITS = frozenset(
-    ("degC", "degF", "deg", "C", "F", "K", "ppm", "ppb", "ppt", "Pa", "hPa", "kPa", "mbar", "bar", "mmHg",
-     "cmH2O", "m", "mm", "cm", "km", "in", "ft", "s", "sec", "min", "h", "hr", "d", "V", "mV", "A", "mA", "W",
-     "kW", "MW", "Wh", "kWh", "MWh", "J", "kJ", "MJ", "Hz", "kHz", "g", "mg", "ug", "ng", "kg", "t", "L", "l",
-     "mL", "ml", "dL", "mol", "mmol", "bpm", "pH", "dB", "lx", "lux", "NTU", "PSU", "IU", "mEq", "kt", "kn",
-     "knots")
-)  # fmt: skip
-"""Units that are known without a sign such as % or / in them."""
-
-_NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(NUMBER, re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
 _CHARACTERS = frozenset("0123456789+-.eE")
 _LAST_BRACKETS = re.compile(r"(.*\S)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))", re.DOTALL)
@@ -51,12 +46,14 @@ class Numbers:
         missing: the marks that came, as the file writes them, and how often; "" for an empty field.
         decimals: largest number of decimals of the numbers, 0 for whole ones, at most ``MAX_DECIMALS``; 1.5e-3 has 4.
         is_integer: there are numbers, and each is written without decimals and exponent.
+        form: what stands beside the digits, as a percent sign.
     """
 
     values: np.ndarray
     missing: Mapping[str, int]
     decimals: int
     is_integer: bool
+    form: NumberForm = PLAIN
 
 
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
@@ -65,38 +62,54 @@ def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
     Args:
         table: R rows.
         column: its place, from 0.
-        missing_marks: texts that mean "no value", in whatever case. One that is a number, as "-999", stands for all
-            ways to write it, as -999.0.
+        missing_marks: texts that mean "no value", in whatever case, beside ``NUMERIC_MARKS``. One that is a number, as
+            "-999", stands for all ways to write it, as -999.0.
 
     Raises:
-        DataError: a field is neither a number nor a mark, is infinite, or has separators of thousands.
+        DataError: a field is neither a number nor a mark, is infinite, or has signs that not every number has.
     """
     texts = table.columns[column].tolist()
     marks, codes = _split_marks(missing_marks)
-    missing = np.array([text.casefold() in marks for text in texts], bool)
+    missing = np.array([text.casefold() in marks or text in NUMERIC_MARKS for text in texts], bool)
     written = [text for text, is_missing in zip(texts, missing, strict=True) if not is_missing]
-    parsed = parse(written, table.decimal)
-    if parsed is None:
-        rows = np.flatnonzero(~missing).tolist()
-        raise _refusal(table, column, next(row for row in rows if not _parses(texts[row], table.decimal)))
+    read = _read(table, written)
+    if read is None:
+        raise _refusal(table, column, np.flatnonzero(~missing).tolist())
+    parsed, form, plain = read
     values = np.full(len(texts), np.nan)
     values[~missing] = parsed
+    is_code = np.isin(parsed, codes)
     missing |= np.isin(values, codes)
     values[missing] = np.nan
-    kept = [text for text, is_missing in zip(texts, missing, strict=True) if not is_missing]
+    kept = [text for text, is_one in zip(plain, is_code, strict=True) if not is_one]
     return Numbers(
         values=values,
         missing=dict(Counter(text for text, is_missing in zip(texts, missing, strict=True) if is_missing)),
         decimals=min(max(_written_decimals(kept, table.decimal), default=0), MAX_DECIMALS),
         is_integer=bool(kept) and not set("".join(kept)) & set(".,eE"),
+        form=form,
     )
+
+
+def _read(table: Delimited, texts: Sequence[str]) -> tuple[np.ndarray, NumberForm, Sequence[str]] | None:
+    """Numbers, what stands beside them, and their plain texts; None where one of the texts is no number."""
+    parsed = parse(texts, table.decimal)
+    if parsed is not None:
+        return parsed, PLAIN, texts
+    read = read_form(texts, table.decimal, sure=table.decimal_is_sure)
+    if read is None:
+        return None
+    form, plain = read
+    parsed = parse(plain, table.decimal)
+    return None if parsed is None else (parsed, form, plain)
 
 
 def looks_numeric(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> bool:
     """Whether a column has at least one number, and nothing but numbers and missing marks."""
     marks, codes = _split_marks(missing_marks)
-    parsed = parse([text for text in table.columns[column] if text.casefold() not in marks], table.decimal)
-    return parsed is not None and not np.isin(parsed, codes).all()
+    texts = (text for text in table.columns[column] if text.casefold() not in marks)
+    read = _read(table, [text for text in texts if text not in NUMERIC_MARKS])
+    return read is not None and not np.isin(read[0], codes).all()
 
 
 def number_text(values: np.ndarray, decimals: int, decimal: str) -> list[str]:
@@ -143,8 +156,13 @@ def parse(texts: Sequence[str], decimal: str) -> np.ndarray | None:
 
 
 def is_number_or_missing(text: str) -> bool:
-    """Whether a text is a number, with a decimal point or comma, or one of ``MISSING_MARKS``."""
-    return _NUMBER.fullmatch(text) is not None or text.casefold() in _FOLDED
+    """Whether a text is a number, with a decimal point or comma, or means "no value" in a column of numbers."""
+    return is_number(text) or text.casefold() in _FOLDED or text in NUMERIC_MARKS
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, with a decimal point or comma."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def is_missing(text: str) -> bool:
@@ -162,7 +180,7 @@ def _split_marks(marks: Collection[str]) -> tuple[frozenset[str], list[float]]:
     if isinstance(marks, str):
         raise ConfigError(f"missing marks: expected a list of texts, came the single text {marks!r}. Use [{marks!r}].")
     stripped = [mark.strip() for mark in marks]
-    codes = [float(mark.replace(",", ".")) for mark in stripped if _NUMBER.fullmatch(mark)]
+    codes = [float(mark.replace(",", ".").replace("\u2212", "-")) for mark in stripped if _NUMBER.fullmatch(mark)]
     return frozenset(mark.casefold() for mark in stripped), codes
 
 
@@ -180,11 +198,13 @@ def _written_decimals(texts: Sequence[str], mark: str) -> list[int]:
     return counts
 
 
-def _refusal(table: Delimited, column: int, row: int) -> DataError:
-    """What is wrong with a field that is no number, and what to do."""
-    text = table.columns[column][row]
+def _refusal(table: Delimited, column: int, rows: Sequence[int]) -> DataError:
+    """What is wrong with the first of the fields in some rows that is no number, and what to do."""
+    texts = {row: table.columns[column][row] for row in rows}
+    bad = [row for row, text in texts.items() if not _parses(text, table.decimal)]
+    row, text = bad[0], texts[bad[0]]
     name = repr(table.header[column]) if table.header[column] else str(column + 1)
-    where = f"{table.name}, line {table.lines[row]}, column {name}: expected"
+    where = f"{table.place(row)}, column {name}: expected"
     other = "," if table.decimal == "." else "."
     shown = repr(text if len(text) <= 60 else text[:60] + "...")
     if text.casefold().lstrip("+-") in ("inf", "infinity") or (_NUMBER.fullmatch(text) and _is_infinite(text)):
@@ -192,17 +212,38 @@ def _refusal(table: Delimited, column: int, row: int) -> DataError:
     if _GROUPED.fullmatch(text):
         return DataError(
             f"{where} a number with decimal {table.decimal!r}, came {shown}, which may have separators of thousands. "
-            f"Remove these from the file, or pass decimal={other!r} if it is the decimal mark."
+            f"Pass decimal={table.decimal!r} if they are, decimal={other!r} if it is the decimal mark, or remove them "
+            "from the file."
         )
     if _parses(text, other):
         return DataError(
             f"{where} a number with decimal {table.decimal!r}, came {shown}. Pass decimal={other!r}, or correct it."
         )
+    wrong = [texts[r] for r in bad]
     return DataError(
-        f"{where} a number or a missing mark, came {shown}. Correct it, name it as a missing mark, or leave the column "
-        f"out of the features."
+        f"{where} a number or a missing mark, came {shown}: {nature(text)}. {tally(wrong, len(rows))} "
+        f"{advice(table.header[column], wrong)}"
+    )
+
+
+def tally(bad: Sequence[str], n_values: int) -> str:
+    """How many values are no plain numbers, and the commonest of these, in a sentence."""
+    counts = Counter(bad).most_common(5)
+    listed = ", ".join(f"{text[:30]!r}{f' {count:,} times' if count > 1 else ''}" for text, count in counts)
+    more = ", ..." if len(set(bad)) > len(counts) else ""
+    return f"Of {n_values:,} values {len(bad):,} are no plain numbers: {listed}{more}."
+
+
+def advice(name: str, bad: Sequence[str]) -> str:
+    """What to do about texts in a column of numbers, in sentences."""
+    distinct = list(dict.fromkeys(bad))
+    marks = ",".join(f'""{t}""' if "," in t else t for t in distinct[:3]) + ",..." * (len(distinct) > 3)
+    column = f'""{name}""' if "," in name else name
+    return (
+        f'If they mean that there is no value, pass --missing_marks "{marks}"; to pass the column through unchanged, '
+        f'--text "{column}". Otherwise correct them in the file, or move flags into a column of their own.'
     )
 
 
 def _is_infinite(text: str) -> bool:
-    return math.isinf(float(text.replace(",", ".")))
+    return math.isinf(float(text.replace(",", ".").replace("\u2212", "-")))

@@ -35,6 +35,11 @@ class Table(Protocol):
         ...
 
     @property
+    def unfillable(self) -> tuple[tuple[str, str], ...]:
+        """Columns with gaps that look like numbers and cannot be filled, each with the reason and what to do."""
+        ...
+
+    @property
     def absent(self) -> list[np.ndarray]:
         """Per series (K,) bool: features that have no place in it, as where a long table has no row of them."""
         ...
@@ -95,6 +100,10 @@ class FrameTable:
         if roles.extra:
             said.append(("carried along", ", ".join(str(names[at]) for at in roles.extra)))
         return said
+
+    @property
+    def unfillable(self) -> tuple[tuple[str, str], ...]:
+        return tuple((name, str(reason)) for name, reason in self.reading.roles.unfillable)
 
     @property
     def absent(self) -> list[np.ndarray]:

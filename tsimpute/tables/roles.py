@@ -23,6 +23,7 @@ from tsimpute.tables.number_texts import (
     is_number,
     is_true_false,
     text_problem,
+    unfillable_text,
 )
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.row_errors import RowError
@@ -51,6 +52,7 @@ class Told:
         group: columns that tell series apart; () = there is one.
         features: the columns to fill, of a wide table.
         feature, value, unit: of a long table, the columns of names, values and units.
+        text: columns that are passed through unchanged, whatever they hold.
     """
 
     time: Sequence[Hashable] | None = None
@@ -59,13 +61,15 @@ class Told:
     feature: Hashable | None = None
     value: Hashable | None = None
     unit: Hashable | None = None
+    text: Sequence[Hashable] | None = None
 
 
 @dataclass(frozen=True)
 class Roles:
     """Columns by their place: index levels first, as 0, 1, ..., then the columns of the table.
 
-    Attributes: as of ``Told``; ``extra`` are carried along; ``notes`` say what is not plain to see.
+    Attributes: as of ``Told``; ``extra`` are carried along; ``notes`` say what is not plain to see; ``unfillable`` are
+    columns of ``extra`` with gaps that look like numbers, each with the reason why it cannot be filled.
     """
 
     layout: Literal["wide", "long"]
@@ -77,6 +81,7 @@ class Roles:
     unit: int | None
     extra: tuple[int, ...]
     notes: tuple[str, ...] = ()
+    unfillable: tuple[tuple[str, RowError], ...] = ()
 
 
 class Columns:
@@ -138,6 +143,7 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     time, group = take(told.time, "time"), take(told.group, "group")
     feature, value, unit = (take(n, role) for n, role in zip(one, ("feature", "value", "unit"), strict=True))
     features = take(told.features, "features")
+    text = take(told.text, "text") or ()
     if time is None:
         time = _drop(left, _find_time(columns, left))
     if features is None and feature is None and value is None:
@@ -149,18 +155,27 @@ def find_roles(columns: Columns, told: Told) -> Roles:
         unit = unit or _drop(left, units[:1])
     if group is None:
         group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
+    unfillable: tuple[tuple[str, RowError], ...] = ()
     if feature is None and features is None:
         features = _drop(left, _find_features(columns, left, notes))
+        unfillable = _find_unfillable(columns, left)
     _check_features(columns, features or ())
     if feature is None and not features:
-        raise DataError(
-            "table: expected at least one column of numbers to fill, found none in "
-            f"{', '.join(map(str, columns.names)) or 'no columns'}. Name them (features), or the column of values of a "
-            "long table."
+        reasons = (
+            unfillable[0][1].parts
+            if unfillable
+            else ("Name them (features), or the column of values of a long table.",)
         )
+        raise RowError(
+            "table: expected at least one column of numbers to fill, found none in "
+            f"{', '.join(map(str, columns.names)) or 'no columns'}. ", *reasons,
+        )  # fmt: skip
     first = [None if x is None or not x else x[0] for x in (feature, value, unit)]
     layout = "wide" if feature is None else "long"
-    return Roles(layout, time, group, features or (), *first, extra=tuple(left), notes=tuple(notes))
+    extra = tuple(sorted((*left, *text)))
+    return Roles(
+        layout, time, group, features or (), *first, extra=extra, notes=tuple(notes), unfillable=unfillable
+    )  # fmt: skip
 
 
 def _drop(left: list[int], found: Collection[int]) -> tuple[int, ...]:
@@ -278,6 +293,17 @@ def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> l
         else:
             found.append(i)
     return found
+
+
+def _find_unfillable(columns: Columns, left: Sequence[int]) -> tuple[tuple[str, RowError], ...]:
+    """Columns of texts with gaps that look like numbers, and why none of them can be filled."""
+    found = []
+    for i in left:
+        column, name = columns[i], columns.names[i]
+        if i >= columns.n_levels and not is_number(column) and not _is_id(name):
+            reason = unfillable_text(column, name)
+            found += [(str(name), reason)] * (reason is not None)
+    return tuple(found)
 
 
 def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:

@@ -18,6 +18,7 @@ from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, writ
 from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import new_labels
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.number_texts import unfillable_text
 from tsimpute.tables.numbers import (
     MISSING_MARKS,
     Numbers,
@@ -56,12 +57,14 @@ class TextTable:
         inner: its named columns as a frame.
         columns: place in the file of each column of the frame.
         numbers: of the frame's columns of numbers, by their place in the frame.
+        unfillable: see ``Table``.
     """
 
     file: Delimited
     inner: FrameTable
     columns: tuple[int, ...]
     numbers: Mapping[int, Numbers]
+    unfillable: tuple[tuple[str, str], ...] = ()
 
     @property
     def panel(self) -> Panel:
@@ -120,7 +123,8 @@ class TextTable:
             return values.tolist()
         there = ~np.isnan(values)
         out = np.full(len(values), "", object)
-        out[there] = number_text(values[there], self._decimals(column), self.file.decimal)
+        texts = number_text(values[there], self._decimals(column), self.file.decimal)
+        out[there] = self.numbers[column].form.dressed(texts, self.file.decimal)
         return out.tolist()
 
     def _decimals(self, column: int) -> int:
@@ -172,12 +176,14 @@ def read_text_table(
     told = told or Told()
     file = read_delimited(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
     marks = (*MISSING_MARKS, *missing_marks)
-    columns = tuple(i for i, name in enumerate(file.header) if name)
+    columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
+    names = [file.header[at] or f"Unnamed: {at}" for at in columns]
     found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
     numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
     frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
-    frame.columns = pd.Index([file.header[at] for at in columns], dtype=object)
-    in_file = {file.header[at]: file.units[at] for at in columns if file.units[at]}
+    frame.columns = pd.Index(names, dtype=object)
+    in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
+    in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
     try:
         reading = read_frame(frame, told, clockwork, in_file | dict(units or {}))
     except RowError as error:
@@ -185,9 +191,22 @@ def read_text_table(
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
     coded = [i for i in reading.roles.extra if told.features is None and _are_codes(*_field(file, columns[i]))]
-    said = (f"{file.header[columns[i]]}: digits with zeros before them are names; carried along. {FILL}" for i in coded)
+    said = [f"{names[i]}: digits with zeros before them are names; carried along. {FILL}" for i in coded]
+    said += [
+        f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
+    ]
     reading = replace(reading, notes=(*reading.notes, *said))
-    return TextTable(file, FrameTable(reading), columns, numbers)
+    unfillable = _unfillable(file, frame, reading, missing_marks)
+    return TextTable(file, FrameTable(reading), columns, numbers, unfillable)
+
+
+def _unfillable(
+    file: Delimited, frame: pd.DataFrame, reading: FrameReading, marks: Collection[str]
+) -> tuple[tuple[str, str], ...]:
+    """See ``Table``: with the marks of missing values that were given, and lines of the file."""
+    named = {name for name, _ in reading.roles.unfillable}
+    found = [(name, unfillable_text(frame[name], name, marks)) for name in frame.columns if name in named]
+    return tuple((name, f"{file.name}: {reason.in_lines(file.lines)}") for name, reason in found if reason)
 
 
 def _field(file: Delimited, at: int) -> tuple[str, list[str]]:
@@ -199,7 +218,7 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
     name, texts = file.header[at], file.columns[at]
     if name == told.value or name in _names(told.features):
         return read_numbers(file, at, marks)
-    labels = {*_names(told.group), *_names(told.time), told.feature, told.unit}
+    labels = {*_names(told.group), *_names(told.time), told.feature, told.unit, *_names(told.text)}
     if name in labels or plain(name) in UNIT_NAMES:
         return None
     if told.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):

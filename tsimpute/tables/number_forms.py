@@ -1,0 +1,198 @@
+"""Numbers with signs beside them: percent signs, units, currencies and thousands signs, read and written back alike.
+
+Flags, bounds such as <0.5 and other texts that look like numbers are told apart here, too; they are never read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+UNITS = frozenset(
+    ("degC", "degF", "degT", "deg", "C", "F", "K", "ppm", "ppb", "ppt", "Pa", "hPa", "kPa", "mbar", "bar", "mmHg",
+     "cmH2O", "m", "mm", "cm", "km", "in", "ft", "s", "sec", "min", "h", "hr", "d", "V", "mV", "A", "mA", "W",
+     "kW", "MW", "Wh", "kWh", "MWh", "J", "kJ", "MJ", "Hz", "kHz", "g", "mg", "ug", "ng", "kg", "t", "L", "l",
+     "mL", "ml", "dL", "mol", "mmol", "bpm", "pH", "dB", "lx", "lux", "NTU", "PSU", "IU", "mEq", "kt", "kn",
+     "knots", "nmi")
+)  # fmt: skip
+"""Units that are known without a sign such as % or / in them."""
+
+NUMBER = r"[+\-\u2212]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
+THOUSANDS = ",.'\u2019 \u00a0\u202f\u2009"
+"""Signs between groups of three digits; the first two are also decimal marks."""
+
+_GROUPED = rf"[+\-\u2212]?\d{{1,3}}([{THOUSANDS}])\d{{3}}(?:\1\d{{3}})*(?:[.,]\d+)?(?!\d)"
+_DRESSED = re.compile(
+    rf"(?P<before>[<>\u2264\u2265~\u2248=]{{1,2}} ?|[$\u20ac\u00a3\u00a5] ?|)"
+    rf"(?P<core>{_GROUPED}|{NUMBER})(?P<blank>[ \u00a0\u202f]?)(?P<after>.*)",
+    re.ASCII,
+)
+_AFTER = re.compile(
+    r"[^\W\d_]{1,7}[23]?|[*#!?%\u2030\u00b0\u00b5\u2020\u2021^+&$\u20ac\u00a3]{1,3}[A-Za-z]?"
+    r"|[^\W\d_%]*[%/\u00b0\u00b2\u00b3\u00b5\u03bc\u00b7.^*-][^\s]{0,11}|[(\[][^()\[\]]{1,24}[)\]]"
+)
+_UNCERTAIN = re.compile(rf"(?:\u00b1|\+/-) ?{NUMBER}", re.ASCII)
+_PAIR = re.compile(r"\d{2,3} ?/ ?\d{2,3}", re.ASCII)
+_NO_UNITS = frozenset(("st", "nd", "rd", "th", "am", "pm", "a.m.", "p.m.", "x"))
+_FLAG_LETTERS = frozenset("AEJP")
+"""Letters that say approved, estimated or provisional as often as they are units."""
+
+_BOUNDS = "<>\u2264\u2265~\u2248="
+_SIGNED_UNIT = re.compile(
+    r"[^\d\s/]*[%\u00b0\u00b2\u00b3\u00b5\u03bc\u2030]\S*|[^\d\s/]*/[A-Za-z\u00b0\u00b5\u03bc]\S*|[x*]?10\^\d+/[A-Za-z\u00b5\u03bc]\S*"
+)
+LOOKS = 0.25
+"""A column of texts with at least this share of numbers that wear something looks like one of numbers."""
+LEAST = 3
+"""At least so many of them."""
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """What stands beside the digits of all numbers of a column.
+
+    Attributes:
+        before, after: with their blanks, as "$" and " %".
+        thousands: the sign between groups of three digits, or "".
+        minus: the sign of numbers below 0.
+    """
+
+    before: str = ""
+    after: str = ""
+    thousands: str = ""
+    minus: str = "-"
+
+    @property
+    def unit(self) -> str:
+        return self.after.strip() or self.before.strip()
+
+    @property
+    def text(self) -> str:
+        """What is kept, in words, or "" where there is nothing."""
+        parts = [f"{self.unit!r} beside every number"] * bool(self.unit)
+        parts += [f"{self.thousands!r} between thousands"] * bool(self.thousands)
+        parts += [f"{self.minus!r} as the minus sign"] * (self.minus != "-")
+        return " and ".join(parts)
+
+    def dressed(self, texts: Sequence[str], decimal: str) -> list[str]:
+        """Plain numbers as the column writes them."""
+        if self == NumberForm():
+            return list(texts)
+        return [self._dressed(text, decimal) for text in texts]
+
+    def _dressed(self, text: str, decimal: str) -> str:
+        sign, digits = (self.minus, text[1:]) if text.startswith("-") else ("", text)
+        whole, mark, rest = digits.partition(decimal)
+        if self.thousands:
+            whole = f"{int(whole):,}".replace(",", self.thousands)
+        return f"{self.before}{sign}{whole}{mark}{rest}{self.after}"
+
+
+PLAIN = NumberForm()
+
+
+def read_form(texts: Sequence[str], decimal: str, *, sure: bool) -> tuple[NumberForm, list[str]] | None:
+    """The form that all texts share, and their plain numbers; None where they share none or it can be read in two ways.
+
+    Args:
+        texts: stripped, none of them missing.
+        decimal: of the file.
+        sure: the decimal mark was given by the user, so that the other mark can only separate thousands.
+    """
+    found = [_DRESSED.fullmatch(text) for text in texts]
+    if not texts or any(f is None for f in found):
+        return None
+    parts = [f for f in found if f is not None]
+    befores, afters = {f["before"] for f in parts}, {f["after"] for f in parts}
+    before, after = next(iter(befores)), next(iter(afters))
+    if len(befores) > 1 or before[:1] in tuple(_BOUNDS) or len(afters) > 1:
+        return None
+    if after and (not is_unit(after) or after in _FLAG_LETTERS):
+        return None
+    cores = [f["core"] for f in parts]
+    minus = "\u2212" if any(core[0] == "\u2212" for core in cores) else "-"
+    cores = [core.replace("\u2212", "-") for core in cores]
+    thousands = _thousands(cores, decimal, sure)
+    if thousands is None:
+        return None
+    blank = Counter(f["blank"] for f in parts).most_common(1)[0][0] if after else ""
+    return NumberForm(before, blank + after, thousands, minus), [core.replace(thousands, "") for core in cores]
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit: one of ``UNITS``, or with a sign such as % or / in it."""
+    if text in UNITS or (len(text) > 2 and text.casefold() in {unit.casefold() for unit in UNITS}):
+        return True
+    return _SIGNED_UNIT.fullmatch(text) is not None or text in tuple("$\u20ac\u00a3\u00a5")
+
+
+def core_of(text: str) -> str:
+    """The digits of a number with signs beside it; the text itself where it is none."""
+    found = _DRESSED.fullmatch(text)
+    return found["core"] if found is not None and (not found["after"] or _AFTER.fullmatch(found["after"])) else text
+
+
+def looks_like_number(text: str) -> bool:
+    """Whether a text is a number, alone or with a sign, unit, flag or bound beside it."""
+    found = _DRESSED.fullmatch(text)
+    if found is None:
+        return False
+    after = found["after"]
+    if not after or _UNCERTAIN.fullmatch(after) or _PAIR.fullmatch(text):
+        return True
+    is_word = after.casefold() in _NO_UNITS or (after[0] in "-/.:" and any(map(str.isdigit, after)))
+    return _AFTER.fullmatch(after) is not None and not is_word
+
+
+def decimal_of(text: str) -> str:
+    """The decimal mark that a number with both marks, or with two signs of thousands, must have; "" where none must."""
+    core = core_of(text)
+    for mark, sign in ((".", re.escape(",")), (",", re.escape("."))):
+        if re.fullmatch(
+            rf"[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}})+{re.escape(mark)}\d+|[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}}){{2,}}",
+            core,
+        ):
+            return mark
+    return ""
+
+
+def nature(text: str) -> str:
+    """What a text is that is no plain number, in words."""
+    found = _DRESSED.fullmatch(text)
+    if text.casefold() in ("t", "tr", "trace"):
+        return "a trace, too little to measure"
+    if found is None or not looks_like_number(text):
+        return "no number"
+    if found["before"][:1] in tuple(_BOUNDS):
+        return "a bound or an estimate, no measured number"
+    after = found["after"]
+    if _UNCERTAIN.fullmatch(after):
+        return "a number with its uncertainty"
+    if _PAIR.fullmatch(text):
+        return "two numbers"
+    if not after:
+        return "a number whose signs can be read in two ways, or differ within the column"
+    if is_unit(after) and after not in _FLAG_LETTERS:
+        return f"a number with the unit {after!r}, which not every number has"
+    return f"a number with the flag {after!r}"
+
+
+def _thousands(cores: Sequence[str], decimal: str, sure: bool) -> str | None:
+    """The sign of thousands, "" where there is none, None where numbers do not agree or it cannot be told."""
+    characters = set("".join(cores))
+    signs = [sign for sign in THOUSANDS if sign != decimal and sign in characters]
+    mark = re.escape(decimal)
+    if not signs:
+        plain = re.compile(rf"[+-]?(?:\d+{mark}?\d*|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+        return "" if all(map(plain.fullmatch, cores)) else None
+    if len(signs) > 1:
+        return None
+    sign = signs[0]
+    grouped = re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:{re.escape(sign)}\d{{3}})+(?:{mark}\d+)?", re.ASCII)
+    plain = re.compile(rf"[+-]?\d+(?:{mark}\d+)?", re.ASCII)
+    if not all((grouped if sign in core else plain).fullmatch(core) for core in cores):
+        return None
+    is_plain_sign = sign not in ".,"
+    return sign if is_plain_sign or sure or any(map(decimal_of, cores)) else None
