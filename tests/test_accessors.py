@@ -52,7 +52,7 @@ def test_the_methods_give_what_the_functions_give(kind: str, settings: dict[str,
 def test_it_says_what_a_table_is_understood_to_be_without_learning(kind: str) -> None:
     table = tables()[kind]
     lines = table.tsimpute.describe(calendar=True).splitlines()
-    assert "  time: time: every 1 hour, 2024-01-01 00:00 to 2024-01-03 11:00" in lines
+    assert "  time: time: every hour, 2024-01-01 00:00 to 2024-01-03 11:00" in lines
     assert any(line.startswith("  features: 2: ") for line in lines)
     assert "  calendar: hour of the day and day of the week, by the wall clock, given to the model" in lines
     outside = table.tsimpute.describe(limits={"*": (0, None)})

@@ -77,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--dayfirst", type=bool | None, default=None, help="whether 03/04/2005 is in April; default: found out")
     add("--irregular", type=bool | None, default=None, help="true: use the true times; default: found out")
     add("--duplicates", type=Literal["refuse", "first", "last", "mean"], default="refuse", help="of times")
-    add("--missing_times", type=Literal["insert", "keep"], default="insert", help="insert rows for missing times")
+    add("--missing_times", type=Literal["auto", "insert", "keep"], default="auto", help="rows for missing times")
     add("--drop_invalid", action="store_true", help="values outside the limits are made missing, and filled")
     add("--no_information", type=Literal["fill", "empty"], default="fill", help="features a series shows no value of")
     add("--calendar", action="store_true", help="give the model the hour of the day and the day of the week")

@@ -29,20 +29,27 @@ def spread(n_rows: int, n_added: int) -> pd.DataFrame:
 
 def test_as_many_rows_as_are_bearable_may_be_added_and_one_more_is_refused() -> None:
     frame = spread(800, MAX_TIMES * 800)
-    reading = read_frame(frame)
-    assert sum(new.sum() for new in reading.placement.inserted) == MAX_TIMES * 800
+    insert = Clockwork(missing_times="insert")
+    assert read_frame(frame, None, insert).placement.n_inserted == MAX_TIMES * 800
     one_more = spread(800, MAX_TIMES * 800 + 1)
     with pytest.raises(
         DataError, match=r"16,001 rows would be added to its 800, .* wide: time \(time\) = 'time', grou"
     ):
-        read_frame(one_more)
+        read_frame(one_more, None, insert)
     kept = read_frame(one_more, None, Clockwork(missing_times="keep"))
     assert len(kept.series_of_row) == 800
     assert not any(new.any() for new in kept.placement.inserted)
 
 
-def test_a_small_table_may_grow_by_many_times() -> None:
-    assert sum(new.sum() for new in read_frame(spread(80, MANY // 2)).placement.inserted) == MANY // 2
+def test_a_small_table_may_grow_by_many_times_where_it_is_asked_for() -> None:
+    insert = Clockwork(missing_times="insert")
+    assert read_frame(spread(80, MANY // 2), None, insert).placement.n_inserted == MANY // 2
+
+
+def test_no_more_rows_than_there_are_are_added_unasked() -> None:
+    assert read_frame(spread(80, 80)).placement.n_inserted == 80
+    with pytest.raises(DataError, match=r"series '0' has 8 times and lacks 9 \(81 in the whole table of 80 times\)"):
+        read_frame(spread(80, 81))
 
 
 def test_a_long_file_whose_names_of_features_are_mistaken_is_refused_with_what_was_taken(tmp_path: Path) -> None:

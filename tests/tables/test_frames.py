@@ -111,7 +111,7 @@ def test_equal_rows_are_averaged_where_that_was_asked_for() -> None:
 
 
 def test_the_span_and_the_step_are_told_in_words() -> None:
-    assert time_text(read_frame(table()).panel) == "every 1 hour, 2024-01-01 00:00 to 2024-01-01 11:00"
+    assert time_text(read_frame(table()).panel) == "every hour, 2024-01-01 00:00 to 2024-01-01 11:00"
     told = Told(time=())
     assert time_text(read_frame(table().drop(columns="time"), told).panel) == "every row, 0 to 11"
 
@@ -121,7 +121,7 @@ def test_what_a_frame_was_taken_for_is_said() -> None:
     frame.loc[0, "x"] = np.nan
     assert read_table(frame).understood == [
         ("layout", "wide, 24 rows"),
-        ("time", "time: every 1 hour, 2024-01-01 00:00 to 2024-01-01 11:00"),
+        ("time", "time: every hour, 2024-01-01 00:00 to 2024-01-01 11:00"),
         ("groups", "station: 2 series"),
         ("features", "1: x 4.2% missing"),
         ("carried along", "word"),
@@ -329,7 +329,9 @@ def test_of_rows_whose_mean_counts_none_with_a_value_of_its_own_is_written_over(
 def test_series_have_their_names_in_what_is_said_of_them() -> None:
     frame = pd.concat([table(station=s) for s in ("Rome", "Oslo")], ignore_index=True)
     notes = read_frame(frame.drop(index=15)).notes
-    assert any("first in series 'Oslo': 2024-01-01 03:00" in note for note in notes)
+    assert any(
+        "in 1 of 2 series, beside 23 that are there (first: series 'Oslo' 2024-01-01 03:00)" in note for note in notes
+    )
     with pytest.raises(DataError, match="The first: series 'Oslo', 2024-01-01 02:00, rows 14 and 15"):
         read_frame(frame.assign(time=[*HOURS, *HOURS[:3], HOURS[2], *HOURS[4:]]), Told(group=["station"]))
 

@@ -25,9 +25,9 @@ from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
 from tsimpute.panel import Filling
-from tsimpute.tables.clock import MissingTimes
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.frames import Clockwork
+from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.reading import read_table
 from tsimpute.tables.roles import Told
 
@@ -87,7 +87,7 @@ class TableImputer:
         timezone: str | None = None,
         dayfirst: bool | None = None,
         duplicates: Duplicates = "refuse",
-        missing_times: MissingTimes = "insert",
+        missing_times: MissingTimes = "auto",
         irregular: bool | None = None,
         limits: Mapping[str, Limits | tuple[float | None, float | None]] | str | None = None,
         missing_codes: Collection[float] | Literal["certain"] = "certain",

@@ -84,7 +84,7 @@ def _months(stamps: Stamps, wall: np.ndarray, series: np.ndarray) -> Axis | None
             back = lambda positions, start=int(into[0]) - shift: offsets.instants(
                 positions.astype(np.int64).astype("M8[M]").astype("M8[D]").astype(np.int64) * DAY + start
             )
-            text = lambda step: _counted(round(step), "month")
+            text = lambda step: months_text(round(step))
             return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, text)
     return None
 
@@ -102,12 +102,17 @@ def step_text(hours: float) -> str:
     hours = float(hours)
     months = hours * HOUR / MONTH
     if months > 0.5 and abs(months - round(months)) < 1e-9 * months:
-        return _counted(round(months), "month")
+        return months_text(round(months))
     for size, name in ((24.0, "day"), (1.0, "hour"), (1 / 60, "minute"), (1 / 3600, "second")):
         count = hours / size
         if count >= 1 and abs(count - round(count)) < 1e-6:
             return _counted(round(count), name)
     return _counted(hours * 3600, "second")
+
+
+def months_text(months: int) -> str:
+    """Months, or years where they are whole."""
+    return _counted(months, "month") if months % 12 else _counted(months // 12, "year")
 
 
 def _counted(count: float, name: str) -> str:

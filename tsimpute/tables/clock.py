@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.axes import Axis, axes
 from tsimpute.tables.duplicates import Duplicates, resolve, series_text
+from tsimpute.tables.missing_times import Lengthened, MissingTimes, Times, lengthened
 from tsimpute.tables.stamps import Stamps, label_text
 from tsimpute.tables.steps import Change, Grid, Irregular, find_grid
-
-MissingTimes = Literal["insert", "keep"]
-MAX_STRETCH = 100
-"""A series may become at most so many times longer than its rows by what is inserted."""
-MAX_INSERTED = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +30,8 @@ class Placement:
             the caller averages rows of one step.
         step: of a regular clock, in the unit of the stamps; None = irregular. A month counts as 730.485 hours.
         notes: what was found and done, with counts.
+        warnings: of it, what a reader should look at.
+        step_text: a step in words; "" where there is none.
     """
 
     step_of_row: np.ndarray
@@ -44,6 +42,13 @@ class Placement:
     kept: np.ndarray
     step: float | None
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    step_text: str = ""
+
+    @property
+    def n_inserted(self) -> int:
+        """Times that no row of the table has, in all series."""
+        return sum(int(of_series.sum()) for of_series in self.inserted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,7 @@ def place(
     *,
     feature_of_row: np.ndarray | None = None,
     duplicates: Duplicates = "refuse",
-    missing_times: MissingTimes = "insert",
+    missing_times: MissingTimes = "auto",
     irregular: bool | None = None,
     names: Sequence[str] = (),
 ) -> Placement:
@@ -79,13 +84,15 @@ def place(
             together.
         duplicates: rows of one series, time and feature: refused, or the first or last stands for them, or the caller
             takes their mean.
-        missing_times: "insert" gives a regular series every time between its first and last; "keep" adds none.
+        missing_times: "auto" gives a regular series the times that are missing between its first and last, but none at
+            which the table hardly ever has a row (weekends, nights), none that a calendar leaves out, and no more than
+            there are; "insert" gives it all of them; "keep" none.
         names: of the series, for messages; () = their numbers.
         irregular: True: the true times are used. False: what is not regular is refused. None: told from the times.
 
     Raises:
         DataError: duplicates that are not resolved, a step that changes, an irregular clock where a regular one was
-            asked for, or gaps too long to be filled with times. Rows, and series without names, are counted from 0.
+            asked for, or too many missing times. Rows, and series without names, are counted from 0.
         ConfigError: a setting is unknown.
     """
     _check_settings(missing_times, series_of_row, len(stamps.moments), n_series)
@@ -96,12 +103,16 @@ def place(
     steps = _distinct(stamps.moments, series_of_row, kept)
     moments = stamps.moments[steps.row]
     axis, grid = _regular(stamps, moments, steps.series, irregular, notes, names)
-    if isinstance(grid, Grid):
-        return _on_grid(stamps, steps, axis, grid, n_series, kept, notes, missing_times, names)
-    first = np.searchsorted(steps.series, steps.series)
-    times = (moments - moments[first]) / axis.unit
-    inserted = np.zeros(len(moments), bool)
-    return _by_series(steps, steps.series, times, stamps.labels[steps.row], moments, inserted, n_series, kept, notes)
+    labels = stamps.labels[steps.row]
+    if not isinstance(grid, Grid):
+        first = np.searchsorted(steps.series, steps.series)
+        times = (moments - moments[first]) / axis.unit
+        kept_only = Lengthened.unchanged(steps.series, steps.series, moments, labels)
+        return _by_series(steps, kept_only, times, n_series, kept, notes)
+    found = lengthened(Times(stamps, steps.series, moments, labels, axis, grid, names, n_series), missing_times)
+    notes += [f"regular clock, a step of {found.step_text}", *_grid_notes(stamps, moments, axis, grid), *found.notes]
+    step = axis.hours(grid.step)
+    return _by_series(steps, found, found.index * step, n_series, kept, notes, step)
 
 
 def _check_settings(missing_times: str, series_of_row: np.ndarray, n_rows: int, n_series: int) -> None:
@@ -158,7 +169,6 @@ def _regular(
         if isinstance(found, Change):
             raise DataError(_change_message(stamps, moments, series, axis, found, names))
         if isinstance(found, Grid):
-            notes.extend(_grid_notes(stamps, moments, axis, found))
             return axis, found
     assert isinstance(found, Irregular)
     if not (np.diff(series) == 0).any():
@@ -172,16 +182,15 @@ def _regular(
 
 
 def _grid_notes(stamps: Stamps, moments: np.ndarray, axis: Axis, grid: Grid) -> list[str]:
-    notes = [f"regular clock, a step of {axis.text(grid.step)}"]
     off = grid.off > 0
-    if off.any():
-        worst = int(grid.off.argmax())
-        label = label_text(stamps.labels_at(moments[worst : worst + 1])[0])
-        notes.append(
-            f"times that lie off the grid, by up to {axis.text(grid.off[worst])}: {int(off.sum())} (the farthest: "
-            f"{label}); they count as the nearest time of the grid and keep their labels"
-        )
-    return notes
+    if not off.any():
+        return []
+    worst = int(grid.off.argmax())
+    label = label_text(stamps.labels_at(moments[worst : worst + 1])[0])
+    return [
+        f"times that lie off the grid, by up to {axis.text(grid.off[worst])}: {int(off.sum())} (the farthest: "
+        f"{label}); they count as the nearest time of the grid and keep their labels"
+    ]
 
 
 def _change_message(
@@ -195,87 +204,25 @@ def _change_message(
         where = f"{which} has steps of {after} (from {label} on), other series of {before}"
     return (
         f"times: expected one step in the whole table, but {where}. Resample to one step, split the table there, or "
-        "take the true times with irregular=True."
+        "take the true times with irregular=True (--irregular true)."
     )
-
-
-def _on_grid(
-    stamps: Stamps,
-    steps: _Steps,
-    axis: Axis,
-    grid: Grid,
-    n_series: int,
-    kept: np.ndarray,
-    notes: list[str],
-    missing_times: str,
-    names: Sequence[str],
-) -> Placement:
-    hours = axis.hours(grid.step)
-    series, index, moments = steps.series, grid.index, stamps.moments[steps.row]
-    labels, at = stamps.labels[steps.row], np.arange(len(steps.row))
-    inserted = np.zeros(len(steps.row), bool)
-    if missing_times == "insert":
-        counts = np.bincount(series, minlength=n_series)
-        length = np.zeros(n_series, np.int64)
-        np.maximum.at(length, series, index + 1)
-        _check_lengths(counts, length, axis.text(grid.step), names)
-        start = np.cumsum(length) - length
-        at = start[series] + index
-        inserted = np.ones(int(length.sum()), bool)
-        inserted[at] = False
-        new = np.flatnonzero(inserted)
-        series, index = np.repeat(np.arange(n_series), length), np.arange(len(inserted)) - np.repeat(start, length)
-        origin = np.zeros(n_series, grid.origin.dtype)
-        origin[steps.series] = grid.origin
-        added = axis.moments(origin[series[new]] + index[new] * grid.step)
-        moments, labels = _joined(moments, at, added, new), _joined(labels, at, stamps.labels_at(added), new)
-        if len(new):
-            word = "time" if len(new) == 1 else "times"
-            some = f"first in {series_text(names, int(series[new[0]]))}: " if n_series > 1 else "first: "
-            notes.append(f"{len(new)} missing {word} inserted ({some}{label_text(labels[new[0]])})")
-    placed = _Steps(steps.row, steps.series, at[steps.of_row])
-    return _by_series(placed, series, index * hours, labels, moments, inserted, n_series, kept, notes, hours)
-
-
-def _check_lengths(counts: np.ndarray, length: np.ndarray, step: str, names: Sequence[str]) -> None:
-    hint = "split the table, correct the times, or add none with missing_times='keep'"
-    long = length > MAX_STRETCH * counts
-    if long.any():
-        worst = int(np.argmax(long))
-        raise DataError(
-            f"{series_text(names, worst)}: its {counts[worst]} times would become {length[worst]} at a step of {step}, "
-            f"more than {MAX_STRETCH} times as many; {hint}."
-        )
-    added = int((length - counts).sum())
-    if added > MAX_INSERTED:
-        raise DataError(
-            f"table: {added} times would be inserted at a step of {step}, expected at most {MAX_INSERTED}; {hint}."
-        )
-
-
-def _joined(old: np.ndarray, at: np.ndarray, added: np.ndarray, new: np.ndarray) -> np.ndarray:
-    joined = np.empty(len(old) + len(added), np.result_type(old, added))
-    joined[at], joined[new] = old, added
-    return joined
 
 
 def _by_series(
     steps: _Steps,
-    series: np.ndarray,
+    found: Lengthened,
     times: np.ndarray,
-    labels: np.ndarray,
-    moments: np.ndarray,
-    inserted: np.ndarray,
     n_series: int,
     kept: np.ndarray,
     notes: Sequence[str],
     step: float | None = None,
 ) -> Placement:
     """Cuts what is listed by series and time into one piece per series."""
-    cuts = np.searchsorted(series, np.arange(1, n_series))
+    cuts = np.searchsorted(found.series, np.arange(1, n_series))
     starts = np.r_[0, cuts]
     split = lambda whole: tuple(np.split(whole, cuts))
+    at = found.at[steps.of_row]
     return Placement(
-        steps.of_row - starts[series[steps.of_row]], split(times.astype(np.float64)), split(labels), split(moments),
-        split(inserted), kept, step, tuple(notes),
+        at - starts[found.series[at]], split(times.astype(np.float64)), split(found.labels), split(found.moments),
+        split(found.inserted), kept, step, tuple(notes), found.warnings, found.step_text,
     )  # fmt: skip

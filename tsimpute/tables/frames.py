@@ -12,8 +12,9 @@ from tsimpute.errors import DataError
 from tsimpute.panel import Clock, Panel, Series
 from tsimpute.tables.added_rows import check_rows_to_add, index_notes, rows_to_add
 from tsimpute.tables.axes import step_text
-from tsimpute.tables.clock import MissingTimes, Placement, place
+from tsimpute.tables.clock import Placement, place
 from tsimpute.tables.duplicates import Duplicates
+from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.roles import Columns, Roles, Told, find_roles
@@ -34,7 +35,7 @@ class Clockwork:
     timezone: str | None = None
     dayfirst: bool | None = None
     duplicates: Duplicates = "refuse"
-    missing_times: MissingTimes = "insert"
+    missing_times: MissingTimes = "auto"
     irregular: bool | None = None
 
 
@@ -273,7 +274,7 @@ def time_text(panel: Panel, step: str = "") -> str:
     if clock.step is None:
         every = "irregular"
     elif step or clock.unit == "hours":
-        every = f"every {step or step_text(clock.step)}"
+        every = f"every {(step or step_text(clock.step)).removeprefix('1 ')}"
     else:
         every = "every row" if clock.unit == "steps" else f"every {clock.step:g}"
     first, last = min(s.labels[0] for s in panel.series), max(s.labels[-1] for s in panel.series)

@@ -93,7 +93,7 @@ class FrameTable:
             return " + ".join("index" if names[at] is None else str(names[at]) for at in columns)
 
         said = [("layout", f"{roles.layout}, {len(reading.frame):,} rows")]
-        said.append(("time", f"{listed(roles.time) or 'none'}: {time_text(self.panel)}"))
+        said.append(("time", f"{listed(roles.time) or 'none'}: {time_text(self.panel, reading.placement.step_text)}"))
         groups = f"{listed(roles.group)}: {len(self.panel.series)} series" if roles.group else "none, one series"
         said.append(("groups", groups))
         said.append(("features", features_text(self.panel)))

@@ -259,9 +259,8 @@ def _dates(
         notes.append(f"time zone {timezone}")
     known, rows = np.unique(moments, return_index=True)
     late = bool((column.clock == DAY).any() and (column.clock != 0).all())
-    return Stamps(
-        moments, wall.astype("M8[us]"), "dates", tuple(notes), forms, Offsets(known, (wall - moments)[rows], zone), late
-    )
+    offsets = Offsets(known, (wall - moments)[rows], zone, naive=column.offset is None and timezone is None)
+    return Stamps(moments, wall.astype("M8[us]"), "dates", tuple(notes), forms, offsets, late)
 
 
 def _check_zone(moments: np.ndarray, wall: np.ndarray, timezone: str) -> None:

@@ -13,6 +13,13 @@ import pandas as pd
 from tsimpute.errors import ConfigError
 from tsimpute.tables.row_errors import RowError
 
+ZONES = (
+    "Europe/Berlin", "Europe/London", "Europe/Helsinki", "America/New_York", "Australia/Sydney", "Pacific/Auckland",
+    "Australia/Lord_Howe", "America/Santiago", "America/Havana", "America/Mexico_City", "America/Sao_Paulo",
+    "America/Asuncion", "Asia/Jerusalem", "Asia/Beirut", "Asia/Tehran", "Africa/Cairo",
+)  # fmt: skip
+"""One zone for each rule by which clocks go forward and back."""
+
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
@@ -22,11 +29,13 @@ class Offsets:
         moments: (D,) distinct instants of the table, increasing.
         offsets: (D,) at these; new instants have that of the last one before them, unless there is a zone.
         zone: where the rules are known.
+        naive: neither the table nor the caller says an offset or a zone: the offsets are 0.
     """
 
     moments: np.ndarray
     offsets: np.ndarray
     zone: dt.tzinfo | str | None = None
+    naive: bool = False
 
     @property
     def change(self) -> bool:
@@ -60,6 +69,22 @@ def wall_clock(moments: np.ndarray, zone: dt.tzinfo | str) -> np.ndarray:
     except (ZoneInfoNotFoundError, ValueError, TypeError, KeyError, OSError) as error:
         raise _unknown(zone) from error
     return _micros(wall.tz_localize(None))
+
+
+def is_skipped(wall: np.ndarray, zone: str) -> np.ndarray:
+    """(R,) bool: wall times that the clocks of a zone skip when they go forward."""
+    index = pd.DatetimeIndex(wall.astype("M8[us]"))
+    return np.asarray(index.tz_localize(zone, ambiguous=np.ones(len(wall), bool), nonexistent="NaT").isna())
+
+
+def zone_of_doubled(wall: int) -> str | None:
+    """A zone whose clocks show this wall time twice, since they go back; None = there is none."""
+    time = pd.Timestamp(wall, unit="us")
+    return next((zone for zone in ZONES if _is_doubled(time, zone)), None)
+
+
+def _is_doubled(time: pd.Timestamp, zone: str) -> bool:
+    return time.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward") is pd.NaT
 
 
 def localise(

@@ -1,0 +1,214 @@
+"""Clocks of files as people write them: which missing times become rows, which do not, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsimpute.errors import DataError
+from tsimpute.tables.files import read_file
+from tsimpute.tables.frames import Clockwork, FrameReading
+from tsimpute.tables.text_tables import TextTable
+
+DAYS = pd.date_range("2024-01-01", "2024-03-31", freq="D")
+WORKING = DAYS[DAYS.day_of_week < 5]
+HOURS = pd.date_range("2024-01-01", "2024-02-11 23:00", freq="h")
+
+
+@pytest.fixture
+def reading_of(tmp_path: Path) -> Callable[..., FrameReading]:
+    """What a file of one or more times, in one form, was understood to be."""
+
+    def read(when: pd.DatetimeIndex, form: str = "%Y-%m-%d %H:%M", sep: str = ",", **clock: object) -> FrameReading:
+        path = tmp_path / "in.csv"
+        values = 10 + np.sin(np.arange(len(when)) / 7).round(2)
+        frame = pd.DataFrame({"date": when.strftime(form), "a": values, "b": 2 * values})
+        frame.to_csv(path, index=False, sep=sep)
+        table = read_file(path, None, Clockwork(**clock))  # type: ignore[arg-type]
+        assert isinstance(table, TextTable)
+        return table.inner.reading
+
+    return read
+
+
+def added(reading: FrameReading) -> list[str]:
+    placement = reading.placement
+    return [
+        str(label.astype("M8[m]")).replace("T", " ")
+        for labels, inserted in zip(placement.labels, placement.inserted, strict=True)
+        for label in labels[inserted]
+    ]
+
+
+def said(reading: FrameReading) -> str:
+    return "\n".join((*reading.placement.notes, *reading.placement.warnings))
+
+
+@pytest.mark.parametrize(("form", "sep"), [("%Y-%m-%d", ","), ("%d.%m.%Y", ";"), ("%m/%d/%Y", ","), ("%Y%m%d", "\t")])
+def test_a_table_of_working_days_gets_no_weekend(reading_of, form: str, sep: str) -> None:
+    gone = [pd.Timestamp("2024-01-17"), pd.Timestamp("2024-02-09")]
+    reading = reading_of(WORKING.drop(gone), form, sep)
+    assert added(reading) == ["2024-01-17 00:00", "2024-02-09 00:00"]
+    assert reading.placement.step_text == "1 working day"
+    assert "no row on Saturday or Sunday" in said(reading)
+    assert added(reading_of(WORKING, form, sep)) == []
+
+
+def test_rows_of_weekends_are_added_where_they_are_asked_for(reading_of) -> None:
+    reading = reading_of(WORKING, "%Y-%m-%d", missing_times="insert")
+    assert len(added(reading)) == len(DAYS) - len(WORKING) - 2  # the last Saturday and Sunday end no series
+
+
+def test_newest_first_is_no_matter(reading_of) -> None:
+    assert added(reading_of(WORKING[::-1], "%Y-%m-%d")) == []
+
+
+@pytest.mark.parametrize(
+    ("closed", "name"), [([4, 5], "Friday or Saturday"), ([6], "Sunday"), ([5, 6], "Saturday or Sunday")]
+)
+def test_other_weekends_are_closed_too(reading_of, closed: list[int], name: str) -> None:
+    reading = reading_of(DAYS[~DAYS.day_of_week.isin(closed)], "%Y-%m-%d")
+    assert added(reading) == []
+    assert f"no row on {name}" in said(reading)
+
+
+def test_some_saturdays_among_working_days_stay_and_no_other_is_added(reading_of) -> None:
+    days = WORKING.union(pd.DatetimeIndex(["2024-01-20", "2024-03-02"]))
+    assert added(reading_of(days, "%Y-%m-%d")) == []
+
+
+def test_public_holidays_of_working_days_are_named_and_not_added(reading_of) -> None:
+    closed = pd.DatetimeIndex(["2024-01-15", "2024-02-19", "2024-03-29", "2024-03-13"])
+    reading = reading_of(WORKING.difference(closed), "%Y-%m-%d")
+    assert "public holidays" in said(reading)
+    assert added(reading) == ["2024-03-13 00:00"]
+
+
+def test_two_weeks_of_working_days_are_enough(reading_of) -> None:
+    assert added(reading_of(WORKING[2:9], "%Y-%m-%d")) == []
+
+
+def test_a_day_missing_once_in_a_daily_table_is_added(reading_of) -> None:
+    assert added(reading_of(DAYS.drop(pd.Timestamp("2024-02-10")), "%Y-%m-%d")) == ["2024-02-10 00:00"]
+
+
+def test_hours_of_offices_and_sessions_stay_theirs(reading_of) -> None:
+    office = HOURS[(HOURS.hour >= 8) & (HOURS.hour <= 17) & (HOURS.day_of_week < 5)]
+    gone = [pd.Timestamp("2024-01-10 11:00"), pd.Timestamp("2024-02-01 16:00")]
+    reading = reading_of(office.drop(gone))
+    assert added(reading) == ["2024-01-10 11:00", "2024-02-01 16:00"]
+    assert "no row at 18:00 to 07:00" in said(reading)
+
+
+def test_five_minutes_of_an_exchange_get_no_night(reading_of) -> None:
+    minutes = pd.date_range("2024-01-08", "2024-02-02", freq="5min")
+    of_day = minutes.hour * 60 + minutes.minute
+    session = minutes[(of_day >= 570) & (of_day < 960) & (minutes.day_of_week < 5)]
+    reading = reading_of(session.delete([5]))
+    assert added(reading) == ["2024-01-08 09:55"]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.45])
+def test_hours_missing_at_random_are_all_added(reading_of, share: float) -> None:
+    for seed in range(5):
+        kept = np.random.default_rng(seed).random(len(HOURS)) >= share
+        kept[[0, -1]] = True
+        assert len(added(reading_of(HOURS[kept]))) == (~kept).sum()
+
+
+@pytest.mark.parametrize(
+    ("freq", "form", "text"),
+    [
+        ("MS", "%Y-%m", "1 month"), ("MS", "%Y-%m-%d", "1 month"), ("ME", "%d/%m/%Y", "1 month"),
+        ("QS", "%Y-%m-%d", "3 months"), ("QE", "%Y-%m-%d", "3 months"), ("YS", "%Y-%m-%d", "1 year"),
+        ("W-SUN", "%Y-%m-%d", "7 days"),
+    ],
+)  # fmt: skip
+def test_missing_months_quarters_years_and_weeks_are_seen_and_added(
+    reading_of, freq: str, form: str, text: str
+) -> None:
+    dates = pd.date_range("1990-01-01", periods=48, freq=freq)
+    reading = reading_of(dates.delete([13, 14, 30]), form)
+    assert added(reading) == [f"{date:%Y-%m-%d} 00:00" for date in dates[[13, 14, 30]]]
+    assert reading.placement.step_text == text
+
+
+def test_months_outside_of_a_season_are_not_missing(reading_of) -> None:
+    months = pd.date_range("2010-01-01", periods=96, freq="MS")
+    season = months[months.month.isin([5, 6, 7, 8, 9])].drop(pd.Timestamp("2013-07-01"))
+    reading = reading_of(season, "%Y-%m-%d")
+    assert added(reading) == ["2013-07-01 00:00"]
+    assert "no row in January to April, October to December" in said(reading)
+
+
+SKIPPED = [
+    ("2024-03-31 02:00", "1h", "Europe/Berlin"), ("2024-03-31 01:00", "1h", "Europe/London"),
+    ("2024-03-31 03:00", "1h", "Europe/Helsinki"), ("2024-03-10 02:00", "1h", "America/New_York"),
+    ("2023-10-01 02:00", "1h", "Australia/Sydney"), ("2023-10-01 02:00", "30min", "Australia/Lord_Howe"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "length", "zone"), SKIPPED)
+@pytest.mark.parametrize("freq", ["h", "30min", "15min", "10min"])
+def test_the_hour_that_clocks_skip_is_not_added_and_its_zone_is_named(
+    reading_of, first: str, length: str, zone: str, freq: str
+) -> None:
+    if pd.Timedelta(length) < pd.Timedelta("1h") and freq == "h":
+        return
+    start = pd.Timestamp(first)
+    when = pd.date_range(start - pd.Timedelta("26h"), start + pd.Timedelta("30h"), freq=freq)
+    gone = (when >= start) & (when < start + pd.Timedelta(length))
+    reading = reading_of(when[~gone])
+    assert added(reading) == []
+    (warning,) = reading.placement.warnings
+    assert f"timezone='{zone}' (--timezone {zone})" in warning
+    assert len(added(reading_of(when[~gone], missing_times="insert"))) == gone.sum()
+    assert added(reading_of(when[~gone], timezone=zone)) == []
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S+0000"])
+def test_an_hour_missing_in_utc_is_added(reading_of, form: str) -> None:
+    when = pd.date_range("2024-03-30", "2024-04-01", freq="h")
+    assert added(reading_of(when.drop(pd.Timestamp("2024-03-31 02:00")), form)) == ["2024-03-31 02:00"]
+
+
+def test_an_hour_missing_where_the_spring_of_another_year_has_it_is_added(reading_of) -> None:
+    when = pd.date_range("2023-03-20", "2024-04-05", freq="h")
+    gone = pd.Timestamp("2024-03-31 02:00")
+    assert added(reading_of(when.drop(gone))) == ["2024-03-31 02:00"]
+
+
+def test_years_of_8760_hours_have_no_leap_day(reading_of) -> None:
+    hours = pd.date_range("2023-12-01", "2024-04-05", freq="h")
+    leap = (hours.month == 2) & (hours.day == 29)
+    reading = reading_of(hours[~leap])
+    assert added(reading) == []
+    assert "every 29 February is absent" in said(reading)
+
+
+@pytest.mark.parametrize("other", ["20min", "1min", "45min"])
+def test_instruments_that_take_turns_get_no_fine_grid(reading_of, other: str) -> None:
+    one = pd.date_range("2024-01-01", periods=120, freq="h")
+    both = one.union(one + pd.Timedelta(other))
+    reading = reading_of(both)
+    assert added(reading) == []
+    assert "name the column that tells them apart (group)" in said(reading)
+
+
+def test_times_of_change_are_not_put_on_a_grid_of_empty_rows(reading_of) -> None:
+    steps = np.random.default_rng(0).choice([1, 2, 3, 5, 8, 13], 300, p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(steps), unit="min")
+    with pytest.raises(DataError, match=r"expected no more missing times than .*irregular=True .*'insert'"):
+        reading_of(when)
+    assert added(reading_of(when, irregular=True)) == added(reading_of(when, missing_times="keep")) == []
+
+
+def test_a_clock_that_was_reset_is_refused_with_its_longest_gap(reading_of) -> None:
+    reset = pd.date_range("2000-01-01", periods=12, freq="5min")
+    when = reset.append(pd.date_range("2024-05-01", periods=300, freq="5min"))
+    with pytest.raises(DataError, match=r"its longest gap is 2000-01-01 00:55 to 2024-05-01"):
+        reading_of(when)

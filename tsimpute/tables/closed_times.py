@@ -1,0 +1,263 @@
+"""Times that a table never has: weekends, nights, seasons, and the pauses of instruments that take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsimpute.tables.stamp_forms import DAY, HOUR, MINUTE
+
+FEW = 0.1
+"""A part of a cycle is rare where it is present at most so often, as a share of how often the other parts are."""
+FEW_DAYS = 1 / 3
+"""The same for a day of the week: some Saturdays among the working days."""
+CHANCE = 1e-3
+"""Rows that are missing at random leave a part of a cycle that rare less often than this."""
+TURNS = 3
+"""A cycle must be seen so many times."""
+MOST_PHASES = 2_000_000
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+WEEKENDS = ((5, 6), (4, 5))
+"""Saturday and Sunday, Friday and Saturday; Monday is 0."""
+_WEDNESDAY = 3
+"""Days from Monday to 1970-01-01, a Thursday."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """All times of a regular clock from the first to the last of each series, S in all.
+
+    Attributes:
+        series: (S,) number, never falling.
+        index: (S,) steps from the first time of the series.
+        present: (S,) bool: some row has this time.
+        wall: (S,) int64 microseconds by the wall clock; None where times have no date.
+        step: in microseconds, for dates; a month and longer where the clock counts months.
+    """
+
+    series: np.ndarray
+    index: np.ndarray
+    present: np.ndarray
+    wall: np.ndarray | None
+    step: float
+
+    @property
+    def n_series(self) -> int:
+        return int(self.series[-1]) + 1 if len(self.series) else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """A division of time that repeats.
+
+    Attributes:
+        number: (S,) int64, how often it has turned.
+        phase: (S,) int64, the part of it, in [0, n_phases).
+        own: whether each series is judged by itself alone.
+        weekdays: whether the phases are days of the week.
+        text: what is absent, in words, from the phases that are closed.
+    """
+
+    number: np.ndarray
+    phase: np.ndarray
+    n_phases: int
+    text: Callable[[np.ndarray], str]
+    own: bool = False
+    weekdays: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    """What is never there.
+
+    Attributes:
+        slots: (S,) bool: absent, and at a time at which its series hardly ever has a row.
+        texts: what is absent, in words, one per cycle.
+        weekend: (S,) bool: the series has no row on some weekend.
+        turns: whether rows stand in a short cycle, as where instruments take turns.
+    """
+
+    slots: np.ndarray
+    texts: tuple[str, ...]
+    weekend: np.ndarray
+    turns: bool
+
+
+def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:
+    """The absent times at which a table never has a row, or hardly ever.
+
+    Args:
+        step_text: a number of steps in words.
+    """
+    closed, texts, turns = np.zeros(len(slots.series), bool), [], False
+    weekend = np.zeros(len(slots.series), bool)
+    for cycle in _cycles(slots, step_text):
+        open_ = np.flatnonzero(~closed)
+        rare = _rare_slots(slots, cycle, open_)
+        if cycle.weekdays:
+            weekend[:] = _on_series(slots, open_[rare], cycle)
+        new = open_[rare & ~slots.present[open_]]
+        if len(new):
+            closed[new] = True
+            texts.append(cycle.text(np.unique(cycle.phase[new])))
+            turns |= cycle.own
+    return Closed(closed, tuple(texts), weekend, turns)
+
+
+def _on_series(slots: Slots, rare: np.ndarray, cycle: Cycle) -> np.ndarray:
+    """(S,) bool: both days of some weekend are rare in the series."""
+    days = np.zeros((slots.n_series, cycle.n_phases), bool)
+    days[slots.series[rare], cycle.phase[rare]] = True
+    return np.logical_or.reduce([days[:, list(pair)].all(1) for pair in WEEKENDS])[slots.series]
+
+
+def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
+    wall, step = slots.wall, round(slots.step)
+    if wall is not None and step <= DAY:
+        day = wall // DAY
+        yield Cycle((day + _WEDNESDAY) // 7, (day + _WEDNESDAY) % 7, 7, _weekday_text, weekdays=True)
+    short = _short_cycle(slots)
+    if short is not None:
+        where = f"rows stand at {short[1]} of every {short[0]} steps only ({step_text(short[0])})"
+        yield Cycle(slots.index // short[0], slots.index % short[0], short[0], lambda phases: where, own=True)
+    if wall is None:
+        return
+    start = int(wall[0] % step) if step < DAY else 0  # of the first slot in its step; others do not lie far from it
+    if step < HOUR and HOUR % step == 0:
+        text = lambda phases: f"no row {_times_text(phases, step, HOUR, start)} of an hour"
+        yield Cycle(wall // HOUR, wall % HOUR // step, HOUR // step, text)
+    if step < DAY and DAY % step == 0:
+        text = lambda phases: f"no row {_times_text(phases, step, DAY, start)}"
+        yield Cycle(wall // DAY, wall % DAY // step, DAY // step, text)
+        week = (wall // DAY + _WEDNESDAY) // 7
+        into = wall - (week * 7 - _WEDNESDAY) * DAY
+        yield Cycle(week, into // step, 7 * DAY // step, lambda phases: _week_text(phases, step, start))
+    months = wall.astype("M8[us]").astype("M8[M]").astype(np.int64)
+    yield Cycle(months // 12, months % 12, 12, lambda phases: f"no row in {_runs_text(phases, _MONTHS)}")
+
+
+def _short_cycle(slots: Slots) -> tuple[int, int] | None:
+    """Steps and rows of a cycle in which two or three rows follow at unequal distances; None = there is none."""
+    at = np.flatnonzero(slots.present)
+    inside, steps = np.diff(slots.series[at]) == 0, np.diff(slots.index[at])
+    for n in (2, 3):
+        if len(steps) < n * TURNS:
+            return None
+        within = np.logical_and.reduce([inside[i : len(inside) - n + 1 + i] for i in range(n)])
+        sums = np.sum([steps[i : len(steps) - n + 1 + i] for i in range(n)], axis=0)[within]
+        if not len(sums):
+            continue
+        sizes, counts = np.unique(sums, return_counts=True)
+        length = int(sizes[counts.argmax()])
+        if counts.max() >= 0.6 * len(sums) and n < length <= 10_000:
+            return length, n
+    return None
+
+
+def _rare_slots(slots: Slots, cycle: Cycle, open_: np.ndarray) -> np.ndarray:
+    """(len(open_),) bool: at a part of the cycle that is rare in the table, or in the series."""
+    series, number, phase = slots.series[open_], cycle.number[open_], cycle.phase[open_]
+    present = slots.present[open_]
+    rare = np.zeros(len(open_), bool)
+    if not len(open_):
+        return rare
+    if not cycle.own:
+        rare |= _rare(np.zeros_like(series), number, phase, present, cycle)[0, phase]
+    if cycle.own or (slots.n_series > 1 and slots.n_series * cycle.n_phases <= MOST_PHASES):
+        rare |= _rare(series, number, phase, present, cycle)[series, phase]
+    return rare
+
+
+def _rare(owner: np.ndarray, number: np.ndarray, phase: np.ndarray, present: np.ndarray, cycle: Cycle) -> np.ndarray:
+    """(owners, phases) bool: hardly ever there, more rarely than by chance."""
+    n_owners, n = int(owner.max()) + 1, cycle.n_phases
+    turn = number - number.min()
+    cell = owner * n + phase
+    _, first, part = np.unique(cell * (int(turn.max()) + 1) + turn, return_index=True, return_inverse=True)
+    seen = np.zeros(len(first), bool)
+    seen[part[present]] = True
+    cell = cell[first]
+    possible = np.bincount(cell, minlength=n_owners * n).reshape(n_owners, n)
+    count = np.bincount(cell[seen], minlength=n_owners * n).reshape(n_owners, n)
+    share = count / np.maximum(possible, 1)
+    usual = (count * share).sum(1, keepdims=True) / np.maximum(count.sum(1, keepdims=True), 1)
+    few = share <= (FEW_DAYS if cycle.weekdays else FEW) * usual
+    often = (possible * ~few).sum(1, keepdims=True)
+    usual = ((count * ~few).sum(1, keepdims=True) + 1) / (often + 2)
+    by_chance = np.exp(-possible * _divergence(share, usual)) * n * n_owners
+    rare = few & (possible >= TURNS) & (by_chance < CHANCE)
+    return rare | _closed_weekend(count, possible) if cycle.weekdays else rare
+
+
+def _divergence(share: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Chernoff's exponent: so many events of n are rarer than exp(-n d) where each comes with the usual chance."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        d = np.where(share > 0, share * np.log(share / usual), 0) + np.where(
+            share < 1, (1 - share) * np.log((1 - share) / (1 - usual)), 0
+        )
+    return np.where(share < usual, d, 0)
+
+
+def _closed_weekend(count: np.ndarray, possible: np.ndarray) -> np.ndarray:
+    """(owners, 7) bool: a weekend, or a day of one, that is never there while the other days are nearly all there.
+
+    Weeks are too few in most tables for chance to be ruled out, and what people do on weekends is known.
+    """
+    closed = np.zeros(count.shape, bool)
+    for days in (*WEEKENDS, *((day,) for day in (4, 5, 6))):
+        these, others = list(days), [day for day in range(7) if day not in days]
+        n_others = possible[:, others].sum(1)
+        share = count[:, others].sum(1) / np.maximum(n_others, 1)
+        never = (count[:, these] == 0).all(1) & (possible[:, these] > 0).all(1)
+        weeks = possible[:, these].min(1)
+        enough = (share >= 0.75) & (weeks >= 2) | (share == 1) if len(days) == 2 else (share >= 0.9) & (weeks >= 2)
+        hit = never & enough & ((count[:, others] > 0).sum(1) >= 3) & ~closed[:, these].any(1)
+        closed[np.ix_(hit, these)] = True
+    return closed
+
+
+def _runs(phases: np.ndarray) -> list[tuple[int, int]]:
+    """First and last of each run of whole numbers that follow one another."""
+    pieces = np.split(phases, np.flatnonzero(np.diff(phases) != 1) + 1)
+    return [(int(piece[0]), int(piece[-1])) for piece in pieces]
+
+
+def _weekday_text(phases: np.ndarray) -> str:
+    return f"no row on {' or '.join(_DAYS[day] for day in phases)}"
+
+
+def _runs_text(phases: np.ndarray, names: tuple[str, ...]) -> str:
+    return ", ".join(names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in _runs(phases))
+
+
+def _times_text(phases: np.ndarray, step: int, cycle: int, start: int) -> str:
+    """At which times of an hour or a day, those around midnight as one stretch."""
+    runs, n_phases = _runs(phases), cycle // step
+    if cycle == DAY and len(runs) > 1 and runs[0][0] == 0 and runs[-1][1] == n_phases - 1:
+        runs = [*runs[1:-1], (runs[-1][0], runs[0][1])]
+    word = (
+        (lambda at: _clock_text(start + at * step))
+        if cycle == DAY
+        else (lambda at: f"{(start + at * step) / MINUTE:g}")
+    )
+    shown = [word(a) if a == b else f"{word(a)} to {word(b)}" for a, b in runs[:4]]
+    more = f" and {len(runs) - 4} more" if len(runs) > 4 else ""
+    return f"at {'minute ' if cycle == HOUR else ''}{', '.join(shown)}{more}"
+
+
+def _clock_text(micros: int) -> str:
+    text = f"{micros // HOUR:02d}:{micros // MINUTE % 60:02d}"
+    seconds = micros % MINUTE / 1e6
+    return f"{text}:{seconds:02g}" if seconds else text
+
+
+def _week_text(phases: np.ndarray, step: int, start: int) -> str:
+    first = int(phases[0]) * step + start
+    where = f"{_DAYS[first // DAY]} {_clock_text(first % DAY)}"
+    return f"no row at {len(phases)} times of the week (first: {where})"

@@ -1,0 +1,205 @@
+"""Times that a regular clock lacks: which of them are inserted, which are not, and where there are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from tsimpute.errors import DataError
+from tsimpute.tables.axes import Axis
+from tsimpute.tables.calendar_gaps import left_out_times
+from tsimpute.tables.closed_times import Slots, closed_times
+from tsimpute.tables.duplicates import series_text
+from tsimpute.tables.stamp_forms import DAY, HOUR
+from tsimpute.tables.stamps import Stamps, label_text
+from tsimpute.tables.steps import Grid
+
+MissingTimes = Literal["auto", "insert", "keep"]
+MAX_STRETCH = 100
+"""A series may become at most so many times longer than its rows by what is inserted as asked."""
+MAX_INSERTED = 5_000_000
+_SHOWN = 3
+_INSERT = "missing_times='insert' (--missing_times insert)"
+_ADDS = f"{_INSERT} adds them"
+_KEEP = "missing_times='keep' (--missing_times keep)"
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """The D times of a table on a regular clock.
+
+    Attributes:
+        stamps: of the table's rows.
+        series: (D,) number of the series of each time, never falling.
+        moments, labels: (D,) of ``Stamps``.
+        axis, grid: of the D times.
+        names: of the series, for messages; () = their numbers.
+        n_series: number of series.
+    """
+
+    stamps: Stamps
+    series: np.ndarray
+    moments: np.ndarray
+    labels: np.ndarray
+    axis: Axis
+    grid: Grid
+    names: Sequence[str]
+    n_series: int
+
+
+@dataclass(frozen=True, eq=False)
+class Lengthened:
+    """The same with inserted times, S in all.
+
+    Attributes:
+        at: (D,) where each of the D times stands.
+        series, index: (S,) series, and steps from its first time.
+        moments, labels: (S,).
+        inserted: (S,) bool.
+        notes, warnings: what was done, and what a reader should look at.
+        step_text: a step in words.
+    """
+
+    at: np.ndarray
+    series: np.ndarray
+    index: np.ndarray
+    moments: np.ndarray
+    labels: np.ndarray
+    inserted: np.ndarray
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    step_text: str = ""
+
+    @classmethod
+    def unchanged(
+        cls, series: np.ndarray, index: np.ndarray, moments: np.ndarray, labels: np.ndarray, step_text: str = ""
+    ) -> Lengthened:
+        """Without any inserted time."""
+        n = len(series)
+        return cls(np.arange(n), series, index, moments, labels, np.zeros(n, bool), step_text=step_text)
+
+
+def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
+    """The times with those that are missing between the first and the last one of each series.
+
+    Args:
+        policy: "auto" inserts none at which the table hardly ever has a row or which a calendar leaves out, and never
+            more than there are; "insert" inserts all; "keep" none.
+
+    Raises:
+        DataError: too many are missing.
+    """
+    text = times.axis.text(times.grid.step)
+    kept = Lengthened.unchanged(times.series, times.grid.index, times.moments, times.labels, text)
+    if policy == "keep":
+        return kept
+    counts = np.bincount(times.series, minlength=times.n_series)
+    length = np.zeros(times.n_series, np.int64)
+    np.maximum.at(length, times.series, times.grid.index + 1)
+    if (length == counts).all():
+        return kept
+    if (length - counts).sum() > MAX_INSERTED:
+        raise _too_many(times, length - counts, policy)
+    if policy == "insert" and (length > MAX_STRETCH * counts).any():
+        raise _too_many(times, np.where(length > MAX_STRETCH * counts, length - counts, 0), policy)
+    slots, moments = _all_slots(times, length)
+    return _with_inserted(times, slots, moments, policy, text)
+
+
+def _all_slots(times: Times, length: np.ndarray) -> tuple[Slots, np.ndarray]:
+    """All times of the clock, and their moments."""
+    axis, grid, offsets = times.axis, times.grid, times.stamps.offsets
+    start = np.cumsum(length) - length
+    series = np.repeat(np.arange(times.n_series), length)
+    index = np.arange(len(series)) - np.repeat(start, length)
+    present = np.zeros(len(series), bool)
+    present[start[times.series] + grid.index] = True
+    origin = np.zeros(times.n_series, grid.origin.dtype)
+    origin[times.series] = grid.origin
+    moments = axis.moments(origin[series] + index * grid.step)
+    wall = None if offsets is None else moments + offsets.at(moments)
+    return Slots(series, index, present, wall, axis.hours(grid.step) * HOUR), moments
+
+
+def _with_inserted(times: Times, slots: Slots, moments: np.ndarray, policy: MissingTimes, text: str) -> Lengthened:
+    expected, notes, warnings, text = _expected(times, slots, policy, text)
+    inserted = expected & ~slots.present
+    if policy == "auto" and inserted.sum() > slots.present.sum():
+        raise _too_many(times, np.bincount(slots.series[inserted], minlength=times.n_series), policy)
+    keep = slots.present | inserted
+    at = np.cumsum(keep)[slots.present] - 1
+    new = np.flatnonzero(inserted[keep])
+    moments, own = moments[keep], times.moments
+    labels = np.empty(len(moments), np.result_type(times.labels, times.stamps.labels_at(own[:1])))
+    labels[at], labels[new] = times.labels, times.stamps.labels_at(moments[new])
+    moments = moments.astype(np.result_type(moments, own))
+    moments[at] = own
+    series = slots.series[keep]
+    if len(new):
+        notes.append(_inserted_note(times, series[new], labels[new]))
+    return Lengthened(
+        at, series, slots.index[keep], moments, labels, inserted[keep], tuple(notes), tuple(warnings), text
+    )
+
+
+def _expected(
+    times: Times, slots: Slots, policy: MissingTimes, text: str
+) -> tuple[np.ndarray, list[str], list[str], str]:
+    """(S,) bool: times at which a row is expected; notes, warnings, and what a step is called."""
+    naive = times.stamps.offsets is not None and times.stamps.offsets.naive
+    notes, warnings, expected = [], [], np.ones(len(slots.series), bool)
+    if policy == "insert":
+        found = left_out_times(slots, np.zeros(len(expected), bool), naive=naive)
+        warnings = [f"rows are added, as asked, at {part.text}. {part.advice}" for part in found if part.advice]
+        return expected, notes, warnings, text
+    closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
+    expected = ~closed.slots
+    if closed.texts:
+        turns = "; if several instruments take turns, name the column that tells them apart (group)" * closed.turns
+        notes.append(f"{', '.join(closed.texts)}: these times are not missing, no row is added; {_ADDS}{turns}")
+    if closed.weekend.all() and round(slots.step) == DAY:
+        text = "1 working day"
+    open_ = np.flatnonzero(expected)
+    wall = None if slots.wall is None else slots.wall[open_]
+    rest = replace(slots, series=slots.series[open_], index=slots.index[open_], present=slots.present[open_], wall=wall)
+    for part in left_out_times(rest, closed.weekend[open_], naive=naive):
+        expected[open_[part.slots]] = False
+        line = f"no row is added at {part.text}"
+        if part.advice:
+            warnings.append(f"{line}. {part.advice}; {_ADDS}")
+        else:
+            notes.append(f"{line}; {_ADDS}")
+    return expected, notes, warnings, text
+
+
+def _inserted_note(times: Times, series: np.ndarray, labels: np.ndarray) -> str:
+    n, n_series = len(series), len(np.unique(series))
+    several = times.n_series > 1
+    names = [f"{series_text(times.names, int(number))} " if several else "" for number in series[:_SHOWN]]
+    some = ", ".join(f"{name}{label_text(label)}" for name, label in zip(names, labels, strict=False))
+    word = "time" if n == 1 else "times"
+    where = f" in {n_series:,} of {times.n_series:,} series" if several else ""
+    return f"{n:,} missing {word} inserted{where}, beside {len(times.series):,} that are there (first: {some})"
+
+
+def _too_many(times: Times, added: np.ndarray, policy: MissingTimes) -> DataError:
+    """Names the series that lacks most, and its longest gap."""
+    worst = int(added.argmax())
+    own = np.flatnonzero(times.series == worst)
+    count, total = len(own), int(added.sum())
+    gap = int(np.diff(times.grid.index[own]).argmax()) if count > 1 else 0
+    ends = " to ".join(label_text(label) for label in times.labels[own[gap : gap + 2]])
+    step = times.axis.text(times.grid.step)
+    of_all = f" ({total:,} in the whole table of {len(times.series):,} times)" if times.n_series > 1 else ""
+    most = "no more missing times than there are times" if policy == "auto" else (
+        f"at most {MAX_STRETCH} times as many times in a series, and {MAX_INSERTED:,} new ones in all"
+    )  # fmt: skip
+    insert = f", or insert them all with {_INSERT}" if policy == "auto" and total <= MAX_INSERTED else ""
+    return DataError(
+        f"times: expected {most}, but at a step of {step} {series_text(times.names, worst)} has {count:,} times and "
+        f"lacks {int(added[worst]):,}{of_all}; its longest gap is {ends}. Correct the times if they are wrong; else "
+        f"insert none with {_KEEP}, take the true times with irregular=True (--irregular true){insert}."
+    )
