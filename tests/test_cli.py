@@ -140,15 +140,6 @@ def test_expected_failures_end_in_one_message(arguments: list[str], message: str
     assert message in str(stop.value)
 
 
-def test_unknown_config_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("training: {epochz: 3}\n")
-    with pytest.raises(SystemExit):
-        main(["train", "--config", str(path), "--out", str(tmp_path / "run")])
-    assert "epochz" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 def test_shipped_configs_are_the_papers_settings() -> None:
     import yaml
 

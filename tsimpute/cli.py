@@ -9,12 +9,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import ArgumentParser, Namespace, set_loader
+from yaml import YAMLError
 
 from tsimpute.cli_suites import add_suite_arguments, evaluate_suite, refuse_without_suite
 from tsimpute.cli_tables import OneSentence, add_arguments, fill
 from tsimpute.config import DataConfig, RunConfig, SamplingConfig
-from tsimpute.config_files import config_path, shipped_configs
+from tsimpute.config_files import check_config, config_path, load_yaml, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
 from tsimpute.terminal import Bar, stop_on_interrupt
 
@@ -29,6 +30,9 @@ EXAMPLES = {
     "--out draws.csv",
     "evaluate": "tsimpute evaluate runs/cfmi --epochs 5,20 --baselines true --evaluation.n_samples 100",
 }
+
+MODE = "tsimpute"
+"""Name of this package's reader of YAML in jsonargparse."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -48,12 +52,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _parse(arguments: list[str]) -> tuple[str, Any]:
     kind: type[ArgumentParser] = OneSentence if arguments[:1] == ["impute"] else ArgumentParser
-    parser = kind(prog="tsimpute", description="Fill gaps in multivariate time series with samples.")
+    set_loader(MODE, load_yaml, (YAMLError,))
+    parser = kind(prog="tsimpute", parser_mode=MODE, description="Fill gaps in multivariate time series with samples.")
     commands = parser.add_subcommands(dest="command")
     parsers = {}
     for name, add in ARGUMENTS.items():
         summary = (COMMANDS[name].__doc__ or "").strip()
-        parsers[name] = kind(description=f"{summary} Example: {EXAMPLES[name]}")
+        parsers[name] = kind(parser_mode=MODE, description=f"{summary} Example: {EXAMPLES[name]}")
         add(parsers[name])
         commands.add_subcommand(name, parsers[name], help=summary)
     found = parser.parse_args(_with_config(arguments))
@@ -65,8 +70,10 @@ def _with_config(arguments: list[str]) -> list[str]:
     given = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
     given = _joined([_underscored(word) for word in given])
     for i in range(1, len(given)):
-        if given[i - 1] == "--config" and given[i] in shipped_configs():
-            given[i] = str(config_path(given[i]))
+        if given[i - 1] == "--config":
+            path = config_path(given[i])
+            check_config(path)  # in the words of ``load_config``, which name the file and the place in it
+            given[i] = str(path)
     if given[:1] == ["evaluate"]:
         words = [word for before, word in pairwise(given) if not (before.startswith("--") and "=" not in before)]
         folders = [Path(word) for word in words if (Path(word) / "config.yaml").is_file()]
