@@ -16,7 +16,7 @@ import tsimpute
 ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
-    {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "kept_memory", "threads"},
+    {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "threads"},
     {"shapes", "limits", "windows", "panel", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
     {"objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},

@@ -19,7 +19,7 @@ needs_compiler = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("CC", "CXX", "TSIMPUTE_NATIVE"):
+    for name in ("CC", "TSIMPUTE_NATIVE"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -50,23 +50,6 @@ def test_it_is_compiled_once_for_each_source_and_macro(source: Path):
     assert library.answer() == 1
     assert len(libraries()) == 3
     assert set(times) < {path.stat().st_mtime_ns for path in libraries()}
-
-
-@needs_compiler
-@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="NO C++ COMPILER: it is not tested")
-def test_each_language_has_its_compiler_and_links_come_last(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    plus_plus = tmp_path / "answer.cpp"
-    plus_plus.write_text('#include <twice.h>\nextern "C" int answer() { return int{TWICE} * 2; }')
-    (tmp_path / "twice.h").write_text("")
-    for path, other in ((source, "CXX"), (plus_plus, "CC")):
-        monkeypatch.setenv(other, "no-such-compiler")
-        library = compiled(path, f"-I{tmp_path}", TWICE=4)
-        assert library is not None
-        assert library.answer() == 8
-        monkeypatch.delenv(other)
-    assert compiled(plus_plus, TWICE=4) is None  # the header is not found
 
 
 @needs_compiler

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from importlib import resources
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -14,14 +13,14 @@ import yaml
 
 from tsimpute.config import RunConfig
 from tsimpute.errors import ConfigError
+from tsimpute.places import packaged, packaged_names
 
 T = TypeVar("T")
 
 
 def shipped_configs() -> list[str]:
     """Names of the config files that come with the package."""
-    folder = resources.files("tsimpute") / "configs"
-    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml"))
+    return packaged_names(".yaml", "configs")
 
 
 def config_path(name: str) -> Path:
@@ -31,7 +30,7 @@ def config_path(name: str) -> Path:
         ConfigError: neither exists.
     """
     if name in shipped_configs():
-        return Path(str(resources.files("tsimpute") / "configs" / f"{name}.yaml"))
+        return packaged("configs", f"{name}.yaml")
     if not Path(name).is_file():
         raise ConfigError(f"config: expected a file or one of {', '.join(shipped_configs())}; came {name!r}.")
     return Path(name)

@@ -1,7 +1,7 @@
-"""Small pieces of C and C++, compiled once for this machine and kept in the user's cache; all can be done without.
+"""Small pieces of C, compiled once for this machine and kept in the user's cache; all can be done without.
 
 Without a compiler, where compiling fails, or with ``TSIMPUTE_NATIVE=0`` there is no library, and callers take their
-other way. ``CC`` and ``CXX`` name other compilers than ``cc`` and ``c++``.
+other way. ``CC`` names another compiler than ``cc``.
 """
 
 from __future__ import annotations
@@ -21,30 +21,22 @@ from pathlib import Path
 
 from tsimpute.places import user_cache
 
-_FLAGS = ("-O3", "-shared", "-fPIC", "-fno-math-errno", "-ffp-contract=fast", "-w")
-_LANGUAGES = {
-    ".c": ("CC", ("cc", "gcc", "clang"), "-std=gnu11"),
-    ".cpp": ("CXX", ("c++", "g++", "clang++"), "-std=c++20"),
-}
+_FLAGS = ("-std=gnu11", "-O3", "-shared", "-fPIC", "-fno-math-errno", "-ffp-contract=fast", "-w")
+_COMPILERS = ("cc", "gcc", "clang")
 _FOR_THIS_PROCESSOR = (["-march=native"], ["-mcpu=native"], [])
 """Compilers differ in what they call it; the first that compiles is taken."""
 
 _log = logging.getLogger(__name__)
 
 
-def compiled(source: Path, *links: str, **macros: int) -> ctypes.CDLL | None:
-    """The library of one file, with ``macros`` defined; None where there is none to be had.
-
-    Args:
-        links: what else the compiler is told, after the file: where headers are, what to link with.
-    """
+def compiled(source: Path, **macros: int) -> ctypes.CDLL | None:
+    """The library of one file, with ``macros`` defined; None where there is none to be had."""
     if os.environ.get("TSIMPUTE_NATIVE", "1") == "0" or sys.platform == "win32":  # GCC misaligns vectors there
         return None
     try:
-        variable, names, standard = _LANGUAGES[source.suffix]
-        compiler = shlex.split(os.environ.get(variable, "")) or [_found_compiler(variable, names)]
+        compiler = shlex.split(os.environ.get("CC", "")) or [_found_compiler()]
         defined = [f"-D{name}={value}" for name, value in sorted(macros.items())]
-        made = _kept_or_new(source, [*compiler, *defined, standard, *_FLAGS], links)
+        made = _kept_or_new(source, [*compiler, *defined, *_FLAGS])
         return ctypes.CDLL(str(made))
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or str(error)).strip()
@@ -52,19 +44,19 @@ def compiled(source: Path, *links: str, **macros: int) -> ctypes.CDLL | None:
         return None
 
 
-def _found_compiler(variable: str, names: tuple[str, ...]) -> str:
-    for name in names:
+def _found_compiler() -> str:
+    for name in _COMPILERS:
         if shutil.which(name):
             return name
-    raise FileNotFoundError(f"no compiler ({', '.join(names)}) was found; {variable} can name one")
+    raise FileNotFoundError(f"no compiler ({', '.join(_COMPILERS)}) was found; CC can name one")
 
 
-def _kept_or_new(source: Path, command: list[str], links: tuple[str, ...]) -> Path:
-    key = "\0".join([source.read_text(encoding="utf-8"), *command, *links, _processor()])
+def _kept_or_new(source: Path, command: list[str]) -> Path:
+    key = "\0".join([source.read_text(encoding="utf-8"), *command, _processor()])
     name = f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
     folder = _own_folder()
     if not (folder / name).is_file():
-        _compile(source, command, links, folder / name)
+        _compile(source, command, folder / name)
     return folder / name
 
 
@@ -83,12 +75,12 @@ def _own_folder() -> Path:
     return folder
 
 
-def _compile(source: Path, command: list[str], links: tuple[str, ...], to: Path) -> None:
+def _compile(source: Path, command: list[str], to: Path) -> None:
     """Several processes may do so at once; each puts a whole file in place."""
     with tempfile.TemporaryDirectory(dir=to.parent) as work:
         made = Path(work) / to.name
         for n, flags in enumerate(_FOR_THIS_PROCESSOR):
-            call = [*command, *flags, "-o", str(made), str(source), *links]
+            call = [*command, *flags, "-o", str(made), str(source)]
             try:
                 subprocess.run(call, check=True, capture_output=True, text=True, errors="replace", timeout=120)
                 break

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
 from tsimpute.errors import ConfigError
-
-_FOLDER = Path(str(resources.files("tsimpute") / "models"))
+from tsimpute.places import packaged, packaged_names
 
 
 def names() -> list[str]:
     """The models that come with the package."""
-    return sorted(path.stem for path in _FOLDER.glob("*.safetensors"))
+    return packaged_names(".safetensors", "models")
 
 
 def model_path(model: str | Path) -> Path:
@@ -22,7 +20,7 @@ def model_path(model: str | Path) -> Path:
         ConfigError: neither exists.
     """
     if str(model) in names():
-        return _FOLDER / f"{model}.safetensors"
+        return packaged("models", f"{model}.safetensors")
     if not Path(model).is_file():
         raise ConfigError(f"model: expected a file or one of {', '.join(names())}; came {str(model)!r}.")
     return Path(model)
@@ -36,4 +34,4 @@ def card(name: str) -> str:
     """
     if name not in names():
         raise ConfigError(f"model: expected one of {', '.join(names())}; came {name!r}.")
-    return (_FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return packaged("models", f"{name}.md").read_text(encoding="utf-8")

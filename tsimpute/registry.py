@@ -1,28 +1,25 @@
 """Plug-ins found by their file name: one file in a folder is one data set, process, solver, backbone or imputer.
 
 A plug-in module sets ``PLUGIN`` to its class. Files that start with an underscore, and the contract ``base.py``, are
-not plug-ins. Listing names imports nothing.
+not plug-ins. Listing names runs no module, and works where the package is imported from a zip or has no sources.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
-from pathlib import Path
+from functools import cache
 from typing import Any
 
+import tsimpute
 from tsimpute.errors import ConfigError
-
-_ROOT = Path(__file__).parent
 
 
 def available(kind: str) -> list[str]:
     """Names of the plug-ins in the subpackage ``kind``, sorted."""
-    modules = pkgutil.iter_modules([str(_ROOT / kind)])
-    return sorted(
-        m.name for m in modules if m.name != "base" and not m.name.startswith("_") and _is_plugin(kind, m.name)
-    )
+    return list(_available(kind))
 
 
 def plugin(kind: str, name: str) -> Any:
@@ -59,5 +56,15 @@ def options_of(kind: str, name: str) -> list[str]:
     return [] if cls.__init__ is object.__init__ else list(inspect.signature(cls).parameters)
 
 
-def _is_plugin(kind: str, name: str) -> bool:
-    return "\nPLUGIN = " in (_ROOT / kind / f"{name}.py").read_text(encoding="utf-8")
+@cache
+def _available(kind: str) -> tuple[str, ...]:
+    modules = pkgutil.iter_modules([os.path.join(folder, kind) for folder in tsimpute.__path__])
+    named = [module for module in modules if module.name != "base" and not module.name.startswith("_")]
+    return tuple(sorted(module.name for module in named if _sets_plugin(module)))
+
+
+def _sets_plugin(module: pkgutil.ModuleInfo) -> bool:
+    """Whether the compiled module sets ``PLUGIN``: to import all of a folder would load torch to name two."""
+    spec = module.module_finder.find_spec(module.name, None)
+    loader: Any = None if spec is None else spec.loader
+    return loader is not None and "PLUGIN" in loader.get_code(module.name).co_names

@@ -25,7 +25,6 @@ from tsimpute.devices import Calls, end_in_peace, launched
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
 from tsimpute.files import alone, remove_partial
 from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
-from tsimpute.kept_memory import kept_memory
 from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.pipeline.loading import Loader, Share
 from tsimpute.processes.base import Process
@@ -121,7 +120,7 @@ class Trainer:
             CheckpointError: the state in ``folder`` is damaged or of other settings.
             BusyError: another process trains in ``folder``.
         """
-        with alone(self.folder if self.fabric.is_global_zero else None), kept_memory():
+        with alone(self.folder if self.fabric.is_global_zero else None):
             self._resume()
             yield from self._steps()
 

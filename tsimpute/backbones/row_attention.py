@@ -11,7 +11,6 @@ import ctypes
 import math
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ import torch
 from torch import Tensor
 
 from tsimpute.native import compiled
+from tsimpute.places import packaged
 
-_SOURCE = Path(__file__).with_suffix(".c")
 _WIDEST_HEAD = 16  # wider ones leave the registers
 
 
@@ -109,7 +108,7 @@ class _CRows(ctypes.Structure):
 
 @cache
 def _library(head: int) -> ctypes.CDLL | None:
-    library = compiled(_SOURCE, HEAD=head)
+    library = compiled(packaged("backbones", "row_attention.c"), HEAD=head)
     if library is not None:
         library.forward.argtypes = [ctypes.POINTER(_CRows), *[ctypes.c_void_p] * 6]
         library.backward.argtypes = [ctypes.POINTER(_CRows), *[ctypes.c_void_p] * 9]

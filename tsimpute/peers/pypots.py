@@ -21,6 +21,7 @@ from tsimpute.imputers._completing import completed
 from tsimpute.peers._model_files import read_model, write_model
 from tsimpute.pipeline.missingness import random_cells
 from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.places import packaged
 from tsimpute.seeding import derive_seed
 
 INTERPRETER = "TSIMPUTE_PYPOTS_PYTHON"
@@ -37,7 +38,6 @@ SIZES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Sizes of each model: those of its paper for PhysioNet 2012 where it tells them, else near those of its own code."""
 
-_WORKER = Path(__file__).with_name("_pypots_worker.py")
 _VALID_RATE = 0.1
 
 
@@ -221,7 +221,7 @@ def _call(python: str, folder: Path, time_limit: float | None, progress: bool) -
     log = folder / "log.txt"
     # Run from a folder of its own: beside its source, this module would stand for PyPOTS.
     worker = folder / "worker.py"
-    worker.write_bytes(_WORKER.read_bytes())
+    worker.write_bytes(packaged("peers", "_pypots_worker.py").read_bytes())
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
     with log.open("wb") as file:
         out = sys.stderr if progress else file

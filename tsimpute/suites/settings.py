@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from tsimpute.config import DataConfig, ProtocolConfig
 from tsimpute.config_files import from_dict, read_settings
 from tsimpute.errors import ConfigError
+from tsimpute.places import packaged, packaged_names
 
 _LONGEST = 80
 _OF_THE_SUITE = ("data", "protocol", "evaluation", "training.seed", "training.keep_epochs")
@@ -234,8 +234,7 @@ def part(suite: Suite, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -
 
 def shipped_suites() -> list[str]:
     """Names of the suites that come with the package."""
-    folder = resources.files("tsimpute") / "suites" / "shipped"
-    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml"))
+    return packaged_names(".yaml", "suites", "shipped")
 
 
 def load_suite(name: str | Path) -> Suite:
@@ -244,8 +243,7 @@ def load_suite(name: str | Path) -> Suite:
     Raises:
         ConfigError: no such file, no YAML, or a key or value that is not as expected; the message names it.
     """
-    path = Path(str(resources.files("tsimpute") / "suites" / "shipped" / f"{name}.yaml"))
-    path = path if str(name) in shipped_suites() else Path(name)
+    path = packaged("suites", "shipped", f"{name}.yaml") if str(name) in shipped_suites() else Path(name)
     if not path.is_file():
         raise ConfigError(f"suite: expected a file or one of {', '.join(shipped_suites())}; came {str(name)!r}.")
     own = path.parent if path == Path(name) else Path()
