@@ -70,7 +70,12 @@ def test_the_package_works_from_a_zip(tmp_path: Path, with_sources: bool) -> Non
     temporary.mkdir()
     variables = os.environ | {"PYTHONPATH": str(archive), "TMPDIR": str(temporary)}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *(["--listing-only"] * (not with_sources))], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+        [sys.executable, "-c", SCRIPT, *(["--listing-only"] * (not with_sources))],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     from tsimpute import registry

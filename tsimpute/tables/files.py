@@ -68,7 +68,7 @@ def read_file(
             missing_marks=form.missing_marks,
         )  # fmt: skip
     if kind in FRAMES + ARRAYS:
-        found = _opened(path, pd.read_parquet if kind in FRAMES else _open_arrays)
+        found = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
         try:
             return read_table(found, told, clockwork, units)
         except DataError as error:
@@ -140,6 +140,11 @@ def write_whole_folder(path: Path, write: Callable[[Path], object]) -> None:
         if old.is_file():
             old.unlink()
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _open_frame(path: Path) -> Any:
+    need("pyarrow")
+    return pd.read_parquet(path)
 
 
 def _open_arrays(path: Path) -> Any:
