@@ -1,4 +1,4 @@
-"""What the package imports is declared in pyproject.toml: always needed, or in an extra where it is imported on demand."""
+"""What the package imports is declared in pyproject.toml: always needed, or in an extra and imported on demand."""
 
 from __future__ import annotations
 
