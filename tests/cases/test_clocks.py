@@ -212,3 +212,34 @@ def test_a_clock_that_was_reset_is_refused_with_its_longest_gap(reading_of) -> N
     when = reset.append(pd.date_range("2024-05-01", periods=300, freq="5min"))
     with pytest.raises(DataError, match=r"its longest gap is 2000-01-01 00:55 to 2024-05-01"):
         reading_of(when)
+
+
+AUTUMN = [("Europe/Brussels", "2023-10-28"), ("America/New_York", "2024-11-02"), ("Australia/Sydney", "2024-04-06")]
+
+
+@pytest.mark.parametrize(("zone", "start"), AUTUMN)
+@pytest.mark.parametrize("freq", ["h", "30min", "15min"])
+@pytest.mark.parametrize("order", ["by time", "by label"])
+def test_the_doubled_hour_is_read_in_the_order_of_time_or_of_labels(
+    reading_of, zone: str, start: str, freq: str, order: str
+) -> None:
+    instants = pd.date_range(start, periods=48 * {"h": 1, "30min": 2, "15min": 4}[freq], freq=freq, tz=zone)
+    wall = instants.tz_localize(None)
+    by_label = np.argsort(wall.to_numpy(), kind="stable") if order == "by label" else np.arange(len(wall))
+    reading = reading_of(wall[by_label], timezone=zone)
+    assert reading.stamps is not None
+    assert (reading.stamps.moments == instants.tz_convert("UTC").as_unit("us").asi8[by_label]).all()
+    assert added(reading) == []
+    with pytest.raises(DataError, match=r"Clocks go back at that time, as in .*timezone='\w+/\w+' \(--timezone"):
+        reading_of(wall[by_label])
+
+
+def test_one_of_a_pair_that_is_missing_counts_as_summer_time_and_the_other_is_added(reading_of) -> None:
+    wall = pd.date_range("2023-10-29", periods=48, freq="15min", tz="Europe/Brussels").tz_localize(None).sort_values()
+    lone = int(np.flatnonzero(wall == pd.Timestamp("2023-10-29 02:15"))[1])
+    reading = reading_of(wall.delete(lone), timezone="Europe/Brussels")
+    assert added(reading) == ["2023-10-29 02:15"]
+    assert reading.stamps is not None
+    assert "times in the hour that autumn doubles, of which the table has but one, count as the first: 1" in (
+        "\n".join(reading.stamps.notes)
+    )

@@ -147,7 +147,7 @@ def prepare(
     _check_sizes(seen)
     findings = screen(panel, bounds)
     warnings = [
-        *_code_warning(names, codes, coded_in), *(finding.text for finding in findings),
+        *table.warnings, *_code_warning(names, codes, coded_in), *(finding.text for finding in findings),
         *_outside_warnings(outside_in, n_beside, drop_invalid),
     ]  # fmt: skip
     kept = without(panel, outside) if drop_invalid else panel

@@ -58,6 +58,10 @@ class ArrayTable:
         return [*said, ("carried along", ", ".join(others))] if others else said
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def unfillable(self) -> tuple[tuple[str, str], ...]:
         return ()
 

@@ -10,6 +10,7 @@ import numpy as np
 from tsimpute.errors import ConfigError
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text
+from tsimpute.tables.zones import zone_of_doubled
 
 Duplicates = Literal["refuse", "first", "last", "mean"]
 _STANDS = {"first": "the first stands", "last": "the last stands", "mean": "their mean stands"}
@@ -67,22 +68,25 @@ def _refusal(
     hint = ""
     if count == 1 and stamps.unit and _beside_gap(stamps.moments[order], pair, np.diff(series[order]) != 0):
         hint = " A neighbouring time is missing: this looks like a change of daylight saving time."
-    elif _autumn_night(stamps, one):
-        hint = " If clocks go back in that night, name the time zone of the table: timezone='Europe/Rome', say."
+    elif (zone := _zone_of_doubled(stamps, one)) is not None:
+        hint = (
+            f" Clocks go back at that time, as in {zone}: if the table is on such a clock, name the time zone, as "
+            f"timezone='{zone}' (--timezone {zone}); the order of the rows then tells the two hours apart."
+        )
     which, label = series_text(names, int(series[one])), label_text(stamps.labels[one])
     return RowError(
         f"times: expected each time once per series, {_repeat(count)} one. The first: {which}, {label}, ",
         (one, two),
-        f".{hint} Correct them, or choose duplicates='first', 'last' or 'mean'.",
+        f".{hint} {'Else correct' if hint else 'Correct'} them, or choose duplicates='first', 'last' or 'mean' "
+        "(--duplicates first).",
     )
 
 
-def _autumn_night(stamps: Stamps, row: int) -> bool:
-    """Whether a clock without known rules stands where many countries double an hour."""
-    if stamps.offsets is None or stamps.offsets.zone is not None or stamps.offsets.change:
-        return False
-    label = stamps.labels[row].astype("M8[h]").item()
-    return label.month in (4, 9, 10, 11) and label.hour <= 3
+def _zone_of_doubled(stamps: Stamps, row: int) -> str | None:
+    """A zone that doubles this time, where the table has neither offsets nor a zone."""
+    if stamps.offsets is None or not stamps.offsets.naive:
+        return None
+    return zone_of_doubled(int(stamps.moments[row]))
 
 
 def _beside_gap(moments: np.ndarray, pair: int, edges: np.ndarray) -> bool:

@@ -69,6 +69,10 @@ class LabelledTable:
         return [*said, ("carried along", ", ".join(others))] if others else said
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.placement.warnings
+
+    @property
     def unfillable(self) -> tuple[tuple[str, str], ...]:
         return ()
 

@@ -35,6 +35,11 @@ class Table(Protocol):
         ...
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Of it, what a reader should look at, a sentence each."""
+        ...
+
+    @property
     def unfillable(self) -> tuple[tuple[str, str], ...]:
         """Columns with gaps that look like numbers and cannot be filled, each with the reason and what to do."""
         ...
@@ -100,6 +105,10 @@ class FrameTable:
         if roles.extra:
             said.append(("carried along", ", ".join(str(names[at]) for at in roles.extra)))
         return said
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.reading.placement.warnings
 
     @property
     def unfillable(self) -> tuple[tuple[str, str], ...]:

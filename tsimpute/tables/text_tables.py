@@ -75,6 +75,10 @@ class TextTable:
         return (*self.file.notes, *self.inner.notes)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.inner.warnings
+
+    @property
     def understood(self) -> list[tuple[str, str]]:
         return self.inner.understood
 

@@ -157,14 +157,24 @@ def _second_pass(wall: np.ndarray, sequence: np.ndarray, twofold: np.ndarray, no
     night["at"] = np.where(newest_first, -twofold, twofold)
     night["day"] = night["wall"] // (12 * 3_600_000_000)
     night = night.sort_values(["sequence", "day", "at"], kind="stable")
-    nights = night.groupby(["sequence", "day"], sort=False)
-    back = nights["wall"].diff() <= 0
-    second = back.groupby([night["sequence"], night["day"]], sort=False).cummax()
-    lone = int((~second.groupby([night["sequence"], night["day"]], sort=False).transform("any")).sum())
-    if lone and notes is not None:
-        notes.append(
-            f"times in the hour that autumn doubles, of which the table has but one, count as the first: {lone}"
-        )
+    which = [night["sequence"], night["day"]]
+    step = night.groupby(which, sort=False)["wall"].diff()
+    blocks = (step < 0).groupby(which, sort=False).transform("any")  # else by label: 02:00, 02:00, 02:15, 02:15
+    pairs = night.duplicated(["sequence", "wall"], keep=False)
+    in_block = (step <= 0).groupby(which, sort=False).cummax()
+    second = in_block.where(blocks, night.duplicated(["sequence", "wall"], keep="first"))
+    sorted_pairs = int((pairs & second & ~blocks).sum())
+    lone = int((~pairs & (~blocks | ~second.groupby(which, sort=False).transform("any"))).sum())
+    if notes is not None:
+        if sorted_pairs > 1:
+            summer = "second" if newest_first.all() else "first"
+            notes.append(
+                f"times that autumn doubles stand in pairs, of which the {summer} counts as summer time: {sorted_pairs}"
+            )
+        if lone:
+            notes.append(
+                f"times in the hour that autumn doubles, of which the table has but one, count as the first: {lone}"
+            )
     return second.reindex(twofold).to_numpy(bool)
 
 
