@@ -155,10 +155,11 @@ def test_an_index_of_floats_is_the_time_and_one_of_whole_numbers_is_not() -> Non
     assert said(reading, "no column of times was found: each row counts as one step")
 
 
-def test_the_parts_of_a_time_are_not_taken_for_the_time() -> None:
+def test_the_parts_of_a_time_are_the_time_together_and_without_a_year_they_are_refused() -> None:
     frame = pd.DataFrame({"year": 2013, "month": 3, "day": 1, "hour": np.arange(N), "x": 0.5})
-    with pytest.raises(DataError, match=r"found its parts year, month, day, hour. Make one .* pandas.to_datetime"):
-        read_frame(frame)
+    assert found(frame, "time") == ["year", "month", "day", "hour"]
+    with pytest.raises(DataError, match=r"whole parts of it from the year on .* found month, day.*--time none"):
+        read_frame(frame.drop(columns=["year", "hour"]))
 
 
 def test_of_two_columns_of_stamps_the_one_called_time_wins_and_otherwise_one_must_be_named() -> None:

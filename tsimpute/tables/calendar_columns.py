@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Callable, Hashable
 
 import numpy as np
 import pandas as pd
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.stamp_names import part_of
+from tsimpute.tables.stamp_names import plain as plain
+from tsimpute.tables.stamps import read_stamps
+from tsimpute.tables.time_looks import is_stamp
 
 CALENDAR_NAMES = (
     "year", "month", "day", "hour", "minute", "second", "weekday", "dayofweek", "dow", "dayofyear", "doy", "week",
@@ -38,16 +44,11 @@ _PARTS: dict[str, tuple[Callable[[pd.DatetimeIndex], pd.Index], ...]] = {
 }
 
 
-def plain(name: Hashable) -> str:
-    """A name without case, blanks and signs."""
-    return re.sub(r"[^a-z0-9]", "", str(name).lower())
-
-
 def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.ndarray) -> pd.Series | None:
     """What a column holds at new times, in its own dtype, or None where it is no part of the time.
 
-    It is one where it is named so and agrees with the time of every row that has a value, or where it is the time
-    itself or its date.
+    It is one where it is named so and agrees with the time of every row that has a value, where it is the time itself
+    or its date, or where it holds stamps that lie equally far from the time in all rows, as ends of intervals do.
 
     Args:
         column: (R,) whole numbers, also as texts; or time stamps.
@@ -64,16 +65,54 @@ def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.
             if (part(when)[known] == stamps[known]).all():
                 return pd.Series(part(later)).astype(column.dtype)
         return None
-    read = _whole(column, known) if plain(name) in _PARTS else None
+    said = part_of(name)
+    key = plain(name) if plain(name) in _PARTS else said[0] if said else ""
+    read = _whole(column, known) if key in _PARTS else None
     if read is None:
-        return None
+        return _shifted(column, name, labels, new) if known.all() else None
     numbers, width = read
-    for part in _PARTS[plain(name)]:
+    for part in _PARTS[key]:
         if (part(when).to_numpy(np.float64)[known] == numbers).all():
             found = part(later).to_numpy(np.int64)
             written = pd.Series(found) if width is None else pd.Series([str(v).zfill(width) for v in found.tolist()])
             return written.astype(column.dtype)
     return None
+
+
+def _shifted(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.ndarray) -> pd.Series | None:
+    """Stamps that are as far from the time in all rows, by the wall clock or in months; else None."""
+    named = column.rename(name)
+    if not is_stamp(named):
+        return None
+    for dayfirst in (None, True, False):
+        with contextlib.suppress(DataError, ConfigError):
+            stamps = read_stamps([named], dayfirst=dayfirst)
+            if stamps.kind != "dates" or stamps.offsets is None:
+                return None
+            wall = stamps.labels.astype("M8[us]").astype(np.int64)
+            known, later = labels.astype("M8[us]").astype(np.int64), new.astype("M8[us]").astype(np.int64)
+            moved = _moved(known, wall, later)
+            if moved is not None:
+                return stamps.values(stamps.offsets.instants(moved))[0].reset_index(drop=True)
+    return None
+
+
+def _moved(known: np.ndarray, wall: np.ndarray, later: np.ndarray) -> np.ndarray | None:
+    """``later`` moved as ``wall`` is from ``known``: by one distance, by whole months, or to the date; else None."""
+    if len(distance := np.unique(wall - known)) == 1:
+        return later + distance[0]
+    (months, rest), (other, other_rest) = _months(known), _months(wall)
+    if len(distance := np.unique(other - months)) == 1 and (rest == other_rest).all():
+        into = _months(later)
+        return (into[0] + distance[0]).astype("M8[M]").astype("M8[us]").astype(np.int64) + into[1]
+    day = 86_400_000_000
+    return later // day * day if (wall == known // day * day).all() else None
+
+
+def _months(wall: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Months since 1970, and microseconds into the month."""
+    months = wall.astype("M8[us]").astype("M8[M]")
+    return months.astype(np.int64), wall - months.astype("M8[us]").astype(np.int64)
 
 
 def _whole(column: pd.Series, known: np.ndarray) -> tuple[np.ndarray, int | None] | None:

@@ -25,14 +25,12 @@ from tsimpute.tables.number_texts import (
     text_problem,
     unfillable_text,
 )
-from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.row_errors import RowError
-from tsimpute.tables.stamps import looks_like_time
+from tsimpute.tables.stamp_names import COUNT_NAMES as COUNT_NAMES
+from tsimpute.tables.stamp_names import TIME_NAMES as TIME_NAMES
+from tsimpute.tables.time_looks import is_stamp
+from tsimpute.tables.time_roles import calendar_parts, find_time
 
-TIME_NAMES = ("time", "timestamp", "datetime", "date", "stamp")
-"""Of stamps, and of numbers that are times whatever they hold."""
-COUNT_NAMES = ("t", "hour", "hours", "minute", "minutes", "seconds", "step", "elapsed", "elapsedtime")
-"""Of numbers that are times where every row has one and there are no stamps."""
 FEATURE_NAMES = (
     "feature", "parameter", "variable", "pollutant", "analyte", "item", "itemid", "measurement", "signal", "channel",
 )  # fmt: skip
@@ -145,7 +143,7 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     features = take(told.features, "features")
     text = take(told.text, "text") or ()
     if time is None:
-        time = _drop(left, _find_time(columns, left))
+        time = _drop(left, find_time(columns, left, notes))
     if features is None and feature is None and value is None:
         feature, value = _find_long(columns, left)
     if (feature is None) != (value is None):
@@ -196,62 +194,6 @@ def _check_features(columns: Columns, features: Sequence[int]) -> None:
             )
 
 
-def _find_time(columns: Columns, left: Sequence[int]) -> list[int]:
-    """The columns that are stamps, or else the one of numbers whose name says so."""
-    stamps = [i for i in left if looks_like_time(columns[i])]
-    levels = [i for i in stamps if i < columns.n_levels]
-    stamps = levels or stamps
-    for named in (
-        [i for i in stamps if any(word in plain(columns.names[i]) for word in ("time", "date", "stamp"))],
-        [i for i in stamps if plain(columns.names[i]) in TIME_NAMES],
-    ):
-        if len(stamps) > 1 and len(named) == 1:
-            stamps = named
-    if len(stamps) == 1 or _are_date_and_time_of_day(columns, stamps):
-        return stamps
-    if stamps:
-        names = ", ".join(str(columns.names[i]) for i in stamps)
-        raise DataError(
-            f"time: expected one column of stamps, or a date and a time of day; found {names}. Name it (time)."
-        )
-    return _find_numeric_time(columns, left)
-
-
-def _find_numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
-    names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in left}
-    sure = [i for i in left if names[i] in TIME_NAMES and (is_number(columns[i]) or _is_number_text(columns[i]))]
-    counts = [
-        i
-        for i in left
-        if names[i] in COUNT_NAMES
-        and str(columns.names[i])[:1] != "T"  # a temperature, as a rule
-        and is_number(columns[i])
-        and not pd.isna(columns[i]).any()
-    ]
-    if counts and not sure and (parts := [str(columns.names[i]) for i in left if names[i] in ("year", "month", "day")]):
-        listed = ", ".join([*parts, *(str(columns.names[i]) for i in counts)])
-        raise DataError(
-            f"time: expected one column of stamps, found its parts {listed}. Make one of them with pandas.to_datetime, "
-            "which takes a frame of year, month, day and hour."
-        )
-    levels = [i for i in left if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
-    named = sure or counts
-    return [i for i in named if i < columns.n_levels][:1] or levels[:1] or named[:1]
-
-
-def _is_number_text(column: pd.Series | pd.Index) -> bool:
-    """Texts all of which are numbers, as 20140501 may be."""
-    return (
-        not is_number(column)
-        and bool(len(column))
-        and all(isinstance(item, str) and re.fullmatch(r"\d+(\.\d+)?", item.strip()) for item in column)
-    )
-
-
-def _are_date_and_time_of_day(columns: Columns, stamps: Sequence[int]) -> bool:
-    return len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]
-
-
 def _find_long(columns: Columns, left: list[int]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     names = [i for i in left if plain(columns.names[i]) in FEATURE_NAMES and _may_be_names(columns[i])]
     values = [i for i in left if plain(columns.names[i]) in VALUE_NAMES and i >= columns.n_levels]
@@ -271,14 +213,16 @@ def _may_be_names(column: pd.Series | pd.Index) -> bool:
 
 def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
     """Columns of numbers that are no part of the time, no id, and not a blank one at the edge of a file."""
-    found = []
+    found, parts = [], calendar_parts(columns, left)
     for i in left:
         name, column = columns.names[i], columns[i]
         if i < columns.n_levels:
             continue
-        if plain(name) in CALENDAR_NAMES:
+        if plain(name) in CALENDAR_NAMES or i in parts:
             if is_number(column):
                 notes.append(f"{name}: numbers that are named as a part of the time; carried along. {FILL}")
+        elif is_number(column) and is_stamp(column):
+            notes.append(f"{name}: holds dates; passed through unchanged. {FILL}")
         elif is_true_false(column):
             notes.append(f"{name}: true and false; carried along. To fill it, write 1 and 0")
         elif not is_number(column):

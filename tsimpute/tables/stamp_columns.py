@@ -14,6 +14,7 @@ import pandas as pd
 from tsimpute.errors import DataError
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_forms import DAY, Form, NumberForm, RestoredForm, TypedForm
+from tsimpute.tables.stamp_numbers import NumberDates, dates_of_numbers
 from tsimpute.tables.stamp_texts import CLOCKS, DATES, ELAPSED, fits, parse
 
 _NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?")
@@ -99,6 +100,14 @@ def is_time(column: pd.Series | pd.Index) -> bool:
     return not any(map(_NUMBER.fullmatch, texts)) and (fits(texts, DATES) or fits(texts, ELAPSED))
 
 
+def is_compact(numbers: Sequence[int]) -> bool:
+    """Whether whole numbers are dates such as 20140501 or 201405012330, all with as many digits."""
+    texts = [str(number) for number in numbers]
+    return (
+        len({len(text) for text in texts}) == 1 and all(map(_COMPACT.fullmatch, texts)) and fits([*set(texts)], DATES)
+    )
+
+
 def _named(column: pd.Series | pd.Index) -> str:
     return "time" if column.name is None else f"time column {column.name!r}"
 
@@ -150,6 +159,8 @@ def _numeric(series: pd.Series, part: str, what: str) -> Column | Numbers:
             texts = [text.zfill(4) for text in texts]
         restore = lambda new: pd.Series(new).astype(np.int64).astype(series.dtype)
         return _texts(texts, series.name, restore, part, what)
+    if part == "whole" and (found := dates_of_numbers(series)):
+        return _of_numbers(found)
     return Numbers(numbers, NumberForm(series.name, series.dtype, 0 if numbers.dtype.kind == "i" else None))
 
 
@@ -169,8 +180,16 @@ def _objects(series: pd.Series, part: str, what: str) -> Column | Numbers:
         return _typed(pd.Series(pd.PeriodIndex(items), name=series.name))
     stripped = list(map(str.strip, items)) if kind is str else [""]
     if part == "whole" and all(map(_NUMBER.fullmatch, stripped)) and not all(map(_COMPACT.fullmatch, stripped)):
-        return _number_texts(series, what)
+        found = dates_of_numbers(series)
+        return _of_numbers(found) if found else _number_texts(series, what)
     return _texts(list(map(str, items)), series.name, _restorer(kind, series), part, what)
+
+
+def _of_numbers(found: NumberDates) -> Column:
+    offset = np.zeros(len(found.days), np.int64) if found.utc else None
+    return Column(
+        {"": found.days}, found.clock, offset, {"": found.form}, None, bool(found.clock.any()), (found.note,)
+    )  # fmt: skip
 
 
 def _restorer(kind: type, series: pd.Series) -> Callable[[list[str]], pd.Series]:

@@ -19,6 +19,11 @@ MONTHS = (
 )  # fmt: skip
 
 
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_CALENDAR = {"quarter", "isoyear", "week", "weekday", "doy"}
+"""Parts that few forms have."""
+
+
 class Form(Protocol):
     """How a column writes new times."""
 
@@ -61,8 +66,11 @@ class TextForm:
             "second": clock // SECOND % 60,
             "fraction": clock % SECOND,
             "half": hour % 24 // 12,
+            "dow": (days + 3) % 7 + 1,
             "offset": offset // MINUTE,
         }
+        wanted = {field for field, _ in self.pieces}
+        fields |= {part: part_numbers(part, days, clock) for part in _CALENDAR & wanted}
         columns = [
             [_written(field, sample, int(value), field in self.bare) for value in fields[field]]
             if field
@@ -139,8 +147,9 @@ class TypedForm:
 def _written(field: str, sample: str, value: int, bare: bool) -> str:
     if field == "year":
         return f"{value % 100:02d}" if len(sample) == 2 else f"{value:04d}"
-    if field == "name":
-        name = MONTHS[value - 1] if len(sample) > 3 else MONTHS[value - 1][:3]
+    if field in ("name", "dow"):
+        name = (MONTHS if field == "name" else WEEKDAYS)[value - 1]
+        name = name if len(sample) > 3 else name[:3]
         return name.upper() if sample.isupper() else name if sample.islower() else name.title()
     if field == "fraction":
         return f"{value:06d}".ljust(9, "0")[: len(sample)]
@@ -149,7 +158,7 @@ def _written(field: str, sample: str, value: int, bare: bool) -> str:
         return (letter.upper() if sample[0].isupper() else letter) + sample[1:]
     if field == "offset":
         return _written_offset(sample, value)
-    return str(value) if bare else f"{value:02d}"
+    return str(value) if bare else f"{value:0{len(sample) if field in ('doy', 'isoyear') else 2}d}"
 
 
 def _written_offset(sample: str, minutes: int) -> str:
@@ -159,3 +168,31 @@ def _written_offset(sample: str, minutes: int) -> str:
     colon = ":" * (":" in sample)
     tail = f"{colon}{rest:02d}" if len(sample) > 3 or rest else ""
     return f"{'-' if minutes < 0 else '+'}{hours:02d}{tail}"
+
+
+def part_numbers(part: str, days: np.ndarray, clock: np.ndarray) -> np.ndarray:
+    """What a part of the time is at days since 1970 and microseconds since midnight, (R,) int64."""
+    if part in ("hour", "minute", "second", "hhmm", "hhmmss"):
+        hour, minute, second = clock // HOUR, clock // MINUTE % 60, clock // SECOND % 60
+        if part == "hhmm":
+            return hour * 100 + minute
+        if part == "hhmmss":
+            return hour * 10_000 + minute * 100 + second
+        return {"hour": hour, "minute": minute, "second": second}[part]
+    date = days.astype("M8[D]")
+    months, years = date.astype("M8[M]").astype(np.int64), date.astype("M8[Y]")
+    year = years.astype(np.int64) + 1970
+    if part == "year2":
+        return year % 100
+    if part in ("isoyear", "week"):
+        calendar = pd.DatetimeIndex(date.astype("M8[s]")).isocalendar()
+        return calendar["year" if part == "isoyear" else "week"].to_numpy(np.int64)
+    numbers = {
+        "year": year,
+        "weekday": (days + 3) % 7 + 1,
+        "quarter": months % 12 // 3 + 1,
+        "month": months % 12 + 1,
+        "day": days - date.astype("M8[M]").astype("M8[D]").astype(np.int64) + 1,
+        "doy": days - years.astype("M8[D]").astype(np.int64) + 1,
+    }
+    return numbers[part]

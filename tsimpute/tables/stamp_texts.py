@@ -11,9 +11,10 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.row_errors import Part, RowError
-from tsimpute.tables.stamp_forms import HOUR, MINUTE, MONTHS, SECOND, TextForm
+from tsimpute.tables.stamp_forms import HOUR, MINUTE, MONTHS, SECOND, WEEKDAYS, TextForm, part_numbers
 
-_MONTH_OF = {name[:n]: i + 1 for i, name in enumerate(MONTHS) for n in (3, len(name))} | {"sept": 9}
+MONTH_OF = {name[:n]: i + 1 for i, name in enumerate(MONTHS) for n in (3, len(name))} | {"sept": 9}
+_WEEKDAY_OF = {name[:n]: i + 1 for i, name in enumerate(WEEKDAYS) for n in (3, len(name))}
 READINGS = {
     "day/month/year": ("day", "month", "year"),
     "month/day/year": ("month", "day", "year"),
@@ -23,18 +24,24 @@ _HALF = r"(?:\s*(?P<half>[AaPp]\.?[Mm]\.?))?"
 _MINUTES = r"(?:(?P<mark>[:./h-])(?P<minute>\d\d)(?:(?P=mark)(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)"
 _OFFSET = r"(?:\s*(?P<offset>[Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
 _JOINED = rf"(?:(?:\s*[Tt,;:_-]\s*|\s+)(?P<hour>\d{{1,2}}){_MINUTES}?{_HALF}{_OFFSET})?"
+_DAY = r"(?:(?P<dow>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*)[.,]?\s+)?"
 _NAME = r"(?P<name>[A-Za-z]{3,9})"
 DATES = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"(?P<year>\d{{4}})(?P<dash>[-/.])(?P<month>\d{{1,2}})(?:(?P=dash)(?P<day>\d{{1,2}}))?{_JOINED}",
-        rf"(?P<a>\d{{1,2}})(?P<dash>[-/. ])(?P<b>\d{{1,2}})(?P=dash)(?P<c>\d{{4}}|\d\d){_JOINED}",
-        rf"(?P<day>\d{{1,2}})[-/. ]*{_NAME}[-/.,\s]*(?P<year>\d{{4}}|\d\d){_JOINED}",
-        rf"{_NAME}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_JOINED}",
+        rf"{_DAY}(?P<year>\d{{4}})(?P<dash>[-/.])(?P<month>\d{{1,2}})(?:(?P=dash)(?P<day>\d{{1,2}}))?{_JOINED}",
+        rf"{_DAY}(?P<a>\d{{1,2}})(?P<dash>[-/. ])(?P<b>\d{{1,2}})(?P=dash)(?P<c>\d{{4}}|\d\d){_JOINED}",
+        rf"{_DAY}(?P<day>\d{{1,2}})[-/. ]*{_NAME}[-/.,\s]*(?P<year>\d{{4}}|\d\d){_JOINED}",
+        rf"{_DAY}{_NAME}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_JOINED}",
         rf"(?P<year>\d{{4}})[-/ ]{_NAME}[-/ ](?P<day>\d{{1,2}}){_JOINED}",
         rf"{_NAME}[-/. ](?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)"
         rf"(?:[Tt _]?(?P<hour>\d\d)(?:(?P<minute>\d\d)(?P<second>\d\d)?)?{_OFFSET})?",
+        rf"{_DAY}{_NAME}\s+(?P<day>\d{{1,2}})\s+(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)\s+(?P<year>\d{{4}})",
+        rf"(?P<year>\d{{4}})-(?P<doy>\d{{3}}){_JOINED}",
+        r"(?P<isoyear>\d{4})-?[Ww](?P<week>\d\d)(?:-?(?P<weekday>[1-7]))?",
+        r"(?P<year>\d{4})[-/ .]?[Qq](?P<quarter>[1-4])",
+        r"[Qq](?P<quarter>[1-4])[-/ .]?(?P<year>\d{4})",
     )
 )
 CLOCKS = (
@@ -49,6 +56,16 @@ ELAPSED = (
     re.compile(r"(?P<hour>\d{1,5})\.(?P<minute>\d\d)\.(?P<second>\d\d)"),
 )
 _FIELDS = {"year", "month", "day", "a", "b", "c", "name", "hour", "minute", "second", "fraction", "half", "offset"}
+_FIELDS |= {"dow", "doy", "isoyear", "week", "weekday", "quarter"}
+
+_SUMMARY = re.compile(
+    r"^\W*(?:mean|average|avg|total|totals|sum|summe|gesamt|mittel|mittelwert|min|max|minimum|maximum|median|std|stdev|count"
+    r"|moyenne|somme|media|promedio|suma|totale)\b",
+    re.IGNORECASE,
+)
+_DOUBLED = re.compile(r"\d\s*[AaBb]$")
+_FOREIGN = re.compile(r"\b\d{1,2}[-/. ]+([^\W\d_]{3,})\.?[-/. ,]+\d{2,4}")
+_FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,23 +103,68 @@ def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]
     """
     codes, index = pd.factorize(np.asarray(texts, object))
     distinct = np.asarray(index, object)
-    matches, odd, like = _best([str(text).strip() for text in distinct], patterns)
-    if odd is None:
+    matches, found = _best([str(text).strip() for text in distinct], patterns)
+    misfit = np.array([match is None for match in found], bool)
+    if not misfit.any():
         readings = {name: _fields(matches, order) for name, order in _orders(matches).items()}
         fitting = {name: fields for name, fields in readings.items() if _valid(fields, patterns).all()}
         if fitting:
+            _check_fiscal(matches, next(iter(fitting.values())), what)
             return _spread(matches, fitting, codes)
         misfits = [np.flatnonzero(~_valid(fields, patterns)) for fields in readings.values()]
-        # The reading that gets furthest is the one to complain about.
-        odd = max(int(misfit[0]) for misfit in misfits)
-        if min(map(len, misfits)) > 0 and len(readings) > 1:
+        if min(map(len, misfits)) > 0 and len(readings) > 1 and not _few(misfits, len(distinct)):
             raise _clash(distinct, codes, readings, misfits, what)
-    row = int(np.argmax(codes == odd))
+        # The reading that gets furthest is the one to complain about.
+        misfit[min(misfits, key=lambda rows: (len(rows), -rows[0]))] = True
+        like = next((text for text, bad in zip(distinct, misfit, strict=True) if not bad), None)
+    else:
+        like = matches[0].string if matches else None
+    raise _odd(distinct, codes, misfit, like, what)
+
+
+def _few(misfits: list[np.ndarray], n_texts: int) -> bool:
+    """Whether under one reading hardly any text is no date, and under all others many are."""
+    counts = sorted(map(len, misfits))
+    return counts[0] <= max(1, n_texts // 10) and counts[1] > 3 * counts[0] and n_texts >= 3 * len(misfits)
+
+
+def _odd(distinct: np.ndarray, codes: np.ndarray, misfit: np.ndarray, like: str | None, what: str) -> RowError:
+    """The first text that cannot be read, how many there are, and what to do."""
+    rows = np.flatnonzero(misfit[codes])
+    text = str(distinct[codes[rows[0]]])
     beside = f" like that of the other rows, such as {like!r}" if like is not None else ""
-    raise RowError(
-        f"{what}, ", row, f": expected a date or time{beside}, came {distinct[odd]!r}; correct it, or take the row "
-        "out.",
+    many = f" ({len(rows)} of {len(codes)} rows cannot be read)" if len(rows) > 1 else ""
+    return RowError(
+        f"{what}, ", int(rows[0]), f": expected a date or time{beside}, came {text!r}{many}; {advice_on(text)}."
     )  # fmt: skip
+
+
+def advice_on(text: str) -> str:
+    """What to do about a text that cannot be read as a time."""
+    if _SUMMARY.search(text):
+        return "this looks like a summary of the table and not like a measurement: take the row out"
+    if _DOUBLED.search(text):
+        return (
+            "if the letter marks the hour that comes twice in autumn, take the letters off and name the time zone "
+            "(timezone), or write UTC offsets"
+        )
+    if (found := _FOREIGN.search(text)) and found[1].lower() not in MONTH_OF:
+        return f"{found[1]!r} is no English name of a month: write months as numbers, as in 2024-03-31"
+    if _FISCAL.search(text):
+        return "this looks like a fiscal year: write the day on which it begins, as in 2024-07-01"
+    return "correct it, or take the row out"
+
+
+def _check_fiscal(matches: list[re.Match[str]], fields: Mapping[str, np.ndarray], what: str) -> None:
+    """Refuses 2009/10, 2010/11, 2011/12: years that end in the next one, and not October, November and December."""
+    names = matches[0].re.groupindex
+    if "dash" not in names or "month" not in names or len(matches) < 3 or any(match["day"] for match in matches):
+        return
+    if (fields["month"] == (fields["year"] + 1) % 100).all():
+        raise DataError(
+            f"{what}: expected dates, came {matches[0].string!r}, {matches[1].string!r}, which look like fiscal years; "
+            "write the day on which each begins, as in 2024-07-01."
+        )
 
 
 def fits(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> bool:
@@ -114,16 +176,28 @@ def fits(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]])
     return True
 
 
-def _best(texts: list[str], patterns: Sequence[re.Pattern[str]]) -> tuple[list[re.Match[str]], int | None, str | None]:
-    """The matches of the pattern that fits most texts; else the first text it does not fit, and one that it does."""
+def readable(texts: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> np.ndarray:
+    """(N,) bool: the texts that the pattern and the order of day and month that fit most of them understand."""
+    matches, found = _best([text.strip() for text in texts], patterns)
+    fits = np.array([match is not None for match in found], bool)
+    if matches:
+        valid = [_valid(_fields(matches, order), patterns) for order in _orders(matches).values()]
+        fits[fits] = max(valid, key=np.sum)
+    return fits
+
+
+def _best(
+    texts: list[str], patterns: Sequence[re.Pattern[str]]
+) -> tuple[list[re.Match[str]], list[re.Match[str] | None]]:
+    """The matches of the pattern that fits most texts, and those of all texts."""
     best: list[re.Match[str] | None] = []
     for pattern in patterns:
         found = [pattern.fullmatch(text) for text in texts]
-        if None not in found:
-            return [match for match in found if match], None, None
         if not best or best.count(None) > found.count(None):
             best = found
-    return [], best.index(None), next((match.string for match in best if match), None)
+        if None not in found:
+            break
+    return [match for match in best if match], best
 
 
 def _orders(matches: list[re.Match[str]]) -> dict[str, tuple[str, ...]]:
@@ -143,15 +217,38 @@ def _fields(matches: list[re.Match[str]], order: tuple[str, ...]) -> dict[str, n
         fields["year"] += np.where(short, np.where(fields["year"] >= 69, 1900, 2000), 0)
         fields["day"] = fields.get("day", np.ones(len(matches), np.int64))
     if "name" in names:
-        fields["month"] = np.array([_MONTH_OF.get(match["name"].lower(), 0) for match in matches], np.int64)
+        fields["month"] = np.array([MONTH_OF.get(match["name"].lower(), 0) for match in matches], np.int64)
+    fields |= _calendar(matches)
     for name in ("hour", "minute", "second"):
         fields[name] = _numbers(matches, name, "0") if name in names else np.zeros(len(matches), np.int64)
     if "fraction" in names:
         digits = [((match["fraction"] or "") + "000000") for match in matches]
         fields["fraction"] = np.array([int(d[:6]) for d in digits], np.int64)
+    if "dow" in names:
+        days = [(match["dow"] or "").lower() for match in matches]
+        fields["dow"] = np.array([_WEEKDAY_OF.get(day, 8 if day else 0) for day in days], np.int64)
     if "half" in names:  # 0 none, 1 before noon, 2 after noon
         fields["half"] = np.array(["?ap".index((match["half"] or "?")[0].lower()) for match in matches], np.int64)
     return fields
+
+
+def _calendar(matches: list[re.Match[str]]) -> dict[str, np.ndarray]:
+    """Year, month and day of texts that give the day of the year, the week or the quarter; whether the day exists."""
+    names = matches[0].re.groupindex
+    if "quarter" in names:
+        return {"month": 3 * _numbers(matches, "quarter", "1") - 2}
+    if "doy" not in names and "week" not in names:
+        return {}
+    whole = "year" if "doy" in names else "isoyear"
+    year = _numbers(matches, whole, "1")
+    days = (year - 1970).astype("M8[Y]").astype("M8[D]").astype(np.int64)
+    if "doy" in names:
+        days = days + _numbers(matches, "doy", "1") - 1
+    else:
+        monday = days + 3 - (days + 6) % 7  # of the week with the 4th of January
+        days = monday + 7 * (_numbers(matches, "week", "1") - 1) + _numbers(matches, "weekday", "1") - 1
+    found = {part: part_numbers(part, days, days) for part in ("year", "month", "day")}
+    return found | {"exists": part_numbers(whole, days, days) == year}
 
 
 def _numbers(matches: list[re.Match[str]], name: str, absent: str) -> np.ndarray:
@@ -165,6 +262,10 @@ def _valid(fields: Mapping[str, np.ndarray], patterns: Sequence[re.Pattern[str]]
         valid &= (hour < 24) | ((hour == 24) & (minute == 0) & (second == 0) & (fields.get("fraction", 0) == 0))
     if "half" in fields:
         valid &= (fields["half"] == 0) | ((hour >= 1) & (hour <= 12))
+    if "exists" in fields:
+        valid &= fields["exists"].astype(bool)
+    if "dow" in fields:
+        valid &= (fields["dow"] == 0) | (fields["dow"] == part_numbers("weekday", _days(fields), hour))
     if "year" in fields:
         month, day = fields["month"], fields["day"]
         valid &= (month >= 1) & (month <= 12) & (day >= 1) & (fields["year"] >= 1)

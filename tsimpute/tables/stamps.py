@@ -12,6 +12,7 @@ import pandas as pd
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.stamp_columns import Column, Numbers, is_time, read_column
 from tsimpute.tables.stamp_forms import DAY, HOUR, Form, NumberForm
+from tsimpute.tables.stamp_parts import read_together
 from tsimpute.tables.zones import Offsets, localise, wall_clock
 
 MOSTLY = 2.0
@@ -111,11 +112,12 @@ def read_stamps(
     dayfirst: bool | None = None,
     series_of_row: np.ndarray | None = None,
 ) -> Stamps:
-    """Understands the time of each row from one time column, or from a date and a time of day.
+    """Understands the time of each row from one column, a date and a time of day, or parts such as year and month.
 
     Args:
-        columns: one or two, each (R,): time stamps, periods, dates, texts in one form, or numbers. Whole numbers that
-            all read as dates such as 20140501 are dates, other numbers stay numbers.
+        columns: each (R,): time stamps, periods, dates, texts in one form, or numbers. Whole numbers that all read as
+            dates such as 20140501 are dates; so are, where the name of the column is one of time, those of
+            ``stamp_numbers``; other numbers stay numbers. Several columns: see ``read_together``.
         timezone: name of the zone whose wall clock the table shows, such as "Europe/Rome". None: the offsets in the
             table hold, and a table without any is on a clock without daylight saving.
         dayfirst: whether 03/04/2005 is the third of April. None: told from the whole column.
@@ -126,12 +128,12 @@ def read_stamps(
         DataError: a time is missing or cannot be read, does not exist in the zone, or day and month cannot be told.
         ConfigError: the zone is unknown, or it is not that of the table's offsets.
     """
-    if len(columns) not in (1, 2):
-        raise ConfigError(f"time columns: expected one, or a date and a time of day, came {len(columns)}.")
+    if not len(columns):
+        raise ConfigError("time columns: expected one, or a date and a time of day, or parts of a date, came none.")
     if not len(columns[0]):
         raise DataError("table: expected at least one row, came none.")
-    if len(columns) == 2:
-        column, forms = _date_and_clock(*columns)
+    if len(columns) > 1:
+        column, forms = read_together(columns)
     else:
         whole = read_column(columns[0])
         if isinstance(whole, Numbers):
@@ -150,44 +152,6 @@ def read_stamps(
 def _no_zone(timezone: str | None, what: str) -> None:
     if timezone is not None:
         raise ConfigError(f"timezone: expected None for {what}, came {timezone!r}; leave it out.")
-
-
-def _date_and_clock(
-    date: pd.Series | pd.Index, clock: pd.Series | pd.Index
-) -> tuple[Column, dict[str, tuple[Form, ...]]]:
-    """The two columns as one, in whichever order they stand."""
-    try:
-        (day, hour), swapped = _pair(date, clock), False
-    except DataError as error:
-        try:
-            (day, hour), swapped = _pair(clock, date), True
-        except DataError:
-            raise error from None
-    both = Column(day.days, hour.clock, None, day.forms, None, True, (*day.notes, *hour.notes))
-    clock_form = next(iter(hour.forms.values()))
-    pair = lambda form: (clock_form, form) if swapped else (form, clock_form)
-    return both, {reading: pair(form) for reading, form in day.forms.items()}
-
-
-def _pair(date: pd.Series | pd.Index, clock: pd.Series | pd.Index) -> tuple[Column, Column]:
-    """A date and a time of day; where the time was read as time stamps, their dates mean nothing."""
-    day, hour = read_column(date, part="date"), read_column(clock, part="clock")
-    names = f"{date.name!r} and {clock.name!r}"
-    if isinstance(day, Numbers) or isinstance(hour, Numbers) or day.days is None:
-        raise DataError(
-            f"time columns: expected a date and a time of day, came {names}; name the column of times alone."
-        )
-    if day.has_clock:
-        raise DataError(
-            f"time columns: expected a date and a time of day, but {date.name!r} has times of day of its own; name it "
-            "alone."
-        )
-    if day.offset is not None:
-        raise DataError(
-            f"time columns: expected dates without a time zone in {date.name!r}; take the zone off, and give it as "
-            "timezone."
-        )
-    return day, hour
 
 
 def _reading(column: Column, days: Mapping[str, np.ndarray], dayfirst: bool | None, sequence: np.ndarray) -> str:

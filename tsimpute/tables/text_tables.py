@@ -188,8 +188,15 @@ def read_text_table(
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
+    given = in_file | dict(units or {})
     try:
-        reading = read_frame(frame, told, clockwork, in_file | dict(units or {}))
+        reading = read_frame(frame, told, clockwork, given)
+        if written := _times_as_written(file, reading, columns, numbers):
+            for i in written:
+                frame.isetitem(i, pd.Series(file.columns[columns[i]], dtype=object))
+            told_time = [reading.columns.names[at] for at in reading.roles.time]
+            reading = read_frame(frame, replace(told, time=told_time), clockwork, given)
+            numbers = {i: column for i, column in numbers.items() if i not in written}
     except RowError as error:
         raise DataError(f"{file.name}: {error.in_lines(file.lines)}") from None
     except DataError as error:
@@ -211,6 +218,17 @@ def _unfillable(
     named = {name for name, _ in reading.roles.unfillable}
     found = [(name, unfillable_text(frame[name], name, marks)) for name in frame.columns if name in named]
     return tuple((name, f"{file.name}: {reason.in_lines(file.lines)}") for name, reason in found if reason)
+
+
+def _times_as_written(
+    file: Delimited, reading: FrameReading, columns: Sequence[int], numbers: Mapping[int, Numbers]
+) -> list[int]:
+    """Time columns whose numbers do not say how they are written, as 07 and 0.50, and are to be read as texts."""
+    return [
+        at
+        for at in reading.roles.time
+        if at in numbers and (not numbers[at].is_integer or any(map(_PADDED.fullmatch, file.columns[columns[at]])))
+    ]
 
 
 def _field(file: Delimited, at: int) -> tuple[str, list[str]]:

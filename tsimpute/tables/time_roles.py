@@ -1,0 +1,271 @@
+"""Which columns of a table make its time: one of stamps, a date and an hour, parts of a date, or numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.grouping import GROUP_NAMES
+from tsimpute.tables.number_texts import can_name, is_number
+from tsimpute.tables.numbers import split_unit
+from tsimpute.tables.row_errors import RowError
+from tsimpute.tables.stamp_digits import Digits, digits_of
+from tsimpute.tables.stamp_names import (
+    COUNT_NAMES,
+    PLAIN_SHORT,
+    TIME_NAMES,
+    edge_of,
+    is_calendar_name,
+    is_clock_name,
+    is_of_a_life,
+    is_time_name,
+    part_of,
+    plain,
+)
+from tsimpute.tables.stamp_parts import CHAINS, HIGHEST, LOWEST, joined_clock, named_months
+from tsimpute.tables.stamp_texts import advice_on
+from tsimpute.tables.time_looks import Look, look_of, resembles_time
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles import Columns
+
+LONG_NAMES = ("feature", "parameter", "variable", "pollutant", "analyte", "item", "itemid", "measurement", "signal")
+NONE = "or say that each row is one step (time=(); on the command line --time none)"
+
+
+def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
+    """The columns that make the time, () where none does; what is not plain to see is added to ``notes``.
+
+    Raises:
+        DataError: several columns may be the time, or one looks like a time and cannot be read.
+    """
+    left = [i for i in left if can_name(columns[i])]
+    looks = {i: look_of(columns[i]) for i in left}
+    stamps = [i for i in left if looks[i].kind]
+    stamps = [i for i in stamps if i < columns.n_levels] or stamps
+    if len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]:
+        return stamps
+    sure = [i for i in stamps if looks[i].kind != "clock" and not (looks[i].by_name and not _says_time(columns, i))]
+    if sure:
+        at = _chosen(columns, sure, looks, notes)
+        return sorted([at, *_clock_beside(columns, left, at, looks)]) if looks[at].kind == "date" else [at]
+    chain = find_parts(columns, left, looks)
+    numbers = _numeric_time(columns, left)
+    if chain and not (numbers and repeats(columns, chain, left) > 0):
+        return chain
+    clocks = [i for i in stamps if looks[i].kind == "clock"]
+    if clocks:
+        return [_chosen(columns, clocks, looks, notes)]
+    compact = [i for i in stamps if looks[i].kind != "clock"]
+    if found := (numbers or compact[:1]):
+        return found
+    _refuse_unreadable(columns, left)
+    return []
+
+
+def _says_time(columns: Columns, at: int) -> bool:
+    return columns.names[at] is not None and is_time_name(columns.names[at])
+
+
+def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], notes: list[str]) -> int:
+    """The one of several columns of stamps that is the time of the rows."""
+    left = [i for i in stamps if not is_of_a_life(columns.names[i])] or list(stamps)
+    edges = {i: edge_of(columns.names[i]) for i in left}
+    starts = [i for i in left if edges[i] == "start"]
+    if len(starts) == 1 and len(left) > 1 and all(edges[i] == "end" for i in left if i not in starts):
+        others = ", ".join(str(columns.names[i]) for i in left if i not in starts)
+        notes.append(f"{columns.names[starts[0]]}: the start of each interval is its time; {others}: its end")
+        return starts[0]
+    names = {i: plain(columns.names[i]) for i in left}
+    for named in (
+        [i for i in left if edges[i] != "end"],
+        [i for i in left if any(word in names[i] for word in ("time", "date", "stamp"))],
+        [i for i in left if names[i] in TIME_NAMES],
+        [i for i in left if names[i] in TIME_NAMES and looks[i].kind == "full"],
+        [i for i in left if _says_time(columns, i)],
+        [i for i in left if not looks[i].n_bad and looks[i].kind == "full"],
+    ):
+        if len(left) > 1 and len(named) == 1:
+            left = named
+    if len(left) > 1:
+        listed = ", ".join(str(columns.names[i]) for i in left)
+        raise DataError(
+            f"time: expected one column of stamps, or a date and a time of day; found {listed}. Name it (time)."
+        )
+    return left[0]
+
+
+def _keys(columns: Columns, left: Sequence[int]) -> list[int]:
+    """Columns that are named as groups or features are and do not number the rows."""
+    named = [i for i in left if plain(columns.names[i]) in (*GROUP_NAMES, *LONG_NAMES)]
+    return [i for i in named if columns[i].nunique() < len(columns[i])]
+
+
+def repeats(columns: Columns, time: Sequence[int], left: Sequence[int]) -> int:
+    """How many rows repeat the time of an earlier one of the same series and feature, as far as names tell these."""
+    wanted = [*time, *(i for i in _keys(columns, left) if i not in time)]
+    codes = {i: pd.factorize(np.asarray(columns[i], object))[0] for i in wanted}
+    return int(pd.DataFrame(codes).duplicated().sum())
+
+
+def _clock_beside(columns: Columns, left: Sequence[int], date: int, looks: dict[int, Look]) -> list[int]:
+    """The columns of the time of day beside one of dates; none where the dates are the whole time."""
+    texts = [i for i in left if looks[i].kind == "clock" and not is_number(columns[i])]
+    named = [i for i in texts if is_clock_name(columns.names[i]) or edge_of(columns.names[i])]
+    starts = [i for i in named if edge_of(columns.names[i]) != "end"]
+    for clocks in (starts if len(starts) > 1 else [], starts, named, texts):
+        if len(clocks) == 1:
+            sure = clocks[0] in named or repeats(columns, [date], left) > repeats(columns, [date, clocks[0]], left)
+            return clocks if sure else []
+    found = _hours(columns, left, [date], looks)
+    return found if found and repeats(columns, [date], left) > repeats(columns, [date, *found], left) else []
+
+
+def find_parts(columns: Columns, left: Sequence[int], looks: dict[int, Look]) -> list[int]:
+    """The columns of year, month, day and hour, or year and day of the year, as far as there are."""
+    months = _valid(columns, left, "month")
+    chains = []
+    for chain in CHAINS:
+        found: list[int] = []
+        for part in chain:
+            if part == "hour":
+                found += _hours(columns, left, found, looks)
+                break
+            options = [i for i in _valid(columns, left, part) if i not in found]
+            if part == "doy" and not months:
+                options += [i for i in _valid(columns, left, "day", highest=366) if i not in found]
+            options = [i for i in options if part == "year" or _adds(columns, left, found, i)]
+            if not options:
+                break
+            found.append(options[0])
+        chains.append(found)
+    best = max(chains, key=len)
+    if len(best) == 1 and (said := part_of(columns.names[best[0]])) and not said[1]:
+        return []
+    return best
+
+
+def calendar_parts(columns: Columns, left: Sequence[int]) -> set[int]:
+    """Columns that are parts of the time by their names, in full or, where they make a whole date, in short."""
+    dated = find_parts(columns, left, {})
+    named = {i for i in left if is_calendar_name(columns.names[i])}
+    return named | set(dated if len(dated) > 2 else ())
+
+
+def _adds(columns: Columns, left: Sequence[int], found: Sequence[int], at: int) -> bool:
+    """A part counts where its name is sure, or it tells rows apart that the parts before it do not.
+
+    A short name is sure where another one is short, too.
+    """
+    said, name = part_of(columns.names[at]), plain(columns.names[at])
+    if (said is not None and said[1]) or name in PLAIN_SHORT:
+        return True
+    if any(plain(columns.names[i]) in PLAIN_SHORT for i in found):
+        return True
+    return repeats(columns, found, left) > repeats(columns, [*found, at], left)
+
+
+def _hours(columns: Columns, left: Sequence[int], found: Sequence[int], looks: dict[int, Look]) -> list[int]:
+    """The columns of hour, minute and second that go on from a date, or the one of a time of day."""
+    if found and part_of(columns.names[found[-1]]) in (("year", True), ("year", False)):
+        return []
+    texts = [i for i in left if i in looks and looks[i].kind == "clock" and part_of(columns.names[i])]
+    texts = [i for i in texts if i not in found]
+    hours = [i for i in _valid(columns, left, "hour") if i not in found] + texts
+    hours = [i for i in hours if _adds(columns, left, found, i)]
+    if not hours:
+        return []
+    out = hours[:1]
+    digits = _digits(columns, out[0])
+    if digits is None or joined_clock(digits):
+        return out
+    for part in ("minute", "second"):
+        options = [i for i in _valid(columns, left, part) if i not in found]
+        options = [i for i in options if _adds(columns, left, [*found, *out], i)]
+        if not options:
+            break
+        out += options[:1]
+    return out
+
+
+def _valid(columns: Columns, left: Sequence[int], part: str, highest: int | None = None) -> list[int]:
+    """Columns that are named as a part and hold it in every row; those that are named in full first."""
+    found = []
+    both = {str(columns.names[i]).lstrip("#") for i in left} >= {"MM", "mm"}
+    for i in left:
+        said = part_of(columns.names[i])
+        if both and str(columns.names[i]) == "mm":
+            said = ("minute", False)
+        if said is None or said[0] != part or edge_of(columns.names[i]) == "end":
+            continue
+        digits = _digits(columns, i)
+        if digits is None:
+            if part == "month" and named_months(columns[i]) is not None:
+                found.append((i, said[1]))
+            continue
+        low, high = LOWEST.get(part, 0), highest or HIGHEST[part]
+        inside = digits.numbers.min() >= low and digits.numbers.max() <= high
+        short_year = part == "year" and digits.numbers.max() < 100
+        if inside or short_year or (part == "hour" and joined_clock(digits)):
+            found.append((i, said[1]))
+    return [i for i, full in found if full] + [i for i, full in found if not full]
+
+
+def _digits(columns: Columns, at: int) -> Digits | None:
+    try:
+        return digits_of(columns[at])
+    except RowError:
+        return None
+
+
+def _numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
+    """The column of numbers whose name says that it counts time, or an index of fractions."""
+    names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in left}
+    sure = [i for i in left if names[i] in TIME_NAMES and (is_number(columns[i]) or _is_number_text(columns[i]))]
+    counts = [
+        i
+        for i in left
+        if names[i] in COUNT_NAMES
+        and str(columns.names[i])[:1] != "T"  # a temperature, as a rule
+        and is_number(columns[i])
+        and not pd.isna(columns[i]).any()
+    ]
+    levels = [i for i in left if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
+    named = sure or counts
+    return [i for i in named if i < columns.n_levels][:1] or levels[:1] or named[:1]
+
+
+def _is_number_text(column: pd.Series | pd.Index) -> bool:
+    """Texts all of which are numbers, as 20140501 may be."""
+    return (
+        not is_number(column)
+        and bool(len(column))
+        and all(isinstance(item, str) and re.fullmatch(r"\d+([.,]\d+)?", item.strip()) for item in column)
+    )
+
+
+def _refuse_unreadable(columns: Columns, left: Sequence[int]) -> None:
+    """Refuses a table without a time one of whose columns looks like one."""
+    for i in left:
+        name, column = columns.names[i], columns[i]
+        if name is not None and resembles_time(column, name):
+            row = next(row for row, item in enumerate(column) if isinstance(item, str) and item.strip())
+            text = column.tolist()[row]
+            raise RowError(
+                f"time: column {name!r} looks like a time and cannot be read as one: expected dates such as "
+                f"2024-03-31 02:00, came {text!r} in ", row, f"; {advice_on(text)}. Or name another column of times "
+                f"(time), {NONE}.",
+            )  # fmt: skip
+    parts = [i for i in left if is_calendar_name(columns.names[i]) and is_number(columns[i])]
+    if parts:
+        listed = ", ".join(str(columns.names[i]) for i in parts)
+        raise DataError(
+            "time: expected one column of stamps, or whole parts of it from the year on (year, month, day, hour; or "
+            f"year and day of the year) in every row; found {listed}. Add or correct the parts, name the column of "
+            f"times (time), {NONE}."
+        )
