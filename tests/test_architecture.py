@@ -17,7 +17,7 @@ ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
     {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "threads"},
-    {"shapes", "limits", "windows", "panel", "containers"},
+    {"shapes", "limits", "quantiles", "windows", "panel", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
     {"objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},
     {"training"},
@@ -158,3 +158,24 @@ def test_no_print_no_argument_parsing_and_no_global_seeds_in_the_library():
             continue
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
         assert not calls & forbidden, path
+
+
+NOT_OF_DRAWS = {
+    "datasets/describing.py": "of observed values",
+    "suites/paired.py": "of 2,000 resamples of records",
+    "filling/calibration.py": "the conformal rank among scores of cells",
+    "filling/preparing.py": "of observed values",
+    "pipeline/loading.py": "of counts of cells",
+}
+"""Modules that may take other quantiles than those of ``tsimpute.quantiles``, and of what."""
+
+
+def test_quantiles_of_draws_have_one_definition():
+    names = ("quantile", "nanquantile", "percentile", "nanpercentile")
+    others = {f"{module}.{name}" for module in ("np", "numpy", "torch", "pd") for name in names}
+    found = set()
+    for path in files():
+        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+        if calls & others:
+            found.add(path.relative_to(ROOT).as_posix())
+    assert not found - set(NOT_OF_DRAWS), "use tsimpute.quantiles, or name here what the quantiles are of"

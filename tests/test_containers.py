@@ -162,7 +162,8 @@ def test_statistics_of_samples_keep_shown_cells_bit_for_bit():
     for statistic in (samples.mean(), samples.median(), samples.quantile([0.9])[0]):
         assert statistic[shown].tobytes() == values[0][shown].tobytes()
     np.testing.assert_allclose(samples.median()[1], np.sort(values[:, 1], axis=0)[2])
-    np.testing.assert_allclose(samples.quantile([0.25, 0.75])[1, 1], np.sort(values[:, 1], axis=0)[3])
+    # Of 5 draws the quantile at 0.75 has rank 4.5.
+    np.testing.assert_allclose(samples.quantile([0.25, 0.75])[1, 1], np.sort(values[:, 1], axis=0)[3:].mean(0))
     np.testing.assert_allclose(samples.mean()[1], values[:, 1].sum(0) / 5)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsimpute.errors import DataError
+from tsimpute.quantiles import at_ranks, central_levels, quantiles_of_sorted
 
 LEVELS = np.arange(0.05, 1.0, 0.05)
 """The 19 quantile levels of CSDI's magnitude-normalised CRPS."""
@@ -61,7 +62,9 @@ def cell_scores(draws: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
     ranks = np.arange(1, s)
     spread = (np.diff(draws, axis=1) * (ranks * (s - ranks))).sum(1)
     lower, upper = draws[:, (s - 1) // 2], draws[:, s // 2]
-    q = _interpolate(draws, (s - 1) * LEVELS)
+    # These levels and the linear interpolation (type 7, as torch.quantile) belong to the published definition of this
+    # metric; nothing that is delivered is a quantile of this kind (see ``quantiles``).
+    q = np.ascontiguousarray(at_ranks(draws.T, (s - 1) * LEVELS).T)
     out = {
         "crps": to_truth - spread / s**2,
         "crps_fair": to_truth - spread / max(s * (s - 1), 1),
@@ -73,31 +76,21 @@ def cell_scores(draws: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
         "sq_lower": (lower - truth) ** 2,
     }
     for percent in INTERVALS:
-        out[f"coverage_{percent}"] = _holds(draws, truth, percent).astype(np.float64)
+        out[f"coverage_{percent}"] = _holds(draws.T, truth, percent).astype(np.float64)
     return out
 
 
 def interval_holds(draws: np.ndarray, truth: np.ndarray, percent: float) -> np.ndarray:
     """(M,) bool: whether the central interval of so many percent of draws (M, S) holds the truth (M,).
 
-    Its ends are the draws of rank ``p (S + 1)``, interpolated, within the range of the draws.
+    Its ends are ``quantiles`` of the draws, as delivered; a truth that equals an end is within.
     """
-    return _holds(np.sort(draws, axis=1), truth, percent)
+    return _holds(np.sort(draws.T, axis=0), truth, percent)
 
 
 def _holds(ordered: np.ndarray, truth: np.ndarray, percent: float) -> np.ndarray:
-    ends = _interpolate(ordered, (ordered.shape[1] + 1) * np.array([100 - percent, 100 + percent]) / 200 - 1)
-    return (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-
-
-def _interpolate(ordered: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """(M, Q) values at fractional ranks (from 0) of rows in ascending order, held within the row's range."""
-    last = ordered.shape[1] - 1
-    ranks = np.clip(ranks, 0, last)
-    below = np.floor(ranks).astype(int)
-    # take, not [:, below]: its result has rows in memory, so that sums over a row always run in the same order.
-    low, high = np.take(ordered, below, 1), np.take(ordered, np.minimum(below + 1, last), 1)
-    return low + (high - low) * (ranks - below)
+    low, high = quantiles_of_sorted(ordered, central_levels(percent))
+    return (low <= truth) & (truth <= high)
 
 
 def check_axes(samples: np.ndarray, truth: np.ndarray, mask: np.ndarray | None) -> None:

@@ -16,6 +16,7 @@ from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.ensembles import CELL_SCORES, INTERVALS, cell_scores, check_axes
 from tsimpute.ensembles import crps as crps
 from tsimpute.errors import DataError
+from tsimpute.quantiles import fewest_draws, most_coverage
 
 METRICS = (
     "crps",
@@ -113,10 +114,10 @@ class Scores:
     - ``mae_median``: mean ``|median - y|``, the median of an even S being the mean of the middle two.
     - ``rmse_mean``: root of the mean ``(mean_i x_i - y)^2``.
     - ``mae_lower_median``, ``rmse_lower_median``: what CSDI prints as MAE and RMSE, both of the lower median.
-    - ``coverage_c``: share of cells with y within the central c % interval. Its ends are the draws of rank
-      ``p (S + 1)``, interpolated, which hold c % of the truths of a calibrated imputer whatever S is (linearly
-      interpolated quantiles would hold c (S - 1) / (S + 1) %). With S < 200 / (100 - c) - 1 draws (3, 19, 39) even
-      their whole range is too narrow: it is used, and the note gives the most that can be expected of it.
+    - ``coverage_c``: share of cells with y within the central c % interval. Its ends are ``quantiles`` of the draws,
+      the same that tables and pictures show; they hold c % of the truths of a calibrated imputer. With fewer draws
+      than ``fewest_draws`` (3, 19, 39) even their whole range is too narrow: it is used, and the note gives the most
+      that can be expected of it.
 
     Args:
         features: K features or their names; "all" is taken.
@@ -283,7 +284,6 @@ def _note_on_samples(metric: str, s: int) -> str:
         return "one sample: equals the mean absolute error"
     if metric.startswith("coverage"):
         percent = int(metric.removeprefix("coverage_"))
-        if (s + 1) * (100 - percent) < 200:
-            needed = -(-200 // (100 - percent)) - 1
-            return f"range of {s} samples, expected {(s - 1) / (s + 1):.3f} at best; {percent} % needs {needed} samples"
+        if s < (needed := fewest_draws(percent)):
+            return f"range of {s} samples, expected {most_coverage(s):.3f} at best; {percent} % needs {needed} samples"
     return ""

@@ -13,6 +13,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.quantiles import quantiles
 
 _LEAST = 100
 """Cells below which nothing is calibrated: a 95 % quantile would come from a handful of them."""
@@ -58,18 +59,13 @@ def summarised(
         draws: (S, M) in the data's units.
         feature: (M,) the index of each cell's feature.
     """
-    found = _quantiles(draws, [0.5, *levels])
+    found = quantiles(draws, [0.5, *levels])
     if not calibration.factors and scaler.warps is None:
         return found[0], found[1:]
     scaled = scaler.transform_cells(found, feature)
     scaled[1:] = calibration.applied(levels, scaled[1:], scaled[0])
     kept = scaler.inverse_cells(scaled, feature)
     return kept[0], kept[1:]
-
-
-def _quantiles(draws: np.ndarray, levels: float | Sequence[float]) -> np.ndarray:
-    """(..., M) of few draws (S, M): the usual interpolation takes their range for more than it is."""
-    return np.quantile(draws, levels, axis=0, method="median_unbiased")
 
 
 def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, block: np.ndarray) -> Calibration:
@@ -105,12 +101,13 @@ def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, blo
 def _factor(level: float, draws: np.ndarray, truth: np.ndarray, median: np.ndarray, block: np.ndarray) -> float:
     """The smallest factor with which a share of ``1 - tail`` of the truth lies on the inner side of the quantile."""
     tail = min(level, 1 - level)
-    distance = _quantiles(draws, level) - median
+    distance = quantiles(draws, [level])[0] - median
     there = distance != 0
     score = (truth[there] - median[there]) / distance[there]  # how many times the distance the truth lies outwards
     if len(score) < _LEAST:
         return 1.0
     n_free = _independent(score > np.quantile(score, 1 - tail), block[there])
+    # The conformal rank among the scores of cells, which are no draws: rounded up, so that the share is no less.
     wanted = min(1.0, (1 - tail) * (1 + 1 / n_free))
     return max(0.0, float(np.quantile(score, wanted, method="higher")))
 

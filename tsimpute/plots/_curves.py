@@ -26,6 +26,7 @@ from tsimpute.plots._style import (
     panels,
     scale_values,
 )
+from tsimpute.quantiles import central_levels, quantiles
 from tsimpute.reporting import Report, Row
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def curves(
     """Metrics versus training epochs, one panel per metric, two beside each other.
 
     One line per imputer, process, solver and number of steps and samples: the median over runs, and, where there are
-    several runs, a band from the 2.5th to the 97.5th percentile. What was not trained in epochs is a level line.
+    several runs, a band from the 2.5th to the 97.5th percentile; of fewer than 39 runs it is their range. What was not
+    trained in epochs is a level line.
 
     Args:
         report: rows of one data set, split, protocol, fold, mechanism and rate.
@@ -86,7 +88,8 @@ class _Line:
     def over_runs(self, epoch: int | None) -> np.ndarray:
         """(3,) 2.5th, 50th and 97.5th percentile over runs."""
         values = [r.value for r in self.rows if r.epoch == epoch and r.value is not None]
-        return np.percentile(values, [2.5, 50, 97.5])
+        low, high = central_levels(95)
+        return quantiles(np.array(values), (low, 0.5, high))
 
 
 def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from tsimpute.containers import Samples, Windows
 from tsimpute.errors import DataError
 from tsimpute.metrics import check_records
 from tsimpute.plots._style import BLUE, GREY, INK, VERMILION, finish, new_figure
+from tsimpute.quantiles import central_levels, fewest_draws
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,8 @@ def imputed_records(
     time_label: str = "time",
 ) -> Figure:
     """Records as a user sees them: observed points, held-out truth, median and 50 and 90 % bands of the samples.
+
+    The bands are those whose coverage is scored; of fewer than 19 samples the wider one is their range.
 
     Args:
         samples: what an imputer made of ``windows.without_held_out()``. Cells that were not asked for stay empty; a
@@ -46,7 +49,8 @@ def imputed_records(
     rows = _chosen("feature", features, names, scored_here * 1000 + windows.shown[columns].sum((0, 2)), 4)
     figure = new_figure(1.6 + 5.0 * len(columns), 1.0 + 1.9 * len(rows))
     axes = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
-    bands = samples.quantile([0.05, 0.25, 0.5, 0.75, 0.95])
+    (low, high), (quarter, three) = central_levels(90), central_levels(50)
+    bands = samples.quantile([low, quarter, 0.5, three, high])
     for i, k in enumerate(rows):
         for j, n in enumerate(columns):
             _draw_record(axes[i, j], bands[:, n, k], windows, n, k)
@@ -102,9 +106,14 @@ def _legend(n_samples: int) -> tuple[list[Any], list[str]]:
         "observed",
         "held-out truth",
         f"median of {n_samples} samples" if n_samples > 1 else "the one sample",
-        "50 % band",
-        "90 % band",
+        _band(50, n_samples),
+        _band(90, n_samples),
     ]
+
+
+def _band(percent: int, n_samples: int) -> str:
+    """Of few samples the band is their range, and its nominal share would be false."""
+    return f"{percent} % band" if n_samples >= fewest_draws(percent) else f"range of {n_samples} samples"
 
 
 def _chosen(what: str, wanted: Sequence[str] | None, names: Sequence[str], weight: np.ndarray, most: int) -> list[int]:

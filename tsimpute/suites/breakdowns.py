@@ -10,6 +10,7 @@ import numpy as np
 from tsimpute.ensembles import interval_holds
 from tsimpute.kept_samples import Cells, Header
 from tsimpute.metrics import Scores
+from tsimpute.quantiles import fewest_draws
 from tsimpute.windows import Windows
 
 BINS = ("1", "2-3", "4-6", "7-12", "13-24", "25+", "no value in the record")
@@ -80,9 +81,7 @@ class Breakdown:
         for score in self._scores.values():
             if score.feature != "all" and score.metric in BY_GAP:
                 yield Part("gap", score.feature, score.metric, score.value, score.n_cells)
-        # The range of S draws holds at most (S - 1) / (S + 1) of the truths: wider intervals say nothing.
-        s = self._scores.n_samples or 0
         for level, holds in zip(LEVELS, self._holds, strict=True):
-            if level * (s + 1) > 100 * (s - 1):
+            if (self._scores.n_samples or 0) < fewest_draws(level):  # the range of the draws says nothing of this level
                 continue
             yield Part("interval", str(level), "coverage", holds / self._n if self._n else None, self._n)

@@ -13,6 +13,7 @@ from tsimpute.errors import DataError
 from tsimpute.files import write_whole
 from tsimpute.pages import PAGE, folded, paragraph, picture, safe, section, table
 from tsimpute.plots import by_gap, calibration, curves, versus
+from tsimpute.quantiles import central_levels, fewest_draws, quantiles
 from tsimpute.reporting import Report
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import Result, all_found, not_shown
@@ -161,9 +162,12 @@ def _points(found: Sequence[Line], metric: str) -> list[tuple[float, float]]:
 
 
 def _bands(found: Sequence[Line], metric: str) -> list[tuple[float, float, float]]:
-    """The 2.5th and the 97.5th percentile over runs, where there are several."""
+    """The 2.5th and the 97.5th percentile over runs, where there are several; of fewer than 39 runs their range."""
     several = [line for line in found if line.trained and len(line.of_runs[metric]) > 1]
-    return [(line.trained or 0.0, *np.percentile(line.of_runs[metric], [2.5, 97.5]).tolist()) for line in several]
+    return [
+        (line.trained or 0.0, *quantiles(np.array(line.of_runs[metric]), central_levels(95)).tolist())
+        for line in several
+    ]
 
 
 def _gap_points(
@@ -185,12 +189,11 @@ def _interval_points(results: Sequence[Result], last: dict[str, int | None]) -> 
     for result in results:
         method, n_samples = result.entry.method, result.found.scored[-1].n_samples
         if method not in out:
-            # The range of S draws holds at most (S - 1) / (S + 1) of the truths.
-            widest = 100 * (n_samples - 1) / (n_samples + 1)
             out[method] = [
                 (int(p.key) / 100, p.value)
                 for e, p in result.parts
-                if e == last[method] and p.kind == "interval" and p.value is not None and int(p.key) <= widest
+                if e == last[method] and p.kind == "interval" and p.value is not None
+                if n_samples >= fewest_draws(int(p.key))
             ]
     return out
 

@@ -24,7 +24,8 @@ def to_frame(samples: Samples, windows: Windows, quantiles: Sequence[float] = (0
     """One row per record, time and feature, in that order.
 
     Columns: record, time, feature, unit, provenance ("observed", "imputed" or "left empty") and a column per quantile,
-    named as ``q0.05``. At an observed cell every quantile is the observed value, bit for bit.
+    named as ``q0.05``. At an observed cell every quantile is the observed value, bit for bit. The interval from q0.05
+    to q0.95 is the one that ``coverage_90`` scores; see ``Samples.quantile``.
 
     Raises:
         DataError: ``samples`` and ``windows`` are of different records or features.
