@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tsimpute.ensembles import crps
+from tsimpute.ensembles import INTERVALS, crps
 from tsimpute.filling.calibration import Calibration, calibrate, summarised
 from tsimpute.filling.windows import window_places, window_steps, windows_at, without
 from tsimpute.imputers.generative import GenerativeImputer
@@ -18,7 +18,7 @@ from tsimpute.imputers.locf import carried
 from tsimpute.joining import window_starts
 from tsimpute.panel import Panel, Series
 from tsimpute.pipeline.masking import LikeGaps
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.quantiles import central_levels
 from tsimpute.seeding import derive_seed
 from tsimpute.windows import Windows
 
@@ -58,11 +58,14 @@ def _first(cells: np.ndarray, most: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """Draws at hidden cells.
+    """Draws at M hidden cells.
 
     Attributes:
-        draws: (S, M) in the data's units. truth: (M,). feature: (M,) its index. block: (M,) window of each.
-        linear, locf: (M,) what the simple imputers say there, from the same cells.
+        draws: (S, M) in the data's units.
+        truth: (M,) the hidden values.
+        feature: (M,) index of each cell's feature.
+        block: (M,) the window or record of each cell; cells of one block are not independent.
+        linear, locf: (M,) what the simple imputers say there, from the same shown cells; NaN where it is not wanted.
     """
 
     draws: np.ndarray
@@ -71,6 +74,11 @@ class Hidden:
     block: np.ndarray
     linear: np.ndarray
     locf: np.ndarray
+
+    def at(self, cells: np.ndarray) -> Hidden:
+        """Those cells only, of a bool mask (M,)."""
+        rows = (self.truth, self.feature, self.block, self.linear, self.locf)
+        return Hidden(self.draws[:, cells], *(row[cells] for row in rows))
 
 
 def drawn_at(
@@ -134,13 +142,12 @@ def simple_guesses(series: Series) -> tuple[np.ndarray, np.ndarray]:
 _NEIGHBOURS = 8
 """Blocks that follow each other in time and go into one half together: a gap may reach over several."""
 
-INTERVALS = (50, 90, 95)
-"""Central intervals, in percent, whose coverage is measured."""
-
 
 def calibrated_on(imputer: GenerativeImputer, hidden: Hidden, levels: Sequence[float]) -> Calibration:
     """The calibration that hidden cells give, in the scale in which the model works."""
-    return _calibrated(imputer.scaler_, levels, hidden.draws, hidden.truth, hidden.feature, hidden.block)
+    scaler = imputer.scaler_
+    draws, truth = (scaler.transform_cells(values, hidden.feature) for values in (hidden.draws, hidden.truth))
+    return calibrate(levels, draws, truth, hidden.block)
 
 
 def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple[dict[str, str | float], ...]:
@@ -163,30 +170,27 @@ def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple
     draws, truth = hidden.draws / spread, hidden.truth / spread
     row = {"imputer": imputer.name} | about | _errors(np.median(draws, 0) - truth, draws.mean(0) - truth)
     row |= {"CRPS": float(crps(draws, truth).mean())}
-    return (*rows, row | coverage_of(imputer, hidden.draws, hidden.truth, hidden.feature, hidden.block))
+    return (*rows, row | coverage_of(imputer, hidden))
 
 
-def coverage_of(
-    imputer: GenerativeImputer, draws: np.ndarray, truth: np.ndarray, feature: np.ndarray, block: np.ndarray
-) -> dict[str, float]:
+def coverage_of(imputer: GenerativeImputer, hidden: Hidden) -> dict[str, float]:
     """The share of cells inside central intervals, as drawn and with calibration.
 
     Calibration is cross-fitted: each half of the blocks is calibrated on the other; it is left out where a half has too
     few cells for that.
-
-    Args:
-        draws: (S, M) in the data's units. truth, feature, block: (M,); see ``Hidden``.
     """
-    levels = sorted(level for percent in INTERVALS for level in _ends(percent))
-    kinds = {"as drawn": summarised(imputer.scaler_, Calibration(), levels, draws, feature)[1]}
-    calibrated = _cross_fitted(imputer.scaler_, levels, draws, truth, feature, block)
+    ends = {percent: central_levels(percent) for percent in INTERVALS}
+    levels = sorted(level for pair in ends.values() for level in pair)
+    kinds = {"as drawn": summarised(imputer.scaler_, Calibration(), levels, hidden.draws, hidden.feature)[1]}
+    calibrated = _cross_fitted(imputer, levels, hidden)
     if calibrated is not None:
         kinds["calibrated"] = calibrated
     found = {}
     for name, quantiles in kinds.items():
-        for percent in INTERVALS:
-            low, high = (quantiles[levels.index(end)] for end in _ends(percent))
-            found[f"coverage {percent} %, {name}"] = float(((low <= truth) & (truth <= high)).mean())
+        for percent, pair in ends.items():
+            low, high = (quantiles[levels.index(end)] for end in pair)
+            inside = (low <= hidden.truth) & (hidden.truth <= high)
+            found[f"coverage {percent} %, {name}"] = float(inside.mean())
     return found
 
 
@@ -208,11 +212,9 @@ def held_out_coverage(
         parts.append((record.values[:, 0, feature, step], truth, feature, np.full(len(truth), n)))
         progress(n + 1, len(windows))
     draws, truth, feature, block = (np.concatenate(part, -1) for part in zip(*parts, strict=True))
-    return {"cells": len(truth), "records": len(windows)} | coverage_of(imputer, draws, truth, feature, block)
-
-
-def _ends(percent: int) -> tuple[float, float]:
-    return round(0.5 - percent / 200, 6), round(0.5 + percent / 200, 6)
+    unknown = np.full(len(truth), np.nan)
+    hidden = Hidden(draws, truth, feature, block, unknown, unknown)
+    return {"cells": len(truth), "records": len(windows)} | coverage_of(imputer, hidden)
 
 
 def _errors(of_median: np.ndarray, of_mean: np.ndarray) -> dict[str, str | float]:
@@ -225,35 +227,17 @@ def _spreads(panel: Panel) -> np.ndarray:
     return np.array([(np.std(row[~np.isnan(row)]) if (~np.isnan(row)).any() else 0.0) or 1.0 for row in pooled])
 
 
-def _calibrated(
-    scaler: Standardizer,
-    levels: Sequence[float],
-    draws: np.ndarray,
-    truth: np.ndarray,
-    feature: np.ndarray,
-    block: np.ndarray,
-) -> Calibration:
-    return calibrate(levels, scaler.transform_cells(draws, feature), scaler.transform_cells(truth, feature), block)
-
-
-def _cross_fitted(
-    scaler: Standardizer,
-    levels: Sequence[float],
-    draws: np.ndarray,
-    truth: np.ndarray,
-    feature: np.ndarray,
-    block: np.ndarray,
-) -> np.ndarray | None:
+def _cross_fitted(imputer: GenerativeImputer, levels: Sequence[float], hidden: Hidden) -> np.ndarray | None:
     """(Q, M) quantiles of each cell, calibrated on the other half of the blocks; neighbours are in one half.
 
     None where a half has too few cells.
     """
-    place = np.unique(block, return_inverse=True)[1] // _NEIGHBOURS
-    halves = place % 2 == 0
-    out = np.empty((len(levels), len(truth)))
-    for mine in (halves, ~halves):
-        found = _calibrated(scaler, levels, draws[:, ~mine], truth[~mine], feature[~mine], block[~mine])
+    place = np.unique(hidden.block, return_inverse=True)[1] // _NEIGHBOURS
+    first = place % 2 == 0
+    out = np.empty((len(levels), len(hidden.truth)))
+    for mine in (first, ~first):
+        found, own = calibrated_on(imputer, hidden.at(~mine), levels), hidden.at(mine)
         if not found.n_cells:
             return None
-        out[:, mine] = summarised(scaler, found, levels, draws[:, mine], feature[mine])[1]
+        out[:, mine] = summarised(imputer.scaler_, found, levels, own.draws, own.feature)[1]
     return out
