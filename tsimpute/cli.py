@@ -233,6 +233,7 @@ def draw(options: Namespace) -> None:
     """Draws records of a known data set with a trained model and writes a table of quantiles, or all samples."""
     from tsimpute import runs
     from tsimpute.imputers.generative import GenerativeImputer
+    from tsimpute.quantiles import few_draws_text
     from tsimpute.tables import check_output, write_table
 
     quantiles = _numbers(float, options.quantiles, "--quantiles")
@@ -249,6 +250,8 @@ def draw(options: Namespace) -> None:
         write_table(bar.over(records), windows, options.out, quantiles, options.force)
     n_missing = int((~windows.shown).sum())
     print(f"filled {n_missing:,} cells of {len(windows)} records, {options.n_samples} draws each; wrote {options.out}")
+    if options.out.suffix == ".csv" and (note := few_draws_text(quantiles, options.n_samples)):
+        print(f"note: {note}")
 
 
 def evaluate(options: Namespace) -> None:

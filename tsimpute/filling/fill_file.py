@@ -15,6 +15,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.files import alone, remove_partial, write_whole
 from tsimpute.filling.imputation import Imputation
 from tsimpute.filling.table_imputer import TableImputer
+from tsimpute.quantiles import few_draws_text
 from tsimpute.tables.files import TextForm, check_ending, ending, read_file, write_object
 from tsimpute.tables.reading import Table
 from tsimpute.tables.report import ReportContent, write_report
@@ -215,6 +216,8 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
     counts = ", ".join(f"{count:,} {word}" for word, count in found.counts().items() if count)
     drawn = f"{imputer.n_samples} draws a cell, {model.n_steps} {model.solver} steps, seed {imputer.seed}"
     calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else "no"
+    if not imputer.calibration_.n_cells and (note := few_draws_text(imputer.levels, imputer.n_samples)):
+        calibrated += f"; {note}"
     return [
         ("cells", counts), ("model", f"{model.process.name} on {model.network.name}, {learnt}"), ("draws", drawn),
         ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
