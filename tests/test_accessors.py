@@ -56,4 +56,4 @@ def test_it_says_what_a_table_is_understood_to_be_without_learning(kind: str) ->
     assert any(line.startswith("  features: 2: ") for line in lines)
     assert "  calendar: hour of the day and day of the week, by the wall clock, given to the model" in lines
     outside = table.tsimpute.describe(limits={"*": (0, None)})
-    assert "values outside the limits are kept as they are and hidden from the model" in outside.splitlines()[-1]
+    assert "values outside the limits are kept unchanged and hidden from the model" in outside.splitlines()[-1]

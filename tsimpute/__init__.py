@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from tsimpute.containers import Batch, Condition, Feature, Samples, Windows
     from tsimpute.datasets.describing import describe
+    from tsimpute.errors import ImputationWarning
     from tsimpute.evaluation import EvaluationContext, Report, evaluate
     from tsimpute.filling.fill_file import fill_file
     from tsimpute.filling.imputation import Imputation
@@ -42,6 +43,7 @@ _HOME = {
     ),
     "containers": ("Batch", "Condition", "Feature", "Samples", "Windows"),
     "datasets.describing": ("describe",),
+    "errors": ("ImputationWarning",),
     "evaluation": ("EvaluationContext", "Report", "evaluate"),
     "filling.fill_file": ("fill_file",),
     "filling.imputation": ("Imputation",),

@@ -41,7 +41,7 @@ class Accessor:
 
     def draw(self, **settings: Any) -> Imputation:
         """The table filled, with quantiles and what each cell is, learnt from the table itself or by a ``model``."""
-        return TableImputer(**settings).fit(self._table).draw(self._table)
+        return TableImputer(**settings).fit_draw(self._table)
 
     def describe(self, **settings: Any) -> str:
         """What the table is understood to be and what looks wrong in it, before anything is learnt; to be printed."""

@@ -13,6 +13,8 @@
     ├── NotFittedError      (RuntimeError)       an imputer was asked to impute before it was fitted
     └── MissingExtraError   (ImportError)        an optional package is not installed
 
+    ImputationWarning       (UserWarning)        what of a table a person should look at; nothing is wrong yet
+
 Every message says what was expected, what came, and what to do.
 """
 
@@ -55,3 +57,13 @@ class NotFittedError(TsimputeError, RuntimeError):
 
 class MissingExtraError(TsimputeError, ImportError):
     """An optional package is needed and not installed."""
+
+
+class ImputationWarning(UserWarning):
+    """What was done with a table, or is to be seen in it, that a person should know of.
+
+    Example:
+        >>> import warnings
+        >>> import tsimpute as ti
+        >>> warnings.simplefilter("ignore", ti.ImputationWarning)  # silences them
+    """

@@ -147,6 +147,7 @@ def test_scores_and_calibration_are_of_the_tables_own_features_and_in_their_unit
     assert imputer.draw(table.mask(hidden.T)).table.min(axis=None) >= 0
 
 
+@pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
 def test_values_hidden_to_measure_with_reach_neither_model_nor_scaler() -> None:
     table, _ = with_long_gaps(cycles(24 * 14))
     settings = {"effort": "trial", "n_samples": 5, "missing_codes": (), "calendar": True}

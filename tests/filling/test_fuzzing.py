@@ -27,6 +27,8 @@ from tsimpute.panel import FILLED
 from tsimpute.tables.files import read_file, write_object
 from tsimpute.tables.reading import read_table
 
+pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
+
 FILES = (
     "air_quality/AirQualityUCI.csv", "air_quality/openaq_no2_long.csv", "air_quality/us_embassy_beijing_2015.csv",
     "pm25/pm25_ground.txt",

@@ -25,6 +25,8 @@ from tsimpute.filling.lazy import draw_lazily, impute_lazily  # noqa: E402
 from tsimpute.filling.zarr_stores import impute_zarr  # noqa: E402
 from tsimpute.panel import PROVENANCE  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
+
 SETTINGS = {"effort": "trial", "n_samples": 4, "missing_codes": [-999.0], "limits": {"*": (0, 50)}, "max_gap": 6}
 N, T = 5, 30
 

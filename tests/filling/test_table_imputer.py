@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
-from tsimpute.errors import ConfigError, DataError, NotFittedError
+from tsimpute.errors import ConfigError, DataError, ImputationWarning, NotFittedError
 from tsimpute.filling.measuring import hidden_cells
 from tsimpute.limits import Limits
 from tsimpute.panel import PROVENANCE
@@ -65,6 +65,7 @@ def test_cells_list_what_was_not_observed_with_quantiles_in_order(drawn: ti.Impu
     assert drawn.table.loc[row["time"], row["feature"]] == row["value"]
 
 
+@pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
 def test_values_hidden_to_measure_with_reach_neither_model_nor_scaler() -> None:
     table = stations()
     first = ti.TableImputer(**SETTINGS)
@@ -149,11 +150,13 @@ def test_the_tables_own_values_are_kept_where_limits_say_that_they_cannot_be(fit
     table = stations(50, seed=5)
     table.iloc[3, 0] = -5.0
     model = {"model": fitted.imputer_, "calibrate": False, **SETTINGS}
-    kept = ti.TableImputer(**model).fit(table).draw(table)
+    with pytest.warns(ImputationWarning, match="1 value outside the limits .*to fill such values, set drop_invalid"):
+        kept = ti.TableImputer(**model).fit_draw(table)
     assert kept.table.iloc[3, 0] == -5.0
     assert kept.provenance.iloc[3, 0] == "observed"
     assert any("-5" in warning for warning in kept.prepared.warnings)
-    dropped = ti.TableImputer(**model, drop_invalid=True).fit(table).draw(table)
+    with pytest.warns(ImputationWarning, match="is made missing and filled; to keep such values"):
+        dropped = ti.TableImputer(**model, drop_invalid=True).fit_draw(table)
     assert dropped.table.iloc[3, 0] > 0
     assert dropped.provenance.iloc[3, 0] == "declared invalid"
     assert dropped.table.iloc[4, 0] == kept.table.iloc[4, 0], "the model saw -5 in neither case"
@@ -251,10 +254,12 @@ def test_times_of_another_kind_than_the_models_are_refused_and_the_kind_is_saved
 def test_codes_of_the_table_that_was_fitted_are_those_of_later_ones_until_it_is_fitted_anew() -> None:
     table = stations()
     table.iloc[[3, 8], 0] = -999
-    imputer = ti.TableImputer(**SETTINGS, calibrate=False).fit(table)
+    with pytest.warns(ImputationWarning, match="-999: 2 cells of 1 feature hold a code .*set missing_codes to none"):
+        imputer = ti.TableImputer(**SETTINGS, calibrate=False).fit(table)
     later = stations(40, seed=3)
     later.iloc[5, 0] = -999  # alone it would not be certain
-    assert imputer.draw(later).provenance.iloc[5, 0] == "imputed"
+    with pytest.warns(ImputationWarning, match="-999: 1 cell of 1 feature"):
+        assert imputer.draw(later).provenance.iloc[5, 0] == "imputed"
     assert imputer.set_params(model=imputer.imputer_).fit(stations()).codes_ == {}
 
 
@@ -285,7 +290,8 @@ def test_values_below_zero_where_none_was_observed_are_named_with_the_way_out() 
     frame = stations()
     frame["a"] = np.abs(frame["a"] - frame["a"].min())
     frame["b"] = np.abs(frame["b"]) * np.where(frame.index.hour % 5 == 0, -1, 1)
-    found = ti.TableImputer(effort="trial", calibrate=False, n_samples=20, quantiles=(0.001,)).fit(frame).draw(frame)
+    with pytest.warns(ImputationWarning, match="some filled values or their intervals lie below 0"):
+        found = ti.TableImputer(effort="trial", calibrate=False, n_samples=20, quantiles=(0.001,)).fit_draw(frame)
     named = [hint.partition(":")[0].split(", ") for hint in found.hints()]
     assert named
     assert "a" in named[0]

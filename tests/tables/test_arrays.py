@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError, DataError, ImputationWarning
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.panel import IMPUTED, OBSERVED
 from tsimpute.tables.frames import Clockwork
@@ -494,7 +494,9 @@ def test_an_array_is_filled_by_a_model_learnt_from_itself():
 
 def test_a_data_set_is_filled_by_a_model_learnt_from_itself():
     table = data_set()[["heat", "rain"]].isel(time=[0, 1, 2, 3, 5])
-    done = TableImputer(effort="trial", n_samples=5, calibrate=False).fit(table).draw(table)
+    imputer = TableImputer(effort="trial", n_samples=5, calibrate=False)
+    with pytest.warns(ImputationWarning, match="1 row is added"):
+        done = imputer.fit_draw(table)
     assert done.table.sizes["time"] == 6
     assert not any(done.table[name].isnull().any() for name in ("heat", "rain"))
     old = done.table.sel(time=table["time"])

@@ -133,7 +133,8 @@ def test_a_code_in_a_column_of_whole_numbers_is_filled_and_the_column_stays_whol
     ready = prepared(frame)
     assert [int(c.sum()) for c in ready.coded] == [2]
     assert [w for w in ready.warnings if "code" in w] == [
-        "-200: 2 cells of 1 feature hold a code for missing and are filled as gaps"
+        "-200: 2 cells of 1 feature hold a code for missing and are filled as gaps; if these are true values, set "
+        "missing_codes to none"
     ]
     done = imputed(ready)
     assert done.table["co"].dtype == np.int64
@@ -147,8 +148,8 @@ def test_codes_are_taken_as_told() -> None:
     assert not prepared(frame).coded[0].any()
     assert np.argwhere(prepared(frame, codes=[99]).coded[0]).tolist() == [[0, 1]]
     assert not prepared(table(x=[5.0, -200, -200, *[6.0] * (N - 3)]), codes=[]).coded[0].any()
-    for wrong in ("none", ["-200"]):
-        with pytest.raises(ConfigError, match=r"missing_codes: expected 'certain' or a list of numbers"):
+    for wrong in ("-200", ["-200"]):
+        with pytest.raises(ConfigError, match=r"missing_codes: expected 'certain', 'none', a number"):
             prepared(frame, codes=wrong)
 
 
@@ -157,7 +158,10 @@ def test_values_outside_the_limits_are_hidden_from_the_model_and_kept_unless_the
     kept = prepared(frame, {"x": (0, 14)})
     assert np.isnan(kept.seen.series[0].values[0, 0])
     assert kept.kept.series[0].values[0, 0] == 735.0
-    assert "1 values outside the limits are kept as they are and hidden from the model" in kept.warnings
+    assert kept.warnings == (
+        "1 value outside the limits is kept unchanged and hidden from the model; to fill such values, set drop_invalid "
+        "(x: 1 value lies above the limit 14 (735))",
+    )
     assert imputed(kept).table["x"].tolist() == frame["x"].tolist()
 
     dropped = imputed(prepared(frame, {"x": Limits(0, 14)}, drop=True))

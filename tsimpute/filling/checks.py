@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,20 +13,6 @@ from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Clock
 
 _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
-
-
-def check_numbers(n_samples: int, max_gap: int | None, levels: Sequence[float]) -> None:
-    """Refuses counts and levels out of range.
-
-    Raises:
-        ConfigError: one is.
-    """
-    if not levels or not all(0 < level < 1 for level in levels):
-        raise ConfigError(f"quantiles: expected one or more levels in (0, 1), came {list(levels)}.")
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 1:
-        raise ConfigError(f"n_samples: expected a whole number from 1, came {n_samples!r}.")
-    if max_gap is not None and max_gap < 0:
-        raise ConfigError(f"max_gap: expected a number of steps from 0, or none, came {max_gap}.")
 
 
 def check_limits(model: GenerativeImputer, limits: Mapping[str, Limits]) -> None:

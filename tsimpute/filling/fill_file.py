@@ -17,7 +17,6 @@ from tsimpute.filling.imputation import Imputation
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.quantiles import few_draws_text
 from tsimpute.tables.files import TextForm, check_ending, ending, read_file, write_object
-from tsimpute.tables.reading import Table
 from tsimpute.tables.report import ReportContent, write_report
 
 
@@ -147,8 +146,7 @@ def fill_file(
     outputs.check(source, force)
     with _alone(outputs):
         outputs.check(source, force)  # another process may just have written them
-        table = read_file(source, imputer.told, imputer.clockwork, imputer.units, form)
-        _check_units(imputer, table)
+        table = read_file(source, imputer.told, imputer.clockwork, imputer.settings.units, form)
         prepared = imputer.prepared(table)
         say(f"{source}:\n{prepared.text}")
 
@@ -179,13 +177,6 @@ def _alone(outputs: Outputs) -> Iterator[None]:
         finally:
             if outputs.state.is_dir() and [path.name for path in outputs.state.iterdir()] == [".lock"]:
                 shutil.rmtree(outputs.state, ignore_errors=True)
-
-
-def _check_units(imputer: TableImputer, table: Table) -> None:
-    names = [feature.name for feature in table.panel.features]
-    unknown = [name for name in imputer.units or {} if name not in names]
-    if unknown:
-        raise ConfigError(f"units: expected features of the table ({', '.join(names[:20])}), came {unknown[0]!r}.")
 
 
 def _write(

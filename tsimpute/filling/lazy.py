@@ -224,7 +224,7 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
     array = (table.name,) if isinstance(table, xr.DataArray) else ()
     if isinstance(table, xr.DataArray):
         dataset, variables = table.to_dataset(name=_NUMBERS), (_NUMBERS,)
-        dims, features = array_dimensions(dataset, table.dims, imputer.told), imputer.features
+        dims, features = array_dimensions(dataset, table.dims, imputer.told), imputer.told.features
     else:
         dims, variables = dataset_dimensions(table, imputer.told)
         dataset, features = table, variables
@@ -254,7 +254,9 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
     shape = [1] * len(filler.dims.groups) + [dataset.sizes[dim] for dim in filler.core]
     zeros = [np.zeros(shape, dataset[name].dtype) for name in filler.variables]
     told = filler.imputer
-    read = read_labelled(filler.block(zeros, [["0"]] * len(filler.texts)), told.told, told.clockwork, told.units)
+    read = read_labelled(
+        filler.block(zeros, [["0"]] * len(filler.texts)), told.told, told.clockwork, told.settings.units
+    )
     n_new = int(read.placement.inserted[0].sum())
     if n_new:
         raise DataError(

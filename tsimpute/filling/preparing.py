@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_features, calendar_text, with_calendar
 from tsimpute.filling.series import Policy, provenance_of
+from tsimpute.filling.settings import Codes, codes_by_name, limits_by_name
 from tsimpute.filling.windows import without
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
@@ -23,6 +24,7 @@ from tsimpute.windows import Feature
 LARGEST = 1e37
 """Beyond it numbers of single precision end."""
 FEW = 10
+_SHOWN = 5
 FARTHEST = 1e15
 """How much farther from the middle a value may lie than most: the squares of standardised values have to be finite."""
 
@@ -102,15 +104,17 @@ def prepare(
     table: Table,
     *,
     limits: Mapping[str, Limits | tuple[float | None, float | None]] | str,
-    missing_codes: Mapping[str, tuple[float, ...]] | Collection[float] | str,
+    missing_codes: Codes | Collection[float] | float | str,
     drop_invalid: bool,
     calendar: bool = False,
+    learnt_codes: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Prepared:
     """Finds codes and impossible values; nothing is changed silently.
 
     Args:
         limits: by feature, or a text; see ``read_limits``.
-        missing_codes: by feature, of all features, or those that are certain here.
+        missing_codes: see ``TableImputer``.
+        learnt_codes: by feature; they stand in for those that are certain here.
 
     Raises:
         ConfigError: limits of a feature that is not there or that are no pair, codes that are no numbers, or invalid
@@ -120,13 +124,13 @@ def prepare(
     """
     beside = calendar_features(table.panel) if calendar else ()
     names = [feature.name for feature in table.panel.features]
-    given = read_limits(limits, names) if isinstance(limits, str) else limits
-    bounds = {name: _limits(name, value) for name, value in given.items()}
+    bounds = read_limits(limits, names) if isinstance(limits, str) else limits_by_name(limits)
     limits_of(names, bounds)
     if drop_invalid and not bounds:
         raise ConfigError("drop_invalid: expected limits that tell what is invalid, came none. Give limits.")
     layers = table.layers
-    codes = certain_codes(*layers) if missing_codes == "certain" else _given_codes(names, missing_codes)
+    certain = certain_codes(*layers) if learnt_codes is None else learnt_codes
+    codes = _codes_of(names, codes_by_name(missing_codes), certain)
     coded_in = [code_cells(layer, codes) for layer in layers]
     clean = [without(layer, cells) for layer, cells in zip(layers, coded_in, strict=True)]
     outside_in = [invalid_cells(layer, bounds) for layer in clean]
@@ -147,8 +151,9 @@ def prepare(
     _check_sizes(seen)
     findings = screen(panel, bounds)
     warnings = [
-        *table.warnings, *_code_warning(names, codes, coded_in), *(finding.text for finding in findings),
-        *_outside_warnings(outside_in, n_beside, drop_invalid),
+        *table.warnings, *_code_warning(names, codes, coded_in),
+        *(f.text for f in findings if f.kind != "outside limits"),
+        *_outside_warnings(outside_in, findings, n_beside, drop_invalid),
     ]  # fmt: skip
     kept = without(panel, outside) if drop_invalid else panel
     invalid = outside if drop_invalid else [np.zeros_like(cells) for cells in outside]
@@ -166,16 +171,32 @@ def _code_warning(
     if not n_features:
         return []
     named = ", ".join(sorted({f"{code:g}" for of_one in codes.values() for code in of_one}))
+    n, of_features = int(counts.sum()), f"of {n_features} feature{'s' * (n_features > 1)}"
+    hold, filled = ("holds", "is filled as a gap") if n == 1 else ("hold", "are filled as gaps")
     return [
-        f"{named}: {counts.sum():,} cells of {n_features} feature{'s' * (n_features > 1)} hold a code for missing and "
-        "are filled as gaps"
+        f"{named}: {n:,} cell{'s' * (n > 1)} {of_features} {hold} a code for missing and {filled}; if these are true "
+        "values, set missing_codes to none"
     ]
 
 
-def _outside_warnings(outside: Sequence[Sequence[np.ndarray]], n_beside: int, drop_invalid: bool) -> list[str]:
+def some_of(texts: Sequence[str], between: str) -> str:
+    """The first few texts, and how many more there are."""
+    return between.join(texts[:_SHOWN]) + f" and {len(texts) - _SHOWN:,} more" * (len(texts) > _SHOWN)
+
+
+def _outside_warnings(
+    outside: Sequence[Sequence[np.ndarray]], findings: Sequence[Finding], n_beside: int, drop_invalid: bool
+) -> list[str]:
     n_outside = sum(int(cells.sum()) for of_layer in outside for cells in of_layer)
-    what = "are made missing and filled" if drop_invalid else "are kept as they are and hidden from the model"
-    warnings = [f"{n_outside:,} values outside the limits {what}"] * bool(n_outside)
+    values, are = ("value", "is") if n_outside == 1 else ("values", "are")
+    what = (
+        "made missing and filled; to keep such values, leave drop_invalid out or widen the limits"
+        if drop_invalid
+        else "kept unchanged and hidden from the model; to fill such values, set drop_invalid"
+    )
+    which = some_of([finding.text for finding in findings if finding.kind == "outside limits"], "; ")
+    warnings = [f"{n_outside:,} {values} outside the limits {are} {what}" + f" ({which})" * bool(which)]
+    warnings = warnings * bool(n_outside)
     if n_beside:
         warnings.append(
             f"{n_beside:,} of the codes and values outside the limits stand beside others of the same time: they are "
@@ -209,24 +230,19 @@ def _are_of_one_order(values: np.ndarray) -> bool:
     return bool(far.max() / FARTHEST <= others)
 
 
-def _limits(name: str, given: Limits | tuple[float | None, float | None]) -> Limits:
-    if isinstance(given, Limits):
-        return given
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise ConfigError(f"limits of {name!r}: expected a lowest and a highest value (or None), came {given!r}.")
-    return Limits(*given)
-
-
-def _given_codes(
-    names: Sequence[str], codes: Mapping[str, tuple[float, ...]] | Collection[float] | str
-) -> Mapping[str, tuple[float, ...]]:
-    if isinstance(codes, Mapping):
-        return cast(Mapping[str, tuple[float, ...]], codes)  # a Collection[float] could be a Mapping too
-    if isinstance(codes, str) or not all(isinstance(code, int | float | np.number) for code in codes):
+def _codes_of(
+    names: Sequence[str], given: Codes, certain: Mapping[str, tuple[float, ...]]
+) -> dict[str, tuple[float, ...]]:
+    """The codes of each feature that has some: its own, else those of "*", else none."""
+    unknown = [name for name in given if name != "*" and name not in names]
+    if unknown:
         raise ConfigError(
-            f"missing_codes: expected 'certain' or a list of numbers such as [-200, -999], came {codes!r}."
+            f"missing_codes: expected features of the table ({', '.join(names[:20])}) or '*' for all others; came "
+            f"{unknown[0]!r}. Correct the name or leave it out."
         )
-    return {name: tuple(map(float, codes)) for name in names}
+    rules = {name: given.get(name, given.get("*", ())) for name in names}
+    codes = {name: certain.get(name, ()) if rule == "certain" else rule for name, rule in rules.items()}
+    return {name: of_one for name, of_one in codes.items() if of_one}
 
 
 def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarray]:

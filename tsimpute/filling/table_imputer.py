@@ -14,13 +14,15 @@ import numpy as np
 from tsimpute.errors import ConfigError, NotFittedError
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import Calibration
-from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_numbers
+from tsimpute.filling.checks import check_calendar, check_clock, check_limits
 from tsimpute.filling.efforts import EFFORTS
 from tsimpute.filling.imputation import Imputation, imputation_of
 from tsimpute.filling.learning import Progress, learnt, loaded
 from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
+from tsimpute.filling.notices import warn, warn_of
 from tsimpute.filling.preparing import Prepared, matched, prepare
 from tsimpute.filling.series import Policy, fill_series
+from tsimpute.filling.settings import Settings, normalised
 from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
@@ -30,36 +32,48 @@ from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.reading import read_table
 from tsimpute.tables.roles import Told
+from tsimpute.tables.units import check_names
+
+Bounds = Limits | tuple[float | None, float | None]
+"""The lowest and the highest possible value; None = no bound on that side."""
+OneCodes = float | Collection[float] | Literal["certain", "none"]
+"""What means "missing": a number, several, those that are certain, or none."""
 
 
 class TableImputer:
     """Learns from a table and fills its gaps, or those of others like it.
 
+    Observed values come back to the bit, but for codes for missing (``missing_codes``) and, with ``drop_invalid``,
+    values outside the limits: those are filled, and an ``ImputationWarning`` counts them.
+
     Example:
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
-        >>> filled = TableImputer(effort="trial", n_samples=5).fit(frame).impute(frame)
+        >>> filled = TableImputer(effort="trial", n_samples=5, limits=(0, None)).fit(frame).impute(frame)
         >>> bool(filled.notna().all().all() and (filled["a"][0] == 1.0))
         True
 
     Args:
         model: a trained ``GenerativeImputer``, its file, or the name of one that comes along; then ``fit`` only
             measures. None = ``fit`` trains one.
-        time, group, features, feature, value, unit: columns, where they cannot be told; see ``tables.roles.Told``.
+        time, group, features: columns, where they cannot be told: one name or a list of names. ``time="none"``: rows
+            are steps; ``group="none"``: there is one series.
+        feature, value, unit: of a long table, the columns of names, values and units.
         text: columns that are passed through unchanged, whatever they hold.
-        units: of features, where the table does not tell them.
+        units: by feature, "*" = all others, where the table does not tell them; or one unit of all features.
         timezone, dayfirst, duplicates, missing_times, irregular: see ``tables.frames.Clockwork``.
-        limits: lowest and highest possible value by feature, "*" = all others; or a text, as "PM2.5=0:,RH=0:100", or
-            the name of a data set whose card gives limits, as "physionet2012".
-        missing_codes: numbers that mean "missing"; "certain" = those that cannot be anything else in the table that
-            ``fit`` is given, each of its feature; in later tables too.
+        limits: lowest and highest possible value by feature, "*" = all others; or one pair for all features; or a
+            text, as "PM2.5=0:,RH=0:100", or the name of a data set whose card gives limits, as "physionet2012".
+        missing_codes: a number or numbers that mean "missing"; "certain" = those that cannot be anything else in the
+            table that ``fit`` is given, each of its feature; in later tables too; "none" = no number does; or these by
+            feature, "*" = all others.
         drop_invalid: True makes values outside the limits missing; False keeps them, and hides them from the model.
         no_information: "fill" or "empty": features of which a series shows no value.
         calendar: True gives the model, beside the features, the hour of the day and the day of the week by the wall
             clock, as far as the step has them; a model that learnt so needs it again.
         max_gap: longest gap in steps that is filled; longer ones stay wholly empty.
         n_samples: draws per cell.
-        quantiles: levels in (0, 1).
+        quantiles: a level or levels in (0, 1).
         seed: of everything that is drawn.
         effort: how long to learn: "trial", "quick", "normal" or "thorough".
         calibrate: True hides a share of the observed cells in ``fit``, measures on them and calibrates the quantiles.
@@ -78,25 +92,25 @@ class TableImputer:
         *,
         time: Hashable | Sequence[Hashable] | None = None,
         group: Hashable | Sequence[Hashable] | None = None,
-        features: Sequence[Hashable] | None = None,
+        features: Hashable | Sequence[Hashable] | None = None,
         feature: Hashable | None = None,
         value: Hashable | None = None,
         unit: Hashable | None = None,
         text: Hashable | Sequence[Hashable] | None = None,
-        units: Mapping[str, str] | None = None,
+        units: Mapping[str, str] | str | None = None,
         timezone: str | None = None,
         dayfirst: bool | None = None,
         duplicates: Duplicates = "refuse",
         missing_times: MissingTimes = "auto",
         irregular: bool | None = None,
-        limits: Mapping[str, Limits | tuple[float | None, float | None]] | str | None = None,
-        missing_codes: Collection[float] | Literal["certain"] = "certain",
+        limits: Mapping[str, Bounds] | Bounds | str | None = None,
+        missing_codes: Mapping[str, OneCodes] | OneCodes = "certain",
         drop_invalid: bool = False,
         no_information: Literal["fill", "empty"] = "fill",
         max_gap: int | None = None,
         calendar: bool = False,
         n_samples: int = 50,
-        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+        quantiles: float | Sequence[float] = (0.05, 0.5, 0.95),
         seed: int = 0,
         effort: Literal["trial", "quick", "normal", "thorough"] = "normal",
         calibrate: bool = True,
@@ -110,7 +124,7 @@ class TableImputer:
         self.duplicates: Duplicates = duplicates
         self.missing_times: MissingTimes = missing_times
         self.limits, self.drop_invalid = limits, drop_invalid
-        self.missing_codes: Collection[float] | Literal["certain"] = missing_codes
+        self.missing_codes: Mapping[str, OneCodes] | OneCodes = missing_codes
         self.no_information, self.max_gap, self.calendar = no_information, max_gap, calendar
         self.n_samples, self.quantiles, self.seed = n_samples, quantiles, seed
         self.effort, self.calibrate, self.keep_samples = effort, calibrate, keep_samples
@@ -157,7 +171,8 @@ class TableImputer:
             progress: called with what is done, how much of it, and how much there is.
             should_stop: asked after each step of training; True ends it with the state in ``folder``.
         """
-        prepared = self._prepared(table, self.missing_codes)
+        prepared = self._prepared(table, None)
+        warn_of(prepared, self.settings)
         return self.fit_prepared(prepared, folder=folder, progress=progress, should_stop=should_stop)
 
     def fit_prepared(
@@ -169,27 +184,27 @@ class TableImputer:
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Self:
         """``fit`` of a table that has been understood."""
-        self.check()
-        effort = EFFORTS[self.effort]
+        settings = self.settings
+        effort = EFFORTS[settings.effort]
         seen = prepared.seen
         nothing = [np.zeros(series.values.shape, bool) for series in seen.series]
-        hidden = hidden_cells(seen, effort.hidden, self.seed) if self.calibrate else nothing
+        hidden = hidden_cells(seen, effort.hidden, settings.seed) if settings.calibrate else nothing
         shown = without(seen, hidden)
-        if self.model is None:
+        if settings.model is None:
             shown = with_calendar(shown, prepared.given)
-            self.imputer_ = learnt(shown, prepared.limits, effort, self.seed, folder, progress, should_stop)
+            self.imputer_ = learnt(shown, prepared.limits, effort, settings.seed, folder, progress, should_stop)
         else:
-            self.imputer_ = loaded(self.model)
+            self.imputer_ = loaded(settings.model)
             self._check_model(prepared)
         seen, order = matched(seen, self.imputer_.features_)
         hidden = [cells[order] for cells in hidden]
         self.calibration_, self.scores_, self.codes_ = Calibration(), (), dict(prepared.codes)
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
-                self.imputer_, seen, hidden, n_samples=self.n_samples, seed=self.seed, most_windows=effort.windows,
-                progress=lambda done, total: progress("measuring", done, total),
+                self.imputer_, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
+                most_windows=effort.windows, progress=lambda done, total: progress("measuring", done, total),
             )  # fmt: skip
-            self.calibration_ = calibrated_on(self.imputer_, measured, self.levels)
+            self.calibration_ = calibrated_on(self.imputer_, measured, settings.levels)
             self.scores_ = scores_of(self.imputer_, seen, measured)
         return self
 
@@ -204,7 +219,28 @@ class TableImputer:
             NotFittedError: before ``fit``.
             DataError: the table has other features, units or another step than the model.
         """
-        return self.draw_prepared(self.prepared(table), progress=progress)
+        prepared = self.prepared(table)
+        warn_of(prepared, self.settings)
+        return self._drawn(prepared, progress)
+
+    def fit_draw(
+        self,
+        table: Any,
+        *,
+        folder: Path | None = None,
+        progress: Progress = lambda what, done, total: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Imputation:
+        """``fit`` and then ``draw`` of one table, which is read and checked once; see there."""
+        prepared = self._prepared(table, None)
+        warn_of(prepared, self.settings)
+        self.fit_prepared(prepared, folder=folder, progress=progress, should_stop=should_stop)
+        return self._drawn(prepared, progress)
+
+    def _drawn(self, prepared: Prepared, progress: Progress) -> Imputation:
+        found = self.draw_prepared(prepared, progress=progress)
+        warn(found.hints())
+        return found
 
     def draw_prepared(self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None) -> Imputation:
         """``draw`` of a table that has been understood."""
@@ -216,21 +252,21 @@ class TableImputer:
         """What ``draw`` puts into a table that has been understood, one per series."""
         if not hasattr(self, "imputer_"):
             raise NotFittedError("table imputer: expected fit before impute.")
-        self.check()
+        settings = self.settings
         self._check_model(prepared)
-        new = [level for level in self.levels if level != 0.5 and level not in self.calibration_.factors]
+        new = [level for level in settings.levels if level != 0.5 and level not in self.calibration_.factors]
         if self.calibration_.n_cells and new:
             raise ConfigError(f"quantiles: expected levels that fit has calibrated, came {new[0]:g}. Fit once more.")
         seen, order = matched(prepared.seen, self.imputer_.features_)
         back = np.argsort(order)
-        codes = prepared.provenance(Policy(self.max_gap, self.no_information == "fill"))
+        codes = prepared.provenance(Policy(settings.max_gap, settings.no_information == "fill"))
         fillings = []
         total, done = sum(len(s.times) for s in seen.series), 0
         for kept, view, code in zip(prepared.kept.series, seen.series, codes, strict=True):
             found = fill_series(
                 self.imputer_, seen, replace(kept, values=kept.values[order]), view.values, code[order],
-                levels=self.levels, n_samples=self.n_samples, seed=self.seed, calibration=self.calibration_,
-                keep_samples=self.keep_samples,
+                levels=settings.levels, n_samples=settings.n_samples, seed=settings.seed,
+                calibration=self.calibration_, keep_samples=settings.keep_samples,
                 progress=partial(_tell, progress, done, len(view.times), total),
             )  # fmt: skip
             fillings.append(found.features(back))
@@ -240,35 +276,44 @@ class TableImputer:
 
     def prepared(self, table: Any) -> Prepared:
         """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
-        certain = self.missing_codes == "certain" and hasattr(self, "codes_")
-        return self._prepared(table, self.codes_ if certain else self.missing_codes)
+        return self._prepared(table, getattr(self, "codes_", None))
 
-    def _prepared(self, table: Any, codes: Mapping[str, tuple[float, ...]] | Collection[float] | str) -> Prepared:
+    def _prepared(self, table: Any, learnt_codes: Mapping[str, tuple[float, ...]] | None) -> Prepared:
+        settings = self.settings
         read = (
             table
             if hasattr(table, "completed") and hasattr(table, "marked")
-            else read_table(table, self.told, self.clockwork, self.units)
+            else read_table(table, settings.told, settings.clockwork, settings.units)
         )
+        check_names(settings.units, [feature.name for feature in read.panel.features])
         return prepare(
-            read, limits=self.limits or {}, missing_codes=codes, drop_invalid=self.drop_invalid,
-            calendar=self.calendar,
+            read, limits=settings.limits, missing_codes=settings.codes, drop_invalid=settings.drop_invalid,
+            calendar=settings.calendar, learnt_codes=learnt_codes,
         )  # fmt: skip
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in one form each.
+
+        Raises:
+            ConfigError: one is of the wrong kind or out of range.
+        """
+        return normalised(self.get_params())
 
     @property
     def told(self) -> Told:
         """What is said of the columns."""
-        one = (self.feature, self.value, self.unit)
-        return Told(_listed(self.time), _listed(self.group), self.features, *one, text=_listed(self.text))
+        return self.settings.told
 
     @property
     def clockwork(self) -> Clockwork:
         """How times are read."""
-        return Clockwork(self.timezone, self.dayfirst, self.duplicates, self.missing_times, self.irregular)
+        return self.settings.clockwork
 
     @property
     def levels(self) -> tuple[float, ...]:
         """The quantiles' levels, increasing."""
-        return tuple(sorted(set(map(float, self.quantiles))))
+        return self.settings.levels
 
     def check(self) -> None:
         """Refuses settings that are out of range.
@@ -276,22 +321,22 @@ class TableImputer:
         Raises:
             ConfigError: one is.
         """
-        if self.no_information not in ("fill", "empty"):
-            raise ConfigError(f"no_information: expected fill or empty, came {self.no_information!r}.")
-        check_numbers(self.n_samples, self.max_gap, self.levels)
-        if self.effort not in EFFORTS:
-            raise ConfigError(f"effort: expected one of {', '.join(EFFORTS)}; came {self.effort!r}.")
+        _ = self.settings
 
     def _check_model(self, prepared: Prepared) -> None:
         check_limits(self.imputer_, prepared.limits)
         check_clock(self.imputer_, prepared.seen.clock)
-        check_calendar(self.imputer_, self.calendar)
+        check_calendar(self.imputer_, self.settings.calendar)
 
 
 def impute(table: Any, **settings: Any) -> Any:
-    """The table with its gaps filled; an object of the same kind, every observed value as it was.
+    """The table with its gaps filled; an object of the same kind.
 
     Learns from the table itself, unless ``model`` names a trained one. Settings: see ``TableImputer``.
+
+    Every observed value comes back to the bit, but for numbers that stand for "missing", such as -999, which are
+    filled as gaps (``missing_codes="none"`` keeps them), and values outside the limits where ``drop_invalid`` is set.
+    An ``ImputationWarning`` counts these cells, rows that are added and columns that are passed through.
 
     Example:
         >>> import pandas as pd
@@ -300,13 +345,8 @@ def impute(table: Any, **settings: Any) -> Any:
         >>> int(frame.isna().sum().sum()), int(filled.isna().sum().sum())
         (40, 0)
     """
-    return TableImputer(**settings).fit(table).impute(table)
+    return TableImputer(**settings).fit_draw(table).table
 
 
 def _tell(progress: Progress, done: int, more: int, total: int, share: float) -> None:
     progress("imputing", done + int(share * more), total)
-
-
-def _listed(names: Hashable | Sequence[Hashable] | None) -> Sequence[Hashable] | None:
-    """One name or several as several."""
-    return names if names is None or isinstance(names, list | tuple) else [names]  # type: ignore[return-value]

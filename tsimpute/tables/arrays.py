@@ -18,6 +18,7 @@ from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.reading import features_text, words
 from tsimpute.tables.roles import Told
+from tsimpute.tables.units import check_names, unit_of
 from tsimpute.windows import Feature
 
 SHAPES = "(steps,), (steps, features) or (records, steps, features)"
@@ -68,6 +69,14 @@ class ArrayTable:
     @property
     def absent(self) -> list[np.ndarray]:
         return [np.zeros(len(self.panel.features), bool) for _ in self.panel.series]
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def n_added(self) -> int:
+        return 0
 
     @property
     def layers(self) -> tuple[Panel, ...]:
@@ -209,11 +218,9 @@ def features_of(
         ConfigError: a unit is given of a feature that is not there.
     """
     texts = [str(name) for name in names]
-    unknown = [name for name in units if name not in texts]
-    if unknown:
-        raise ConfigError(f"units: expected features of the table ({', '.join(texts[:20])}), came {unknown[0]!r}.")
+    check_names(units, texts)
     own = known or [""] * len(texts)
-    return tuple(Feature(t, units.get(t, unit or split_unit(t)[1])) for t, unit in zip(texts, own, strict=True))
+    return tuple(Feature(t, unit_of(units, t, unit or split_unit(t)[1])) for t, unit in zip(texts, own, strict=True))
 
 
 def steps_only(length: int, notes: tuple[str, ...]) -> Placement:

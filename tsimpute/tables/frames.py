@@ -20,6 +20,7 @@ from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.roles import Columns, Roles, Told, find_roles
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text, read_stamps
+from tsimpute.tables.units import unit_of
 from tsimpute.windows import Feature
 
 
@@ -90,7 +91,7 @@ def read_frame(
 
     Args:
         told: what is known of its columns.
-        units: of features, where the table does not tell them.
+        units: of features by name, "*" = all others, where the table does not tell them.
 
     Raises:
         ConfigError: a column that was told is not there.
@@ -146,7 +147,7 @@ def _name_text(name: object) -> str:
 def _wide(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[None, list[Feature], np.ndarray]:
     """Features, and values (R, K)."""
     names = [str(columns.names[at]) for at in roles.features]
-    features = [Feature(name, units.get(name, split_unit(name)[1])) for name in names]
+    features = [Feature(name, unit_of(units, name, split_unit(name)[1])) for name in names]
     return None, features, np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1)
 
 
@@ -163,7 +164,7 @@ def _long(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[np.
             raise DataError(
                 f"unit: expected one unit for {name!r}, found {', '.join(found)}. Convert the values to one unit."
             )
-        features.append(Feature(name, units.get(name, found[0] if found else "")))
+        features.append(Feature(name, unit_of(units, name, found[0] if found else "")))
     return feature_of_row, features, numbers(columns[roles.value], columns.names[roles.value])[:, None]
 
 

@@ -65,7 +65,7 @@ class LabelledTable:
             ("groups", f"{groups}: {len(self.panel.series):,} series" if groups else "none, one series"),
             ("features", features_text(self.panel)),
         ]
-        others = [str(name) for name in self.dataset.data_vars if name not in self.variables]
+        others = self.passed_through
         return [*said, ("carried along", ", ".join(others))] if others else said
 
     @property
@@ -75,6 +75,14 @@ class LabelledTable:
     @property
     def unfillable(self) -> tuple[tuple[str, str], ...]:
         return ()
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in self.dataset.data_vars if name not in self.variables)
+
+    @property
+    def n_added(self) -> int:
+        return int(self.placement.inserted[0].sum())
 
     @property
     def absent(self) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.panel import PROVENANCE, Panel
+from tsimpute.tables.added_rows import rows_to_add
 from tsimpute.tables.averaging import LeftOut, averaged, layers_of
 from tsimpute.tables.edits import edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import completed_frame, decimals_of, marked_frame
@@ -47,6 +48,16 @@ class Table(Protocol):
     @property
     def absent(self) -> list[np.ndarray]:
         """Per series (K,) bool: features that have no place in it, as where a long table has no row of them."""
+        ...
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        """Names of what is given back unchanged and is no time, group or feature."""
+        ...
+
+    @property
+    def n_added(self) -> int:
+        """How many rows may be added, for times that are missing from it."""
         ...
 
     @property
@@ -122,6 +133,15 @@ class FrameTable:
         there = np.zeros((len(self.panel.series), n_features), bool)
         there[self.reading.series_of_row, self.reading.feature_of_row] = True
         return list(~there)
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        return tuple(str(self.reading.columns.names[at]) for at in self.reading.roles.extra)
+
+    @property
+    def n_added(self) -> int:
+        reading = self.reading
+        return rows_to_add(reading.placement, reading.series_of_row, reading.feature_of_row)
 
     @property
     def layers(self) -> tuple[Panel, ...]:

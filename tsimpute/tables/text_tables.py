@@ -30,6 +30,7 @@ from tsimpute.tables.numbers import (
 from tsimpute.tables.reading import FrameTable, words
 from tsimpute.tables.roles import COUNT_NAMES, FILL, GROUP_NAMES, TIME_NAMES, UNIT_NAMES, VALUE_NAMES, Told, plain
 from tsimpute.tables.row_errors import RowError
+from tsimpute.tables.units import beside
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
 """Digits with zeros before them, as names have."""
@@ -85,6 +86,14 @@ class TextTable:
     @property
     def absent(self) -> list[np.ndarray]:
         return self.inner.absent
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        return self.inner.passed_through
+
+    @property
+    def n_added(self) -> int:
+        return self.inner.n_added
 
     @property
     def layers(self) -> tuple[Panel, ...]:
@@ -188,7 +197,7 @@ def read_text_table(
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
-    given = in_file | dict(units or {})
+    given = beside(in_file, units or {})
     try:
         reading = read_frame(frame, told, clockwork, given)
         if written := _times_as_written(file, reading, columns, numbers):

@@ -1,0 +1,105 @@
+"""What is done with a table beyond filling its gaps is said from Python: a warning for each kind, with the way out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsimpute as ti
+from tsimpute import ImputationWarning
+from tsimpute.filling import table_imputer as module
+
+TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 3, "calibrate": False}
+
+
+def frame() -> pd.DataFrame:
+    index = pd.date_range("2024-01-01", periods=80, freq="h", name="time")
+    wave = 20 + 5 * np.sin(np.arange(80) / 4)
+    out = pd.DataFrame({"a": wave, "b": 2 * wave}, index)
+    out.iloc[10:13, 0] = np.nan
+    return out
+
+
+def said(call: Any) -> list[str]:
+    """The texts of the warnings of a call, each issued at a line of this file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert all(one.filename == __file__ and one.category is ImputationWarning for one in caught)
+    return [str(one.message) for one in caught]
+
+
+def with_all() -> pd.DataFrame:
+    """A table with every kind of thing that is worth a word."""
+    table = frame().drop(frame().index[[40, 41]])
+    table.iloc[[3, 5], 0] = -999.0
+    table.iloc[7, 1] = 500.0
+    return table.assign(word="x", note="y")
+
+
+WANTED = [
+    "-999: 2 cells of 1 feature hold a code for missing and are filled as gaps; if these are true values, set "
+    "missing_codes to none.",
+    "1 value outside the limits is kept unchanged and hidden from the model; to fill such values, set drop_invalid (b: "
+    "1 value lies above the limit 100 (500)).",
+    "look at b: 1 value lies far above all others (500).",
+    "2 rows are added for times that the table does not have; to add none, set missing_times to keep.",
+    "2 columns are passed through unchanged, not filled: word, note; to fill them, name all columns to fill "
+    "(features).",
+]
+
+
+def test_each_kind_is_said_once_with_counts_and_the_option_that_changes_it() -> None:
+    settings = TRIAL | {"limits": {"b": (0, 100), "a": (0, 100)}}
+    imputer = ti.TableImputer(**settings)
+    assert said(lambda: ti.impute(with_all(), **settings)) == WANTED
+    assert said(lambda: imputer.fit(with_all())) == WANTED
+    assert said(lambda: imputer.impute(with_all())) == WANTED
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImputationWarning)
+        ti.impute(with_all(), **settings)
+
+
+def test_what_was_asked_for_is_no_surprise() -> None:
+    settings = TRIAL | {
+        "limits": {"b": (0, 600), "a": (-1000, 600)}, "missing_codes": "none", "missing_times": "keep",
+        "features": ["a", "b"],
+    }  # fmt: skip
+    assert [text[:8] for text in said(lambda: ti.TableImputer(**settings).fit(with_all()))] == ["look at "]
+    assert said(lambda: ti.impute(frame(), **TRIAL, limits=(0, None))) == []
+
+
+def test_codes_stay_where_none_is_honoured() -> None:
+    table = with_all()
+    with pytest.warns(ImputationWarning):
+        filled = ti.impute(table, **TRIAL, missing_codes="none")
+    assert (filled["a"] == -999.0).sum() == 2
+
+
+def test_a_table_is_read_once_where_it_is_learnt_from_and_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tsimpute.accessors  # noqa: F401
+
+    calls = {"read_table": 0, "prepare": 0}
+
+    def counted(name: str) -> Any:
+        function = getattr(module, name)
+
+        def count(*args: Any, **kwargs: Any) -> Any:
+            calls[name] += 1
+            return function(*args, **kwargs)
+
+        return count
+
+    for name in calls:
+        monkeypatch.setattr(module, name, counted(name))
+    settings = TRIAL | {"limits": (0, None)}
+    expected = ti.TableImputer(**settings).fit(frame()).draw(frame())
+    assert calls == {"read_table": 2, "prepare": 2}
+    for call in (ti.impute, lambda table, **kwargs: table.tsimpute.draw(**kwargs).table):
+        calls.update(read_table=0, prepare=0)
+        pd.testing.assert_frame_equal(call(frame(), **settings), expected.table)
+        assert calls == {"read_table": 1, "prepare": 1}

@@ -1,0 +1,54 @@
+"""What a person who fills a table from Python is warned of: one warning for each kind of thing, with counts."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import tsimpute
+from tsimpute.errors import ImputationWarning
+from tsimpute.filling.preparing import Prepared, some_of
+from tsimpute.filling.settings import Settings
+
+_PACKAGE = str(Path(tsimpute.__file__).parent)
+
+
+def notices(prepared: Prepared, settings: Settings) -> list[str]:
+    """What was done to a table or looks wrong in it, a sentence for each kind; not what the settings asked for."""
+    found = dict.fromkeys(finding.text for finding in prepared.findings if finding.text in prepared.warnings)
+    texts = [text for text in prepared.warnings if text not in found]
+    if found:
+        texts.append("look at " + some_of(list(found), "; "))
+    table = prepared.table
+    if table.n_added and settings.clockwork.missing_times != "keep":
+        rows = "1 row is" if table.n_added == 1 else f"{table.n_added:,} rows are"
+        texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times to keep")
+    names = [name for name in table.passed_through if name not in map(str, settings.told.text or ())]
+    if names and settings.told.features is None:
+        columns, it = ("column is", "it") if len(names) == 1 else ("columns are", "them")
+        texts.append(
+            f"{len(names):,} {columns} passed through unchanged, not filled: {some_of(names, ', ')}; to fill {it}, "
+            "name all columns to fill (features)"
+        )
+    return texts
+
+
+def warn_of(prepared: Prepared, settings: Settings) -> None:
+    """Issues an ``ImputationWarning`` for each of ``notices``."""
+    warn(notices(prepared, settings))
+
+
+def warn(texts: Iterable[str]) -> None:
+    """Issues each text as an ``ImputationWarning``, at the line outside of this package that called it."""
+    for text in dict.fromkeys(texts):
+        warnings.warn(f"{text}.", ImputationWarning, stacklevel=_levels_within())
+
+
+def _levels_within() -> int:
+    """How many calls up the first line outside of this package stands, seen from the caller's caller."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, levels = frame.f_back, levels + 1
+    return levels
