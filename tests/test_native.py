@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ needs_compiler = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    native._warn_slower.cache_clear()
     for name in ("CC", "TSIMPUTE_NATIVE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -61,18 +63,32 @@ def test_nothing_unfinished_is_left(source: Path):
 @needs_compiler
 def test_what_does_not_compile_is_done_without(source: Path, caplog: pytest.LogCaptureFixture):
     source.write_text("int answer(void) { return nonsense; }")
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO"), pytest.warns(RuntimeWarning, match=r"slower .*answer\.c cannot be compiled"):
         assert compiled(source) is None
     assert "nonsense" in caplog.text
     assert libraries() == []
 
 
-@pytest.mark.parametrize(("variable", "value"), [("TSIMPUTE_NATIVE", "0"), ("CC", "no-such-compiler"), ("PATH", "")])
-def test_without_a_compiler_or_when_told_so_there_is_none(
+def test_it_can_be_switched_off_without_a_word(source: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TSIMPUTE_NATIVE", "0")
+    assert compiled(source, TWICE=1) is None
+
+
+@pytest.mark.parametrize(("variable", "value"), [("CC", "no-such-compiler"), ("PATH", "")])
+def test_who_has_no_compiler_is_told_once_what_is_slower_and_what_to_do(
     source: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ):
     monkeypatch.setenv(variable, value)
-    assert compiled(source, TWICE=1) is None
+    with pytest.warns(RuntimeWarning, match=r"three to seven times slower .*compiler.*TSIMPUTE_NATIVE=0 switches"):
+        assert compiled(source, TWICE=1) is None
+    with warnings.catch_warnings(action="error"):
+        assert compiled(source, TWICE=2) is None
+
+
+def test_on_windows_where_nothing_is_compiled_the_way_out_is_another(source: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(native.sys, "platform", "win32")
+    with pytest.warns(RuntimeWarning, match="cannot be compiled on Windows. Use WSL"):
+        assert compiled(source, TWICE=1) is None
 
 
 @needs_compiler
@@ -92,7 +108,8 @@ def test_a_library_that_cannot_be_loaded_is_done_without(source: Path, monkeypat
         raise OSError(f"{name}: cannot map: no permission")
 
     monkeypatch.setattr(native.ctypes, "CDLL", refuse)
-    assert compiled(source, TWICE=1) is None
+    with pytest.warns(RuntimeWarning, match="cannot map: no permission"):
+        assert compiled(source, TWICE=1) is None
     assert len(libraries()) == 1
 
 

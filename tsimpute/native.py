@@ -1,7 +1,7 @@
 """Small pieces of C, compiled once for this machine and kept in the user's cache; all can be done without.
 
-Without a compiler, where compiling fails, or with ``TSIMPUTE_NATIVE=0`` there is no library, and callers take their
-other way. ``CC`` names another compiler than ``cc``.
+Without a compiler, where compiling fails, on Windows or with ``TSIMPUTE_NATIVE=0`` there is no library, and callers
+take their other way; who did not choose so is warned once. ``CC`` names another compiler than ``cc``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
+from functools import cache
 from pathlib import Path
 
 from tsimpute.places import user_cache
@@ -30,8 +32,15 @@ _log = logging.getLogger(__name__)
 
 
 def compiled(source: Path, **macros: int) -> ctypes.CDLL | None:
-    """The library of one file, with ``macros`` defined; None where there is none to be had."""
-    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0" or sys.platform == "win32":  # GCC misaligns vectors there
+    """The library of one file, with ``macros`` defined; None where there is none to be had.
+
+    Warns:
+        RuntimeWarning: there is none although it was not switched off; once in a process.
+    """
+    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0":
+        return None
+    if sys.platform == "win32":  # GCC misaligns vectors there
+        _warn_slower("it cannot be compiled on Windows", "Use WSL or Linux if it takes too long")
         return None
     try:
         compiler = shlex.split(os.environ.get("CC", "")) or [_found_compiler()]
@@ -41,7 +50,20 @@ def compiled(source: Path, **macros: int) -> ctypes.CDLL | None:
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or str(error)).strip()
         _log.info("%s is not compiled, the slower way is taken: %s", source.name, said[-500:])
+        first = said.splitlines()[0] if said else type(error).__name__
+        _warn_slower(f"{source.name} cannot be compiled ({first[:200]})", "Install a C compiler, or name one with CC")
         return None
+
+
+@cache
+def _warn_slower(reason: str, remedy: str) -> None:
+    """Once for each reason: training and sampling become slower, and results stay the same but for rounding."""
+    warnings.warn(
+        f"attention runs three to seven times slower on this computer: {reason}. {remedy}; TSIMPUTE_NATIVE=0 switches "
+        "compiled code and this warning off (docs/native_code.md).",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def _found_compiler() -> str:
