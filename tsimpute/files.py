@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,27 @@ def remove_partial(path: Path) -> None:
     """Removes what killed processes left of unfinished versions of ``path``."""
     for partial in path.parent.glob(f".{path.name}.partial*"):
         partial.unlink(missing_ok=True)
+
+
+def write_whole_folder(path: Path, write: Callable[[Path], object]) -> None:
+    """Calls ``write`` with a temporary folder beside ``path``, then puts it in its place."""
+    partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
+    for rest in (partial, old):
+        shutil.rmtree(rest, ignore_errors=True)
+    try:
+        write(partial)
+        if path.exists():
+            path.rename(old)
+        try:
+            partial.rename(path)
+        except OSError:
+            old.rename(path)
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if old.is_file():
+            old.unlink()
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager

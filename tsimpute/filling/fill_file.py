@@ -16,7 +16,8 @@ from tsimpute.files import alone, remove_partial, write_whole
 from tsimpute.filling.imputation import Imputation
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.quantiles import few_draws_text
-from tsimpute.tables.files import TextForm, check_ending, ending, read_file, write_object
+from tsimpute.tables.files import TextForm, check_ending, ending, is_folder_of_files, read_file, write_object
+from tsimpute.tables.folders import check_replaceable
 from tsimpute.tables.report import ReportContent, write_report
 
 
@@ -41,11 +42,15 @@ class Outputs:
     state: Path
 
     @classmethod
-    def beside(cls, out: Path, learns: bool = True) -> Outputs:
-        """Names after ``out``, in its folder: ``a.csv.gz`` has ``a.provenance.csv.gz``, ``a.cells.csv`` and so on."""
+    def beside(cls, out: Path, learns: bool = True, is_folder: bool = False) -> Outputs:
+        """Names after ``out``, in its folder: ``a.csv.gz`` has ``a.provenance.csv.gz``, ``a.cells.csv`` and so on.
+
+        Args:
+            is_folder: ``out`` is a folder of files, whose name has no ending.
+        """
         if not out.name:
             raise ConfigError(f"output: expected the name of a file, came {str(out)!r}.")
-        end = out.name[len(out.name) - len(ending(out)) :]
+        end = "" if is_folder else out.name[len(out.name) - len(ending(out)) :]
         stem = out.name.removesuffix(end)
         return cls(
             table=out,
@@ -79,7 +84,13 @@ class Outputs:
         for path in there:
             if source.exists() and path.samefile(source):
                 raise ConfigError(f"output: expected files other than the input, came {path} as both. Choose another.")
-            if path.is_dir() and ending(path) != ".zarr":
+            if is_folder_of_files(source) and path in (self.table, self.provenance):
+                if not check_replaceable(path, source):
+                    raise ConfigError(
+                        f"output: expected a new folder, or one with files of the names in {source} alone; {path} "
+                        "holds others. Choose another."
+                    )
+            elif path.is_dir() and ending(path) != ".zarr":
                 raise ConfigError(f"output: expected a file, {path} is a folder. Name a file in it.")
         if there and not force and not self.begun.exists():
             raise ConfigError(f"output: {there[0]} exists. Choose another name, or overwrite it with --force.")
@@ -142,7 +153,7 @@ def fill_file(
     began = time.monotonic()
     imputer = TableImputer(**settings)
     imputer.check()
-    outputs = Outputs.beside(out, learns=imputer.model is None)
+    outputs = Outputs.beside(out, learns=imputer.model is None, is_folder=is_folder_of_files(source))
     outputs.check(source, force)
     with _alone(outputs):
         outputs.check(source, force)  # another process may just have written them
@@ -186,7 +197,7 @@ def _write(
     prepared = found.prepared
     write_whole(outputs.begun, lambda partial: partial.touch())
     for path in outputs.files:
-        if ending(path) != ".zarr":
+        if ending(path) != ".zarr" and not (is_folder_of_files(source) and path in (outputs.table, outputs.provenance)):
             remove_partial(path)
     if outputs.model is not None:
         imputer.imputer_.save(outputs.model)

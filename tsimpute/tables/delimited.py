@@ -14,6 +14,7 @@ import numpy as np
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables import dialect, headers, rawtext
 from tsimpute.tables.dialect import BLANKS, Layout
+from tsimpute.tables.row_errors import RowError
 
 _SEPARATOR = re.compile(r'"?sep=([^\w"\r\n\0+.#-])"?[\r\n]*', re.IGNORECASE)
 """The first line by which spreadsheets are told the delimiter."""
@@ -65,6 +66,10 @@ class Delimited:
         """Where a row stands, for messages."""
         return f"{self.name}, line {self.lines[row]}"
 
+    def worded(self, error: RowError) -> str:
+        """The message of an error about rows, with the lines of the file."""
+        return f"{self.name}: {error.in_lines(self.lines)}"
+
 
 @dataclass(frozen=True)
 class Insertion:
@@ -110,7 +115,7 @@ def read_delimited(
         is_sure |= decimal == "." and dialect.has_points(columns)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
-    n_units = dialect.count_unit_rows(columns)
+    n_units = dialect.count_unit_rows(columns, sum(i in layout.header.block for i in layout.rows[:5]))
     rows = np.array(layout.rows[n_units:], int)
     starts = np.array(layout.starts)
     return Delimited(
@@ -228,7 +233,7 @@ def _columns(layout: Layout) -> list[list[str]]:
 def _units(columns: Sequence[Sequence[str]], n_rows: int) -> tuple[str, ...]:
     """Per column the text of the row of units: of several rows below the names, the one with most units."""
     rows = [[column[at] for column in columns] for at in range(n_rows)] or [[""] * len(columns)]
-    best = max(rows, key=lambda row: sum(headers.is_unit(text.strip("[]() ")) for text in row))
+    best = max(rows, key=lambda row: sum(headers.is_unit(headers.unit_of(text)) for text in row))
     return tuple(map(headers.unit_of, best))
 
 
@@ -269,8 +274,8 @@ def _notes(
         (n_unnamed > 0, f"{_count(n_unnamed, 'column')} without a name"),
         (n_blank > 0, f"{_count(n_blank, 'row')} without any value kept as they are"),
         (n_empty > 0, f"{_count(n_empty, 'blank line')} between values taken for missing values"),
-        (bool(layout.repeats), f"the names stand again in {_lines(layout, layout.repeats)}, kept as they are"),
-        (bool(layout.footers), f"{_footers(layout, lines)} no rows of values, kept as they are"),
+        (bool(layout.repeats), f"what stands above the rows comes again in {_lines(layout, layout.repeats)}, kept"),
+        (bool(layout.footers), f"at the end {_footers(layout, lines)} taken for no row of values, kept as written"),
         (layout.comments > 0, f"{_count(layout.comments, 'remark')} between rows kept as they are"),
         (len(ends) > 1, "line ends are mixed and kept as they are"),
     )
@@ -285,8 +290,8 @@ def _lines(layout: Layout, records: Sequence[int]) -> str:
 
 def _footers(layout: Layout, lines: Sequence[str]) -> str:
     first = lines[layout.starts[layout.footers[0]]].strip() if layout.footers else ""
-    verb = "are" if len(layout.footers) > 1 else "is"
-    return f"at the end {_lines(layout, layout.footers)} ({first[:40]!r}{' ...' * (verb == 'are')}) {verb}"
+    one = len(layout.footers) == 1
+    return f"{_lines(layout, layout.footers)} ({first[:40]!r}{'' if one else ' ...'}) {'is' if one else 'are'}"
 
 
 def _count(number: int, noun: str) -> str:

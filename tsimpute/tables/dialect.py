@@ -159,16 +159,22 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
 
 def has_points(columns: Sequence[Sequence[str]]) -> bool:
     """Whether some column holds numbers with a decimal point."""
-    return any(_points(column) or any(decimal_of(t) == "." for t in column if "," in t) for column in columns)
+    pointed = (core_of(text) for column in columns for text in column if "." in text)
+    return any(_POINT_NUMBER.fullmatch(text) or decimal_of(text) == "." for text in pointed)
 
 
-def count_unit_rows(columns: Sequence[Sequence[str]]) -> int:
+def count_unit_rows(columns: Sequence[Sequence[str]], n_above: int = 0) -> int:
     """How many of the first rows, 3 at most, tell of the columns rather than hold values: units and the like.
 
     Such a row has a text, and no number, in columns that hold numbers below; its other fields are unlike those below.
+
+    Args:
+        columns: texts of the rows below the names.
+        n_above: how many of these rows stand above the first one that looks like most.
     """
     for count in range(4):
-        below = [column[count + 1 : count + 1 + SAMPLE] for column in columns]
+        start = max(count + 1, n_above)
+        below = [column[start : start + SAMPLE] for column in columns]
         if count == 3 or not _is_unit_row([column[count] if len(column) > count else "" for column in columns], below):
             return count
     return 3
@@ -201,8 +207,9 @@ def _layout(lines: Sequence[str], delimiter: str) -> Layout:
     below = [i for i in content if i >= header.below]
     comments = {i for i in below if is_comment(records[i]) and len(records[i]) != n_names}
     below = [i for i in below if i not in comments]
-    again = repeats(records, below, [header.record])
-    last = footers(records, [i for i in below if i not in again])
+    again = repeats(records, below, header.block)
+    known = set(again)
+    last = footers(records, [i for i in below if i not in known])
     no_rows = {*again, *last}
     rows = [i for i in below if i not in no_rows]
     if not rows:

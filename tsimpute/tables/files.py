@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -13,16 +12,19 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.files import write_whole
+from tsimpute.files import write_whole, write_whole_folder
+from tsimpute.tables.folders import read_folder
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.reading import Table, read_table
 from tsimpute.tables.roles import Told
-from tsimpute.tables.text_tables import FilledText, read_text_table
+from tsimpute.tables.text_tables import FilledText, read_text_table, understood_folder
 
-TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", ".asc", ".csv.gz", ".tsv.gz", ".txt.gz")
+TEXT = (".csv", ".tsv", ".psv", ".txt", ".tab", ".dat", ".asc", ".csv.gz", ".tsv.gz", ".psv.gz", ".txt.gz")
 FRAMES = (".parquet", ".pq")
 ARRAYS = (".nc", ".zarr")
 KINDS = (TEXT, FRAMES, ARRAYS)
+_CLASSIC = {b"CDF\x01": "NETCDF3_CLASSIC", b"CDF\x02": "NETCDF3_64BIT"}
+"""Formats of classic NetCDF by the first bytes of a file."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,12 @@ def read_file(
     if not path.exists():
         raise DataError(f"{path}: expected a file, there is none.")
     kind, form = ending(path), form or TextForm()
-    if path.is_dir() and kind != ".zarr":
-        raise DataError(f"{path}: expected a file, came a folder. Name the file in it.")
+    settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
+    if is_folder_of_files(path):
+        folder = read_folder(path, TEXT, **settings)
+        return understood_folder(folder, told, clockwork, units, form.missing_marks)
     if kind in TEXT:
-        return read_text_table(
-            path, told, clockwork, units, delimiter=form.delimiter, decimal=form.decimal, encoding=form.encoding,
-            missing_marks=form.missing_marks,
-        )  # fmt: skip
+        return read_text_table(path, told, clockwork, units, missing_marks=form.missing_marks, **settings)
     if kind in FRAMES + ARRAYS:
         found = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
         try:
@@ -79,12 +80,23 @@ def read_file(
     )
 
 
+def is_folder_of_files(path: Path) -> bool:
+    """Whether a path is a folder whose files are read as one table; a Zarr store is none."""
+    return path.is_dir() and ending(path) != ".zarr"
+
+
 def check_ending(source: Path, out: Path) -> None:
     """Makes sure that ``out`` can hold what comes of ``source``.
 
     Raises:
         ConfigError: its ending is of another kind.
     """
+    if is_folder_of_files(source):
+        if any(ending(out) in kind for kind in KINDS):
+            raise ConfigError(
+                f"output: expected a name of a folder, as {source.name} is one; came {out.name}. Leave its ending out."
+            )
+        return
     kind = next((kind for kind in KINDS if ending(source) in kind), None)
     if kind is not None and ending(out) not in kind:
         raise ConfigError(
@@ -101,12 +113,22 @@ def write_object(filled: Any, path: Path) -> None:
     elif ending(path) == ".zarr":
         write_whole_folder(path, lambda folder: filled.drop_encoding().to_zarr(folder, mode="w"))
     else:
-        need("h5netcdf", "h5py")
         stored = filled.copy(deep=False)
         for name in filled.variables:
             if not _fits(filled[name]):
                 stored[name] = filled[name].drop_encoding()
-        write_whole(path, lambda partial: stored.to_netcdf(partial, engine="h5netcdf"))
+        form = filled.encoding.get("format", "NETCDF4")
+        engine: Any = _engine(form)
+        write_whole(path, lambda partial: stored.to_netcdf(partial, engine=engine, format=form))
+
+
+def _engine(form: str) -> str:
+    """The library that reads and writes a format of NetCDF; refuses where it is not installed."""
+    if form == "NETCDF4":
+        need("h5netcdf", "h5py")
+        return "h5netcdf"
+    need("scipy")
+    return "scipy"
 
 
 def _fits(variable: Any) -> bool:
@@ -121,27 +143,6 @@ def _fits(variable: Any) -> bool:
     return bool((packed >= limits.min).all() and (packed <= limits.max).all() and not np.isin(packed, blank).any())
 
 
-def write_whole_folder(path: Path, write: Callable[[Path], object]) -> None:
-    """Calls ``write`` with a temporary folder beside ``path``, then puts it in its place."""
-    partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
-    for rest in (partial, old):
-        shutil.rmtree(rest, ignore_errors=True)
-    try:
-        write(partial)
-        if path.exists():
-            path.rename(old)
-        try:
-            partial.rename(path)
-        except OSError:
-            old.rename(path)
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if old.is_file():
-            old.unlink()
-        shutil.rmtree(old, ignore_errors=True)
-
-
 def _open_frame(path: Path) -> Any:
     need("pyarrow")
     return pd.read_parquet(path)
@@ -150,15 +151,28 @@ def _open_frame(path: Path) -> Any:
 def _open_arrays(path: Path) -> Any:
     import xarray as xr
 
-    need(*(("zarr",) if ending(path) == ".zarr" else ("h5netcdf", "h5py")))
-    with xr.open_zarr(path) if ending(path) == ".zarr" else xr.open_dataset(path, engine="h5netcdf") as found:
-        return found.load()
+    if ending(path) == ".zarr":
+        need("zarr")
+        with xr.open_zarr(path) as found:
+            return found.load()
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic == b"CDF\x05":
+        raise DataError(
+            f"{path}: expected NetCDF 4 or classic NetCDF, came the 64-bit data format (CDF-5). Convert it with: "
+            "nccopy -k nc4 old.nc new.nc."
+        )
+    form = _CLASSIC.get(magic, "NETCDF4")
+    with xr.open_dataset(path, engine=_engine(form)) as found:
+        whole = found.load()
+    whole.encoding["format"] = form
+    return whole
 
 
 def _opened(path: Path, read: Callable[[Path], Any]) -> Any:
     try:
         return read(path)
-    except MissingExtraError:
+    except (MissingExtraError, DataError):
         raise
     except Exception as error:  # whatever bytes of any kind make other libraries raise
         reason = " ".join(str(error).split())[:200]

@@ -21,6 +21,7 @@ from tsimpute.tables.roles import Columns, Roles, Told, find_roles
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text, read_stamps
 from tsimpute.tables.units import unit_of
+from tsimpute.tables.wide_hours import check_wide_hours
 from tsimpute.windows import Feature
 
 
@@ -102,6 +103,8 @@ def read_frame(
     if not len(frame):
         raise DataError("table: expected at least one row, came none.")
     frame = frame.copy(deep=False)
+    if told.features is None and told.value is None:
+        check_wide_hours(frame)
     columns = Columns(frame)
     roles = find_roles(columns, told)
     series_of_row, groups = _groups(columns, roles)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tsimpute.errors import DataError
@@ -33,6 +33,7 @@ _COLUMN_FORMAT = re.compile(r"\d+[sdnS]")
 _DATE_FORMAT = re.compile(r"(?=.*(?:yy|dd|hh))[ymdhs]{1,4}([-/.: T][ymdhs]{1,4})+", re.IGNORECASE)
 _VALUE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}|:\s|:$")
 _TIME_WORDS = re.compile(r"time|date|stamp|datum|fecha|zeit|heure|hora|日期|时间|時間", re.IGNORECASE)
+_TIMES = frozenset(("time", "timestamp", "date", "datetime", "datum", "zeit", "fecha", "hora", "valid", "date_time"))
 _ENVIRONMENTS = frozenset(("TOA5", "TOACI1", "TOB1"))
 """First fields of the line above the names in files of Campbell loggers."""
 
@@ -54,11 +55,13 @@ class Header:
         record: the one that was taken for names.
         names: stripped, one per field; joined from two lines where only both together are distinct.
         below: the first record after them.
+        block: the records above the first row of values.
     """
 
     record: int
     names: list[str]
     below: int
+    block: Sequence[int] = ()
 
 
 class Profile:
@@ -98,7 +101,7 @@ def find_header(records: list[list[str]], content: list[int], width: int, starts
     Raises:
         DataError: there is none, or what looks like one holds values.
     """
-    late = [records[i] for i in content[len(content) // 2 :] if len(records[i]) == width]
+    late = _late_rows(records, content, width)
     profile = Profile(list(spread(late)), width)
     wanted = profile.used - {0}
     first_row = next((i for i in content if profile.is_row(records[i]) and not is_comment(records[i])), None)
@@ -106,12 +109,21 @@ def find_header(records: list[list[str]], content: list[int], width: int, starts
     complete = [i for i in above if named(records[i], width) >= wanted and not _is_data(records[i], late)]
     if not complete or first_row is None:
         header = _first_with_names(records, content, width, starts)
-        return Header(header, _names(records[header]), header + 1)
+        return Header(header, _names(records[header]), header + 1, [i for i in content if i <= header])
     header = complete[0]
     for i in complete[1:]:
         if _is_better(records, i, header):
             header = i
-    return _distinct(records, header, [i for i in above if i > header], [i for i in above if i < header])
+    found = _distinct(records, header, [i for i in above if i > header], [i for i in above if i < header])
+    return replace(found, block=above)
+
+
+def _late_rows(records: list[list[str]], content: Sequence[int], width: int) -> list[list[str]]:
+    """Records of the second half with the usual number of fields, but for those that are one of the first once more."""
+    half = content[len(content) // 2 :]
+    first = {tuple(records[i]) for i in content[: min(len(content) // 2, SAMPLE // 2)]}
+    late = [records[i] for i in half if len(records[i]) == width]
+    return [record for record in late if tuple(record) not in first] or late
 
 
 def _names(record: Sequence[str]) -> list[str]:
@@ -128,14 +140,17 @@ def are_distinct(names: Sequence[str]) -> bool:
 def _is_better(records: list[list[str]], lower: int, upper: int) -> bool:
     """Whether the lower of two lines that name all columns holds the names."""
     below, above = ([text.strip() for text in records[i]] for i in (lower, upper))
+    if {text.casefold() for text in below} & _TIMES and not any(map(_TIME_WORDS.search, above)):
+        return True
     if _are_annotations(below) and not _are_annotations(above):
         return False
     if is_comment(records[upper]) != is_comment(records[lower]):
         return is_comment(records[upper])
     if above[0] in _ENVIRONMENTS:
         return True
+    is_fuller = sum(map(bool, above)) > sum(map(bool, below))
     tests = (
-        (are_distinct(above), are_distinct(below)),
+        (are_distinct(above) or is_fuller, are_distinct(below)),
         (not _has_values(above), not _has_values(below)),
         (sum(map(bool, above)), sum(map(bool, below))),
         (any(map(_TIME_WORDS.search, above)), any(map(_TIME_WORDS.search, below))),
@@ -152,7 +167,7 @@ def _has_values(fields: Sequence[str]) -> bool:
 
 
 def _are_annotations(fields: Sequence[str]) -> bool:
-    known = [text.lstrip("# ") for text in fields if text]
+    known = [text.lstrip("# ") for text in fields if text and not _TIME_WORDS.search(text)]
     return bool(known) and 2 * sum(map(is_annotation, known)) >= len(known)
 
 
@@ -187,10 +202,11 @@ def _distinct(records: list[list[str]], header: int, below: list[int], above: li
         if len(lines) == n_lines + 1 and are_distinct(joined):
             last = [i for i in below[:n_lines] if not _are_annotations(records[i])]
             return Header(header, joined, (last or [header])[-1] + 1)
-    for i in above[-1:]:
-        if not _has_values([text.strip() for text in records[i]]):
-            joined = _joined([_carried_on(records[i]), names])
-            if are_distinct(joined):
+    for start in range(len(above) - 1, -1, -1):
+        for lines in ([above[start]], above[start:]):
+            joined = _joined([*(_carried_on(records[i]) for i in lines), names])
+            joined = [text if name else "" for text, name in zip(joined, names, strict=False)]
+            if are_distinct(joined) and all(len(records[i]) > 1 for i in lines):
                 return Header(header, joined, header + 1)
     return alone
 
@@ -210,7 +226,7 @@ def _carried_on(record: Sequence[str]) -> list[str]:
 
 
 def _first_with_names(records: list[list[str]], content: list[int], width: int, starts: list[int]) -> int:
-    late = [records[i] for i in content[len(content) // 2 :] if len(records[i]) == width]
+    late = _late_rows(records, content, width)
     used = {c for record in spread(late) for c, field in enumerate(record) if field.strip()}
     plain = [i for i in content if not is_comment(records[i])]
     half = max(2, (len(used) + 1) // 2)
@@ -278,13 +294,11 @@ def _is_data(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def repeats(records: list[list[str]], rows: Sequence[int], block: Sequence[int]) -> list[int]:
-    """The rows that are the line of names, or another one above the first row, once more."""
+    """The rows that are the line of names, or another one above the first row of values, once more."""
     known = {tuple(text.strip() for text in records[i]) for i in block}
     firsts = {line[0] for line in known if line}
-    return [
-        i for i in rows
-        if records[i] and records[i][0].strip() in firsts and tuple(text.strip() for text in records[i]) in known
-    ]  # fmt: skip
+    alike = (i for i in rows if records[i] and records[i][0].strip() in firsts and i not in block)
+    return [i for i in alike if tuple(text.strip() for text in records[i]) in known]
 
 
 def footers(records: list[list[str]], rows: Sequence[int]) -> list[int]:

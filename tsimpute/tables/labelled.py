@@ -141,7 +141,10 @@ class LabelledTable:
     def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> xr.DataArray | xr.Dataset:
         cubes = self._cubes(words(codes), self.rows[1])
         said = {name: (self.dataset[name].dims, self._in_kind(name, cubes[name])) for name in self.variables}
-        return self._as_given(xr.Dataset(said, self._lengthened().coords))
+        whole = self._lengthened()
+        marks = xr.Dataset(said, whole.coords)
+        marks.encoding = {key: value for key, value in whole.encoding.items() if key == "format"}
+        return self._as_given(marks)
 
     def _as_given(self, dataset: xr.Dataset) -> xr.DataArray | xr.Dataset:
         return dataset[_VALUES].rename(self.given.name) if isinstance(self.given, xr.DataArray) else dataset

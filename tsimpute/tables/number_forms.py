@@ -158,15 +158,19 @@ def decimal_of(text: str) -> str:
     return ""
 
 
+NO_NUMBER, TRACE = "no number", "a trace, too little to measure"
+BOUND = "a bound or an estimate, no measured number"
+
+
 def nature(text: str) -> str:
     """What a text is that is no plain number, in words."""
     found = _DRESSED.fullmatch(text)
     if text.casefold() in ("t", "tr", "trace"):
-        return "a trace, too little to measure"
+        return TRACE
     if found is None or not looks_like_number(text):
-        return "no number"
+        return NO_NUMBER
     if found["before"][:1] in tuple(_BOUNDS):
-        return "a bound or an estimate, no measured number"
+        return BOUND
     after = found["after"]
     if _UNCERTAIN.fullmatch(after):
         return "a number with its uncertainty"

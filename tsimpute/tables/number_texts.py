@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.number_forms import LEAST, LOOKS, looks_like_number, nature
-from tsimpute.tables.numbers import MISSING_MARKS, NUMERIC_MARKS, advice, is_missing, parse, tally
+from tsimpute.tables.numbers import CALL, MISSING_MARKS, NUMERIC_MARKS, Ways, advice, is_missing, parse, tally
 from tsimpute.tables.row_errors import RowError
 
 MOST = 0.5
@@ -114,11 +114,14 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = 
     )  # fmt: skip
 
 
-def unfillable_text(column: pd.Series | pd.Index, name: Hashable, marks: Collection[str] = ()) -> RowError | None:
+def unfillable_text(
+    column: pd.Series | pd.Index, name: Hashable, marks: Collection[str] = (), ways: Ways = CALL
+) -> RowError | None:
     """Why a column of texts with gaps that look like numbers cannot be filled, or None where it does not look so.
 
     Args:
         marks: texts that mean "missing", beside ``MISSING_MARKS``.
+        ways: how a user says what to do.
     """
     if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
         return None
@@ -140,7 +143,7 @@ def unfillable_text(column: pd.Series | pd.Index, name: Hashable, marks: Collect
     return RowError(
         f"column {str(name)!r}: expected numbers in a column with gaps, came {bad[0]!r} in ", wrong[0],
         f": {nature(bad[0])}. {tally(bad, len(texts))} Its {len(column) - len(texts):,} gaps stay empty. "
-        + advice(str(name), bad),
+        + advice(str(name), bad, ways),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.number_forms import NUMBER, PLAIN, UNITS, NumberForm, nature, read_form
+from tsimpute.tables.number_forms import BOUND, NO_NUMBER, NUMBER, PLAIN, TRACE, UNITS, NumberForm, nature, read_form
 
 if TYPE_CHECKING:
     from tsimpute.tables.delimited import Delimited
@@ -234,15 +234,41 @@ def tally(bad: Sequence[str], n_values: int) -> str:
     return f"Of {n_values:,} values {len(bad):,} are no plain numbers: {listed}{more}."
 
 
-def advice(name: str, bad: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class Ways:
+    """How a user says two things, with "{}" where the texts or the name of the column stand."""
+
+    missing: str
+    text: str
+
+
+COMMAND = Ways('pass --missing_marks "{}"', 'pass --text "{}"')
+CALL = Ways("replace them by NaN ({})", 'pass text="{}"')
+
+
+def advice(name: str, bad: Sequence[str], ways: Ways = COMMAND) -> str:
     """What to do about texts in a column of numbers, in sentences."""
-    distinct = list(dict.fromkeys(bad))
-    marks = ",".join(f'""{t}""' if "," in t else t for t in distinct[:3]) + ",..." * (len(distinct) > 3)
+    kinds = {text: nature(text) for text in dict.fromkeys(bad)}
+    words = [text for text, kind in kinds.items() if kind in (NO_NUMBER, TRACE)]
+    bounds = [text for text, kind in kinds.items() if kind == BOUND]
+    parts = [f"If {_listed(words)} means that there is no value, {ways.missing.format(_quoted(words))}."] * bool(words)
+    if bounds:
+        parts.append(
+            "Write numbers in place of bounds and estimates, as half the limit, or treat them as missing: "
+            f"{ways.missing.format(_quoted(bounds))}."
+        )
+    if len(words) + len(bounds) < len(kinds):
+        parts.append("Take off what stands beside the numbers, or move it into a column of its own.")
     column = f'""{name}""' if "," in name else name
-    return (
-        f'If they mean that there is no value, pass --missing_marks "{marks}"; to pass the column through unchanged, '
-        f'--text "{column}". Otherwise correct them in the file, or move flags into a column of their own.'
-    )
+    return " ".join([*parts, f"To have the column passed through unchanged, {ways.text.format(column)}."])
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return " or ".join(map(repr, texts[:3])) + " or ..." * (len(texts) > 3)
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return ",".join(f'""{text}""' if "," in text else text for text in texts[:6]) + ",..." * (len(texts) > 6)
 
 
 def _is_infinite(text: str) -> bool:

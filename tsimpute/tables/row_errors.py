@@ -27,6 +27,14 @@ class RowError(DataError):
         """The message with lines of a file in place of rows; ``lines``: (R,) the line of each row, from 1."""
         return _message(self.parts, "line", lambda row: int(lines[row]))
 
+    def in_words(self, place: Callable[[int], str]) -> str:
+        """The message with whatever ``place`` says of a row, as "line 3 of a.csv"."""
+        words = [
+            part if isinstance(part, str) else " and ".join(map(place, part if isinstance(part, tuple) else (part,)))
+            for part in self.parts
+        ]
+        return "".join(words)
+
 
 def _message(parts: tuple[Part, ...], word: str, number: Callable[[int], int]) -> str:
     def shown(part: Part) -> str:

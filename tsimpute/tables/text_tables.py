@@ -17,11 +17,14 @@ from tsimpute.tables.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, write_delimited
 from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import new_labels
+from tsimpute.tables.folders import Folder, write_folder
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
 from tsimpute.tables.number_texts import unfillable_text
 from tsimpute.tables.numbers import (
+    COMMAND,
     MISSING_MARKS,
     Numbers,
+    is_number,
     is_number_or_missing,
     looks_numeric,
     number_text,
@@ -31,6 +34,7 @@ from tsimpute.tables.reading import FrameTable, words
 from tsimpute.tables.roles import COUNT_NAMES, FILL, GROUP_NAMES, TIME_NAMES, UNIT_NAMES, VALUE_NAMES, Told, plain
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.units import beside
+from tsimpute.tables.wide_hours import check_wide_hours
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
 """Digits with zeros before them, as names have."""
@@ -45,8 +49,11 @@ class FilledText:
     insertions: Sequence[Insertion]
 
     def write(self, path: Path) -> None:
-        """Writes the file, whole or not at all."""
-        write_delimited(self.file, path, self.changes, self.insertions)
+        """Writes the file, or the folder of files, whole or not at all."""
+        if isinstance(self.file, Folder):
+            write_folder(self.file, path, self.changes, self.insertions)
+        else:
+            write_delimited(self.file, path, self.changes, self.insertions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +193,42 @@ def read_text_table(
         DataError: it is no such file, a column that is mostly numbers holds something else, or see ``read_frame``;
             the message names the file and, for rows, lines of it, from 1.
     """
-    told = told or Told()
     file = read_delimited(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    return _understood(file, told or Told(), clockwork, units, missing_marks)
+
+
+def understood_folder(
+    folder: Folder,
+    told: Told | None = None,
+    clockwork: Clockwork | None = None,
+    units: Mapping[str, str] | None = None,
+    missing_marks: Collection[str] = (),
+) -> TextTable:
+    """Understands the files of a folder as one table: each is a series, unless groups are named.
+
+    Raises:
+        DataError: see ``read_text_table``.
+    """
+    told, name = told or Told(), folder.header[-1]
+    if told.group is None:
+        told = replace(told, group=(name,))
+    elif name not in _names(told.group):
+        told = replace(told, text=(*_names(told.text), name))
+    return _understood(folder, told, clockwork, units, missing_marks)
+
+
+def _understood(
+    file: Delimited,
+    told: Told,
+    clockwork: Clockwork | None,
+    units: Mapping[str, str] | None,
+    missing_marks: Collection[str],
+) -> TextTable:
     marks = (*MISSING_MARKS, *missing_marks)
     columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
     names = [file.header[at] or f"Unnamed: {at}" for at in columns]
+    if told.features is None and told.value is None:
+        _check_wide_hours(file, columns, names)
     found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
     numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
     frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
@@ -207,7 +245,7 @@ def read_text_table(
             reading = read_frame(frame, replace(told, time=told_time), clockwork, given)
             numbers = {i: column for i, column in numbers.items() if i not in written}
     except RowError as error:
-        raise DataError(f"{file.name}: {error.in_lines(file.lines)}") from None
+        raise DataError(file.worded(error)) from None
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
     coded = [i for i in reading.roles.extra if told.features is None and _are_codes(*_field(file, columns[i]))]
@@ -220,13 +258,24 @@ def read_text_table(
     return TextTable(file, FrameTable(reading), columns, numbers, unfillable)
 
 
+def _check_wide_hours(file: Delimited, columns: Sequence[int], names: Sequence[str]) -> None:
+    """Refuses a file whose hours stand in 24 columns; see ``check_wide_hours``."""
+    texts = pd.DataFrame({i: file.columns[at] for i, at in enumerate(columns)}, dtype=object)
+    texts.columns = pd.Index(names, dtype=object)
+    how = "" if file.delimiter == "," else f", sep={chr(92) + 's+' if file.delimiter == ' ' else file.delimiter!r}"
+    try:
+        check_wide_hours(texts, f"pandas.read_csv({file.name!r}{how})")
+    except DataError as error:
+        raise DataError(f"{file.name}: {error}") from None
+
+
 def _unfillable(
     file: Delimited, frame: pd.DataFrame, reading: FrameReading, marks: Collection[str]
 ) -> tuple[tuple[str, str], ...]:
     """See ``Table``: with the marks of missing values that were given, and lines of the file."""
     named = {name for name, _ in reading.roles.unfillable}
-    found = [(name, unfillable_text(frame[name], name, marks)) for name in frame.columns if name in named]
-    return tuple((name, f"{file.name}: {reason.in_lines(file.lines)}") for name, reason in found if reason)
+    found = [(name, unfillable_text(frame[name], name, marks, COMMAND)) for name in frame.columns if name in named]
+    return tuple((name, file.worded(reason)) for name, reason in found if reason)
 
 
 def _times_as_written(
@@ -262,7 +311,8 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
         return None
     # Where it is said which columns are to be filled, none of the others is held to be numbers.
     open_to_all = told.features is None and told.value is None
-    if looks_numeric(file, at, marks) or (open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)):
+    mostly = open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)
+    if looks_numeric(file, at, marks) or (mostly and any(map(is_number, known))):
         return read_numbers(file, at, marks)
     return None
 
