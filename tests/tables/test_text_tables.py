@@ -92,7 +92,8 @@ def test_a_line_for_a_missing_time_is_written_as_the_others_are(tmp_path: Path) 
         "\ufeffmade by a logger;;\r\nDate;Time;Station;NO2;O3;;\r\n01/05/2020;00.00.00;007;1,5;20;;\r\n"
         "01/05/2020;01.00.00;007;;21;;\r\n01/05/2020;03.00.00;007;2,5;;;\r\n13/05/2020;00.00.00;007;3,5;22;;\r\n"
     ).encode()
-    table = read(tmp_path, content)
+    (tmp_path / "in.csv").write_bytes(content)
+    table = read_text_table(tmp_path / "in.csv", clockwork=Clockwork(missing_times="insert"))
     assert len(table.panel.series[0].times) == 12 * 24 + 1
     lines, before = filled(tmp_path, table, 4.0).split(b"\r\n"), content.split(b"\r\n")
     assert lines[:3] == before[:3]
