@@ -106,6 +106,10 @@ def _moved(known: np.ndarray, wall: np.ndarray, later: np.ndarray) -> np.ndarray
         into = _months(later)
         return (into[0] + distance[0]).astype("M8[M]").astype("M8[us]").astype(np.int64) + into[1]
     day = 86_400_000_000
+    (ends, at_end) = _months(wall + day)  # the last day of a month is one before a first one
+    if len(distance := np.unique(ends - months)) == 1 and (rest == at_end).all() and (rest < day).all():
+        into = _months(later)
+        return (into[0] + distance[0]).astype("M8[M]").astype("M8[us]").astype(np.int64) + into[1] - day
     return later // day * day if (wall == known // day * day).all() else None
 
 

@@ -13,7 +13,17 @@ from tsimpute.tables.stamps import Stamps, label_text
 from tsimpute.tables.zones import zone_of_doubled
 
 Duplicates = Literal["refuse", "first", "last", "mean"]
+MANY = 0.1
+"""More repeated rows than this share are a column of the time or of groups that was overlooked."""
 _STANDS = {"first": "the first stands", "last": "the last stands", "mean": "their mean stands"}
+
+
+class RepeatedTimes(RowError):
+    """Rows of one series have the same time."""
+
+    def told_apart(self, how: str) -> RepeatedTimes:
+        """The error with the columns that tell the rows apart in place of what throws rows away."""
+        return RepeatedTimes(*self.parts[:-1], f".{how}")
 
 
 def resolve(
@@ -60,7 +70,7 @@ def _repeat(count: int) -> str:
 
 def _refusal(
     stamps: Stamps, series: np.ndarray, order: np.ndarray, same: np.ndarray, count: int, names: Sequence[str]
-) -> RowError:
+) -> RepeatedTimes:
     """Names the duplicate that stands first in the table."""
     pairs = np.flatnonzero(same)
     pair = int(pairs[order[pairs + 1].argmin()])
@@ -74,11 +84,18 @@ def _refusal(
             f"timezone='{zone}' (--timezone {zone}); the order of the rows then tells the two hours apart."
         )
     which, label = series_text(names, int(series[one])), label_text(stamps.labels[one])
-    return RowError(
+    policies = "duplicates='first', 'last' or 'mean' (--duplicates first)"
+    if count > MANY * len(order):
+        advice = (
+            f"Name the columns that tell these rows apart, as the rest of the time (time) or as groups (group); "
+            f"{policies} would leave {len(order) - count} of {len(order)} rows."
+        )
+    else:
+        advice = f"{'Else correct' if hint else 'Correct'} them, or choose {policies}."
+    return RepeatedTimes(
         f"times: expected each time once per series, {_repeat(count)} one. The first: {which}, {label}, ",
         (one, two),
-        f".{hint} {'Else correct' if hint else 'Correct'} them, or choose duplicates='first', 'last' or 'mean' "
-        "(--duplicates first).",
+        f".{hint} {advice}",
     )
 
 

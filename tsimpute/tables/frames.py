@@ -13,10 +13,11 @@ from tsimpute.panel import Clock, Panel, Series
 from tsimpute.tables.added_rows import check_rows_to_add, index_notes, rows_to_add
 from tsimpute.tables.axes import step_text
 from tsimpute.tables.clock import Placement, place
-from tsimpute.tables.duplicates import Duplicates
+from tsimpute.tables.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.numbers import split_unit
+from tsimpute.tables.repeated_times import what_tells_apart
 from tsimpute.tables.roles import Columns, Roles, Told, find_roles
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text, read_stamps
@@ -210,16 +211,21 @@ def _times(
         dayfirst=clockwork.dayfirst,
         series_of_row=sequence,
     )
-    placement = place(
-        stamps,
-        series_of_row,
-        len(groups),
-        names=groups,
-        feature_of_row=feature_of_row,
-        duplicates=clockwork.duplicates,
-        missing_times=clockwork.missing_times,
-        irregular=clockwork.irregular,
-    )
+    try:
+        placement = place(
+            stamps,
+            series_of_row,
+            len(groups),
+            names=groups,
+            feature_of_row=feature_of_row,
+            duplicates=clockwork.duplicates,
+            missing_times=clockwork.missing_times,
+            irregular=clockwork.irregular,
+        )
+    except RepeatedTimes as error:
+        key = pd.MultiIndex.from_arrays([sequence, stamps.moments]).factorize()[0]
+        how = what_tells_apart(columns, roles, key)
+        raise (error.told_apart(how) if how else error) from None
     return stamps, placement
 
 

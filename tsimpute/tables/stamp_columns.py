@@ -100,12 +100,13 @@ def is_time(column: pd.Series | pd.Index) -> bool:
     return not any(map(_NUMBER.fullmatch, texts)) and (fits(texts, DATES) or fits(texts, ELAPSED))
 
 
-def is_compact(numbers: Sequence[int]) -> bool:
+def is_compact(numbers: np.ndarray) -> bool:
     """Whether whole numbers are dates such as 20140501 or 201405012330, all with as many digits."""
-    texts = [str(number) for number in numbers]
-    return (
-        len({len(text) for text in texts}) == 1 and all(map(_COMPACT.fullmatch, texts)) and fits([*set(texts)], DATES)
-    )
+    low, high = str(numbers.min()), str(numbers.max())
+    if len(low) != len(high) or not _COMPACT.fullmatch(low) or not _COMPACT.fullmatch(high):
+        return False
+    texts = [str(number) for number in np.unique(numbers).tolist()]
+    return all(map(_COMPACT.fullmatch, texts)) and fits(texts, DATES)
 
 
 def _named(column: pd.Series | pd.Index) -> str:

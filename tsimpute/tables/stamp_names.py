@@ -32,11 +32,11 @@ _SHORT = {
     "week": ("wk", "w"),
     "day": ("dd", "dy", "d"),
     "doy": ("jd", "ddd", "jjj"),
-    "hour": ("hr", "hh", "h", "hrs"),
+    "hour": ("hr", "hh", "h", "hrs", "he"),
     "minute": ("min", "mi", "mn", "mins", "nn"),
     "second": ("ss", "sec", "s"),
 }
-PLAIN_SHORT = ("yy", "yr", "mo", "mth", "dy", "hh", "hhmm", "hrmn", "hourminute", "doy", "jday")
+PLAIN_SHORT = ("yy", "yr", "mo", "mth", "dy", "hh", "he", "hhmm", "hrmn", "hourminute", "doy", "jday")
 """Of the short ones those that hardly stand for anything else: ``mm`` may be rain, ``hr`` a heart rate."""
 CLOCK_NAMES = (
     "hhmm", "hourminute", "hourmin", "hrmn", "hrmin", "hhmmss", "time", "timeofday", "clock", "clocktime", "zeit",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from tsimpute.tables.stamp_names import is_time_name, part_of, words_of
 
 _FIRST, _LAST = 631_152_000, 4_102_444_800
 """Seconds since 1970 of the years 1990 and 2100, within which an epoch is believed."""
+_DECIMAL = re.compile(r"\d{1,18}(?:[.,]\d*)?", re.ASCII)
 _EPOCHS = (("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))
 _SERIALS = (
     ("Excel's serial days", 25_569, 20_000.0, 80_000.0, ()),
@@ -40,26 +42,23 @@ class NumberDateForm:
 
 
 @dataclass(frozen=True, eq=False)
-class SerialForm:
-    """How a column of days since some day writes new ones, with so many decimals; None = in full."""
+class FractionForm:
+    """How a column of numbers with decimals writes new dates: so many decimals, None = in full."""
 
-    zero: float
+    number: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     decimals: int | None
     comma: bool
     name: Any
     dtype: Any
 
-    def numbers(self, days: np.ndarray, clock: np.ndarray) -> np.ndarray:
-        return days + self.zero + clock / DAY
-
     def texts(self, days: np.ndarray, clock: np.ndarray, offset: np.ndarray) -> list[str]:
-        numbers = self.numbers(days, clock).tolist()
+        numbers = self.number(days, clock, offset).tolist()
         texts = [repr(number) if self.decimals is None else f"{number:.{self.decimals}f}" for number in numbers]
         return [text.replace(".", ",") for text in texts] if self.comma else texts
 
     def values(self, days: np.ndarray, clock: np.ndarray, offset: np.ndarray) -> pd.Series:
         if pd.api.types.is_numeric_dtype(self.dtype):
-            numbers = self.numbers(days, clock)
+            numbers = self.number(days, clock, offset)
             rounded = numbers if self.decimals is None else np.round(numbers, self.decimals)
             return pd.Series(rounded, name=self.name).astype(self.dtype)
         return pd.Series(self.texts(days, clock, offset), name=self.name, dtype=self.dtype)
@@ -71,7 +70,7 @@ class NumberDates:
 
     days: np.ndarray
     clock: np.ndarray
-    form: NumberDateForm | SerialForm
+    form: NumberDateForm | FractionForm
     note: str
     utc: bool = False
 
@@ -82,20 +81,29 @@ def dates_of_numbers(column: pd.Series | pd.Index) -> NumberDates | None:
     Raises:
         RowError: digits are written with zeros before them in some rows and without in others.
     """
-    name = column.name
-    if name is None or not is_time_name(name):
-        return None
+    named = column.name is not None and is_time_name(column.name)
     digits = digits_of(column)
-    if digits is None:
-        return _serial(column, None)
-    found = _year_and_day(digits) or _year_and_month(digits) or _years(digits) or _epoch(digits)
-    return found or _serial(column, digits)
+    if is_decimal_year(column):
+        return _months_of_years(column)
+    if digits is not None and (named or _turns_years(digits.numbers)):
+        found = _year_and_day(digits) or _year_and_month(digits)
+        found = found or (_years(digits) or _epoch(digits) if named else None)
+        if found:
+            return found
+    return _serial(column) if named else None
 
 
-def is_epoch(column: pd.Series | pd.Index) -> bool:
-    """Whether a column is named as stamps are and holds seconds since 1970, or parts of them."""
-    found = dates_of_numbers(column)
-    return found is not None and found.utc
+def _turns_years(numbers: np.ndarray) -> bool:
+    """Whether numbers such as 200011, 200012, 200101 go from the end of a year to the next one, and never back."""
+    size = 100 if numbers.max() < 10**6 else 1000
+    if len(numbers) < 12 or numbers.min() < 1800 * size or numbers.max() >= 2200 * size:
+        return False
+    steps = np.diff(numbers // size)
+    once = np.abs(steps) == 1
+    ends = np.maximum(numbers[1:], numbers[:-1])[once] % size, np.minimum(numbers[1:], numbers[:-1])[once] % size
+    last = 12 if size == 100 else 365
+    in_order = (np.diff(numbers) >= 0).all() or (np.diff(numbers) <= 0).all()
+    return bool(in_order and once.any() and (np.abs(steps) <= 1).all() and ((ends[0] == 1) & (ends[1] >= last)).all())
 
 
 def _checked(digits: Digits, days: np.ndarray, number: Callable[..., np.ndarray], note: str) -> NumberDates | None:
@@ -157,50 +165,135 @@ def _epoch(digits: Digits) -> NumberDates | None:
     return NumberDates(days, micros - days * DAY, NumberDateForm(number, digits), note, utc=True)
 
 
-def _serial(column: pd.Series | pd.Index, digits: Digits | None) -> NumberDates | None:
-    texts = None if pd.api.types.is_numeric_dtype(column.dtype) else [str(item).strip() for item in column]
-    comma = texts is not None and any("," in text for text in texts)
-    try:
-        values = np.array([float(t.replace(",", ".")) for t in texts] if texts else column, np.float64)
-    except (TypeError, ValueError):
+def is_decimal_year(column: pd.Series | pd.Index) -> bool:
+    """Whether a column is named as years or dates are and holds years with decimals, as 2024.2486."""
+    words = set(words_of(column.name)) if column.name is not None else set()
+    if not words & {"year", "decyear", "date", "yr", "jahr"}:
+        return False
+    values = fractions_of(column)
+    return values is not None and bool(
+        (values.numbers % 1 != 0).any() and values.numbers.min() >= 1000 and values.numbers.max() < 3000
+    )
+
+
+def _months_of_years(column: pd.Series | pd.Index) -> NumberDates | None:
+    """Years with decimals that are whole months, counted from their first day or from their middle."""
+    found = fractions_of(column)
+    if found is not None and (written := _months_after_point(found)):
+        return written
+    for middle in (0.0, 0.5) if found is not None else ():
+        months = np.rint(found.numbers * 12 - middle).astype(np.int64)
+        form = found.form(lambda days, clock, offset, middle=middle: (_month_number(days) + middle) / 12)
+        days = (months - 12 * 1970).astype("M8[M]").astype("M8[D]").astype(np.int64)
+        clock = np.zeros_like(days)
+        if found.are(form, days, clock):
+            return NumberDates(days, clock, form, "years with decimals are read as months")
+    return None
+
+
+def _months_after_point(found: Fractions) -> NumberDates | None:
+    """2024.01 to 2024.12: the month stands after the point."""
+    hundreds = np.rint(found.numbers * 100).astype(np.int64)
+    if (hundreds % 100 < 1).any() or (hundreds % 100 > 12).any() or len(np.unique(hundreds % 100)) < 6:
         return None
+    months = (hundreds // 100 - 1970) * 12 + hundreds % 100 - 1
+    days = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    form = found.form(
+        lambda days, clock, offset: (100 * part_numbers("year", days, clock) + part_numbers("month", days, clock)) / 100
+    )
+    right = found.are(form, days, np.zeros_like(days))
+    return NumberDates(days, np.zeros_like(days), form, "dates are read as year.month") if right else None
+
+
+def _month_number(days: np.ndarray) -> np.ndarray:
+    return days.astype("M8[D]").astype("M8[M]").astype(np.int64) + 12 * 1970
+
+
+@dataclass(frozen=True, eq=False)
+class Fractions:
+    """The numbers of a column that may have decimals.
+
+    Attributes:
+        numbers: (R,) finite.
+        texts: as they are written; None = they are numbers.
+        decimals: as many as are written; None = more than 10.
+        comma: is the decimal mark.
+        name, dtype: of the column.
+    """
+
+    numbers: np.ndarray
+    texts: list[str] | None
+    decimals: int | None
+    comma: bool
+    name: Any
+    dtype: Any
+
+    def form(self, number: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> FractionForm:
+        return FractionForm(number, self.decimals, self.comma, self.name, self.dtype)
+
+    def are(self, form: FractionForm, days: np.ndarray, clock: np.ndarray) -> bool:
+        """Whether a form writes these numbers for these times."""
+        zeros = np.zeros_like(clock)
+        if self.texts is not None:
+            return form.texts(days, clock, zeros) == self.texts
+        return bool((form.values(days, clock, zeros).to_numpy(np.float64) == self.numbers).all())
+
+
+def fractions_of(column: pd.Series | pd.Index) -> Fractions | None:
+    """A column as numbers, or None where a row holds none."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        texts = None
+        numbers = pd.Series(column).astype("Float64").to_numpy(np.float64, na_value=np.nan)
+    else:
+        if not all(isinstance(item, str) and _DECIMAL.fullmatch(item.strip()) for item in column):
+            return None
+        texts = [item.strip() for item in column]
+        numbers = np.array([float(text.replace(",", ".")) for text in texts], np.float64)
+    if not len(numbers) or not np.isfinite(numbers).all():
+        return None
+    comma = texts is not None and any("," in text for text in texts)
+    decimals = max(len(t.replace(",", ".").partition(".")[2]) for t in texts) if texts else _decimals(numbers)
+    return Fractions(numbers, texts, decimals, comma, column.name, column.dtype)
+
+
+def fractions_as_dates(
+    found: Fractions, micros: np.ndarray, number: Callable[..., np.ndarray], shift: np.ndarray | int = 0
+) -> tuple[np.ndarray, np.ndarray, FractionForm] | None:
+    """Days, time of day and form of numbers, rounded as far as the same numbers are written again; else None.
+
+    Args:
+        micros: (R,) float64, what the numbers mean in microseconds, up to ``shift``, which is exact.
+    """
+    form = found.form(number)
+    for unit in (DAY, 60 * MINUTE, MINUTE, SECOND, SECOND // 1000, 1):
+        exact = np.rint(micros / unit).astype(np.int64) * unit + shift
+        days = exact // DAY
+        if found.are(form, days, exact - days * DAY):
+            return days, exact - days * DAY, form
+    return None
+
+
+def _serial(column: pd.Series | pd.Index) -> NumberDates | None:
+    found = fractions_of(column)
+    if found is None:
+        return None
+    low, high = float(found.numbers.min()), float(found.numbers.max())
+    for what, size in _EPOCHS[:2]:
+        if _FIRST * size <= low and high <= _LAST * size:
+            tick = SECOND // size
+            number = lambda days, clock, offset, tick=tick: (days * DAY + clock - offset) / tick
+            made = fractions_as_dates(found, found.numbers * tick, number)
+            note = f"numbers are read as {what} since 1970-01-01 UTC"
+            return None if made is None else NumberDates(*made, note, utc=True)
     words = set(words_of(column.name))
     dated = bool(words & {"date", "datetime", "datum", "fecha", "excel", "serial", "datenum", "matlab"})
-    for what, zero, low, high, needed in _SERIALS:
-        inside = np.isfinite(values).all() and low <= values.min() and values.max() <= high
+    for what, zero, least, most, needed in _SERIALS:
         named = words & set(needed) if needed else dated and not words & {"mjd", "jd", "julian"}
-        if inside and named:
-            return _serial_dates(column, values, texts, (what, zero), comma)
+        if named and least <= low and high <= most:
+            number = lambda days, clock, offset, zero=zero: days + zero + clock / DAY
+            made = fractions_as_dates(found, (found.numbers - zero) * DAY, number)
+            return None if made is None else NumberDates(*made, f"numbers are read as {what}")
     return None
-
-
-def _serial_dates(
-    column: pd.Series | pd.Index,
-    values: np.ndarray,
-    texts: Sequence[str] | None,
-    kind: tuple[str, float],
-    comma: bool,
-) -> NumberDates | None:
-    what, zero = kind
-    decimals = max(len(t.replace(",", ".").partition(".")[2]) for t in texts) if texts else _decimals(values)
-    for unit in (DAY, 60 * MINUTE, MINUTE, SECOND):
-        micros = np.rint((values - zero) * (DAY / unit)).astype(np.int64) * unit
-        days = micros // DAY
-        whole = decimals == 0
-        form = SerialForm(int(zero) if whole else zero, decimals, comma, column.name, column.dtype)
-        clock = micros - days * DAY
-        if _comes_back(form, days, clock, values, texts):
-            return NumberDates(days, clock, form, f"numbers are read as {what}")
-    return None
-
-
-def _comes_back(
-    form: SerialForm, days: np.ndarray, clock: np.ndarray, values: np.ndarray, texts: Sequence[str] | None
-) -> bool:
-    zeros = np.zeros_like(clock)
-    if texts is not None:
-        return form.texts(days, clock, zeros) == list(texts)
-    return bool((form.values(days, clock, zeros).to_numpy(np.float64) == values).all())
 
 
 def _decimals(values: np.ndarray) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,9 @@ from tsimpute.errors import DataError
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_columns import Column, Numbers, read_column
 from tsimpute.tables.stamp_digits import Digits, digits_of
-from tsimpute.tables.stamp_forms import HOUR, MINUTE, SECOND, Form, TextForm, part_numbers
+from tsimpute.tables.stamp_forms import DAY, HOUR, MINUTE, SECOND, Form, TextForm, part_numbers
 from tsimpute.tables.stamp_names import is_clock_name, part_of
+from tsimpute.tables.stamp_numbers import fractions_as_dates, fractions_of
 from tsimpute.tables.stamp_texts import MONTH_OF
 
 _SIZES = {"hour": HOUR, "minute": MINUTE, "second": SECOND}
@@ -88,11 +90,12 @@ class DateForm:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One column: its part, its numbers (R,), and how it writes."""
+    """One column: its part, its numbers (R,), how it writes, and the time of day that its decimals say."""
 
     part: str
     numbers: np.ndarray
     form: Form
+    clock: np.ndarray | None = None
 
 
 def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, dict[str, tuple[Form, ...]]]:
@@ -143,6 +146,9 @@ def _from_parts(
 ) -> tuple[Column, dict[str, tuple[Form, ...]]]:
     parts = [_part(column, name) for column, name in zip(columns, names, strict=True)]
     by_part = {part.part: part.numbers for part in parts}
+    for part in parts:
+        if part.clock is not None:
+            by_part["clock"] = part.clock
     listed = ", ".join(str(column.name) for column in columns)
     chain = next((c for c in CHAINS if set(names) == set(c[: len(names)])), None)
     if chain is None:
@@ -153,7 +159,7 @@ def _from_parts(
     days = _days(by_part, listed)
     clock = _clock_of(by_part, len(days))
     forms = tuple(_iso(part) if "week" in by_part else part.form for part in parts)
-    column = Column({"": days}, clock, None, {}, None, "hour" in names, (f"the time is read from {listed}",))
+    column = Column({"": days}, clock, None, {}, None, bool(clock.any()), (f"the time is read from {listed}",))
     return column, {"": forms}
 
 
@@ -168,6 +174,8 @@ def _part(column: pd.Series | pd.Index, part: str) -> _Part:
     digits = digits_of(column)
     if digits is None and part == "month" and (named := named_months(column)):
         return named
+    if digits is None and part == "doy" and (fraction := _fraction_of_year(column)):
+        return fraction
     if digits is None and part == "hour":
         numbers, form, _ = _clock(column)
         return _Part("clock", numbers, form)
@@ -185,6 +193,23 @@ def _part(column: pd.Series | pd.Index, part: str) -> _Part:
         return _Part("clock", joined_micros(digits, joined), PartForm(joined, digits))
     _check_range(numbers, part, what)
     return _Part(part, numbers, PartForm(part, digits))
+
+
+def _fraction_of_year(column: pd.Series | pd.Index) -> _Part | None:
+    """A day of the year with decimals, 1.5 for noon of the first of January."""
+    found = fractions_of(column)
+    if found is None or found.numbers.min() < 1 or found.numbers.max() >= 367:
+        return None
+    number = lambda days, clock, offset: part_numbers("doy", days, clock) + clock / DAY
+    # 1972 is a leap year, so that all days of a year can be written there.
+    first = int(np.datetime64("1972-01-01").astype(np.int64))
+    made = fractions_as_dates(found, (found.numbers - 1) * DAY, number, first * DAY)
+    return None if made is None else _Part("doy", made[0] - first + 1, made[2], made[1])
+
+
+def is_fraction_of_year(column: pd.Series | pd.Index) -> bool:
+    """Whether a column holds days of the year with decimals."""
+    return _fraction_of_year(column) is not None
 
 
 def _is_whole(item: Any) -> bool:
@@ -282,10 +307,21 @@ def _clock(column: pd.Series | pd.Index) -> tuple[np.ndarray, Form, tuple[str, .
             return joined_micros(digits, joined), PartForm(joined, digits), ()
         _check_range(digits.numbers, "hour", f"time column {column.name!r}")
         return digits.numbers * HOUR, PartForm("hour", digits), ()
+    _check_ranges(column)
     hour = read_column(column, part="clock")
     if isinstance(hour, Numbers):
         raise DataError(f"time column {column.name!r}: expected times of day, came numbers that are not whole.")
     return hour.clock, next(iter(hour.forms.values())), hour.notes
+
+
+def _check_ranges(column: pd.Series | pd.Index) -> None:
+    """Refuses 00-01, 01-02: from one hour to the next, and not minutes."""
+    ranges = [re.fullmatch(r"\s*(\d\d?)\s*[-\u2013]\s*(\d\d?)\s*", str(item)) for item in column]
+    if all(found and (int(found[2]) - int(found[1])) % 24 == 1 for found in ranges) and len(ranges) > 2:
+        raise DataError(
+            f"time column {column.name!r}: expected times of day, came hours with their ends such as "
+            f"{column.tolist()[0]!r}; write the hour alone at which each begins, as 0 to 23."
+        )
 
 
 def _date_and_clock(columns: Sequence[pd.Series | pd.Index], date: int) -> tuple[Column, dict[str, tuple[Form, ...]]]:

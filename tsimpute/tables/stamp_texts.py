@@ -34,6 +34,7 @@ DATES = tuple(
         rf"{_DAY}(?P<day>\d{{1,2}})[-/. ]*{_NAME}[-/.,\s]*(?P<year>\d{{4}}|\d\d){_JOINED}",
         rf"{_DAY}{_NAME}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_JOINED}",
         rf"(?P<year>\d{{4}})[-/ ]{_NAME}[-/ ](?P<day>\d{{1,2}}){_JOINED}",
+        r"(?P<month>\d{1,2})[-/](?P<year>\d{4})",
         rf"{_NAME}[-/. ](?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)"
         rf"(?:[Tt _]?(?P<hour>\d\d)(?:(?P<minute>\d\d)(?P<second>\d\d)?)?{_OFFSET})?",

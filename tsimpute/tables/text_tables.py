@@ -33,6 +33,7 @@ from tsimpute.tables.numbers import (
 from tsimpute.tables.reading import FrameTable, words
 from tsimpute.tables.roles import COUNT_NAMES, FILL, GROUP_NAMES, TIME_NAMES, UNIT_NAMES, VALUE_NAMES, Told, plain
 from tsimpute.tables.row_errors import RowError
+from tsimpute.tables.stamp_names import is_time_name
 from tsimpute.tables.units import beside
 from tsimpute.tables.wide_hours import check_wide_hours
 
@@ -242,7 +243,8 @@ def _understood(
             for i in written:
                 frame.isetitem(i, pd.Series(file.columns[columns[i]], dtype=object))
             told_time = [reading.columns.names[at] for at in reading.roles.time]
-            reading = read_frame(frame, replace(told, time=told_time), clockwork, given)
+            first, reading = reading, read_frame(frame, replace(told, time=told_time), clockwork, given)
+            reading = replace(reading, notes=tuple(dict.fromkeys((*first.roles.notes, *reading.notes))))
             numbers = {i: column for i, column in numbers.items() if i not in written}
     except RowError as error:
         raise DataError(file.worded(error)) from None
@@ -311,8 +313,11 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
         return None
     # Where it is said which columns are to be filled, none of the others is held to be numbers.
     open_to_all = told.features is None and told.value is None
+    numeric = looks_numeric(file, at, marks)
+    if not numeric and told.time is None and is_time_name(name):
+        return None  # one row of it is no time, which is said where times are read
     mostly = open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)
-    if looks_numeric(file, at, marks) or (mostly and any(map(is_number, known))):
+    if numeric or (mostly and any(map(is_number, known))):
         return read_numbers(file, at, marks)
     return None
 

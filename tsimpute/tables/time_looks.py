@@ -14,7 +14,7 @@ from tsimpute.errors import DataError
 from tsimpute.tables.stamp_columns import is_compact, is_time
 from tsimpute.tables.stamp_digits import digits_of
 from tsimpute.tables.stamp_names import is_time_name, part_of, speaks_of_time
-from tsimpute.tables.stamp_numbers import dates_of_numbers
+from tsimpute.tables.stamp_numbers import dates_of_numbers, is_decimal_year
 from tsimpute.tables.stamp_texts import CLOCKS, DATES, ELAPSED, readable
 
 MOST = 0.9
@@ -24,7 +24,7 @@ FEW = 3
 SAMPLE = 50
 _NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?")
 _LIKE_A_DATE = re.compile(
-    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}[-/. ]+[^\W\d_]{3,}[-/. ,]+\d{2,4}|\d{4}-\d\d\b|\d\d:\d\d"
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}[-/. ]+[^\W\d_]{3,}[-/. ,]+\d{2,4}|^\d{4}[-/]\d\d$|\bFY\s*'?\d\d|\d\d:\d\d"
 )
 
 
@@ -33,13 +33,13 @@ class Look:
     """What a column looks like.
 
     Attributes:
-        kind: "full" for dates with times of day, "date" for dates alone, "clock" for times of day or elapsed times, ""
-            for none of these.
+        kind: "full" for dates with times of day, "date" for dates alone, "clock" for times of day or elapsed times,
+            "years" for years with decimals, "" for none of these.
         n_bad: how many of its distinct texts cannot be read as the others are.
         by_name: only the name says that the numbers are dates.
     """
 
-    kind: Literal["full", "date", "clock", ""] = ""
+    kind: Literal["full", "date", "clock", "years", ""] = ""
     n_bad: int = 0
     by_name: bool = False
 
@@ -64,7 +64,7 @@ def look_of(column: pd.Series | pd.Index) -> Look:
 def is_stamp(column: pd.Series | pd.Index) -> bool:
     """Whether a column holds dates in every row, also as numbers: such a column is never predicted."""
     look = look_of(column)
-    return look.kind in ("full", "date") and not look.n_bad
+    return look.kind in ("full", "date", "years") and not look.n_bad
 
 
 def resembles_time(column: pd.Series | pd.Index, name: object) -> bool:
@@ -89,11 +89,13 @@ def _of_numbers(series: pd.Series) -> Look:
     except DataError:
         return Look()
     named = series.name is not None and is_time_name(series.name)
-    if digits is not None and is_compact(digits.numbers.tolist()):
+    if digits is not None and is_compact(digits.numbers):
         if not named and len(np.unique(digits.numbers)) < FEW:
             return Look()
         return Look("date" if digits.numbers.max() < 10**8 else "full", by_name=not named)
-    if not named or ((part := part_of(series.name)) and part[0] == "year"):
+    if is_decimal_year(series):
+        return Look("years" if dates_of_numbers(series) is None else "date", by_name=True)
+    if named and (part := part_of(series.name)) and part[0] == "year":
         return Look()
     found = dates_of_numbers(series)
     return Look() if found is None else Look("full" if found.clock.any() else "date", by_name=True)

@@ -27,7 +27,7 @@ from tsimpute.tables.stamp_names import (
     part_of,
     plain,
 )
-from tsimpute.tables.stamp_parts import CHAINS, HIGHEST, LOWEST, joined_clock, named_months
+from tsimpute.tables.stamp_parts import CHAINS, HIGHEST, LOWEST, is_fraction_of_year, joined_clock, named_months
 from tsimpute.tables.stamp_texts import advice_on
 from tsimpute.tables.time_looks import Look, look_of, resembles_time
 
@@ -50,19 +50,26 @@ def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[i
     stamps = [i for i in stamps if i < columns.n_levels] or stamps
     if len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]:
         return stamps
-    sure = [i for i in stamps if looks[i].kind != "clock" and not (looks[i].by_name and not _says_time(columns, i))]
-    if sure:
+    dated = [i for i in stamps if looks[i].kind in ("full", "date")]
+    sure = [i for i in dated if not looks[i].by_name or _says_time(columns, i)]
+    if any(not is_of_a_life(columns.names[i]) for i in sure):
         at = _chosen(columns, sure, looks, notes)
-        return sorted([at, *_clock_beside(columns, left, at, looks)]) if looks[at].kind == "date" else [at]
+        rest = _clock_beside(columns, left, at, looks) if looks[at].kind == "date" else []
+        if looks[at].kind == "date" and not rest:
+            _check_no_clock(columns, left, at)
+        return sorted([at, *rest])
     chain = find_parts(columns, left, looks)
-    numbers = _numeric_time(columns, left)
+    numbers = _numeric_time(columns, left) or [i for i in stamps if looks[i].kind == "years"][:1]
     if chain and not (numbers and repeats(columns, chain, left) > 0):
         return chain
     clocks = [i for i in stamps if looks[i].kind == "clock"]
     if clocks:
         return [_chosen(columns, clocks, looks, notes)]
-    compact = [i for i in stamps if looks[i].kind != "clock"]
-    if found := (numbers or compact[:1]):
+    if numbers and looks[numbers[0]].kind == "years":
+        notes.append(
+            f"{columns.names[numbers[0]]}: years with decimals; they count as numbers, and a step as their unit"
+        )
+    if found := (numbers or sure[:1] or dated[:1]):
         return found
     _refuse_unreadable(columns, left)
     return []
@@ -124,6 +131,45 @@ def _clock_beside(columns: Columns, left: Sequence[int], date: int, looks: dict[
             return clocks if sure else []
     found = _hours(columns, left, [date], looks)
     return found if found and repeats(columns, [date], left) > repeats(columns, [date, *found], left) else []
+
+
+def _check_no_clock(columns: Columns, left: Sequence[int], date: int) -> None:
+    """Refuses dates that repeat beside a column that cannot be read and is named as an hour, or counts up in each day.
+
+    Such a column would otherwise be taken for the names of 24 series.
+    """
+    before = repeats(columns, [date], left)
+    if not before:
+        return
+    for i in (i for i in left if i != date):
+        apart = repeats(columns, [date, i], left) < before / 2
+        if not apart:
+            continue
+        name, first = columns.names[i], columns[i].tolist()[0]
+        said = part_of(name)
+        if said is not None and (said[0] == "hour" or is_clock_name(name)):
+            raise RowError(
+                f"time column {name!r}: expected hours such as 0 to 23, 1 to 24, 1330, 13:30 or 1 PM beside the date "
+                f"{columns.names[date]!r}, came {first!r} in ", 0, f"; write them so, name the columns of the time "
+                f"(time) or, if {name!r} names series, of groups (group).",
+            )  # fmt: skip
+        if _counts_in_days(columns, date, i):
+            raise DataError(
+                f"column {name!r}: counts from {first} up within each date of {columns.names[date]!r}, as hours or "
+                f"intervals of a day do. Write the time of day in its place (as 0 to 23, or 13:30), or name "
+                f"{name!r} as groups (group) if each of its numbers is a series of its own."
+            )
+
+
+def _counts_in_days(columns: Columns, date: int, at: int) -> bool:
+    """Whether whole numbers from 0 or 1 on count up by one from row to row within each date, as far as 23 or more."""
+    digits = _digits(columns, at)
+    if digits is None or digits.numbers.min() > 1:
+        return False
+    numbers, dates = digits.numbers, pd.factorize(np.asarray(columns[date], object))[0]
+    same = np.diff(dates) == 0
+    up = (np.diff(numbers)[same] == 1).mean() if same.any() else 0.0
+    return bool(up >= 0.9 and 23 <= numbers.max() <= 1440)
 
 
 def find_parts(columns: Columns, left: Sequence[int], looks: dict[int, Look]) -> list[int]:
@@ -205,7 +251,8 @@ def _valid(columns: Columns, left: Sequence[int], part: str, highest: int | None
             continue
         digits = _digits(columns, i)
         if digits is None:
-            if part == "month" and named_months(columns[i]) is not None:
+            named = part == "month" and named_months(columns[i]) is not None
+            if named or (part == "doy" and is_fraction_of_year(columns[i])):
                 found.append((i, said[1]))
             continue
         low, high = LOWEST.get(part, 0), highest or HIGHEST[part]
@@ -254,12 +301,15 @@ def _refuse_unreadable(columns: Columns, left: Sequence[int]) -> None:
     for i in left:
         name, column = columns.names[i], columns[i]
         if name is not None and resembles_time(column, name):
-            row = next(row for row, item in enumerate(column) if isinstance(item, str) and item.strip())
+            texts = [str(item).strip() for item in column]
+            numbers = [re.fullmatch(r"[\d.,]+", text) is not None for text in texts]
+            mixed = 2 * sum(numbers) > len(texts)
+            row = next(row for row, text in enumerate(texts) if text and not (mixed and numbers[row]))
             text = column.tolist()[row]
             raise RowError(
                 f"time: column {name!r} looks like a time and cannot be read as one: expected dates such as "
-                f"2024-03-31 02:00, came {text!r} in ", row, f"; {advice_on(text)}. Or name another column of times "
-                f"(time), {NONE}.",
+                f"2024-03-31 02:00, came {text!r} in ", row, f"; {advice_on(str(text))}. Or name another column of "
+                f"times (time), {NONE}.",
             )  # fmt: skip
     parts = [i for i in left if is_calendar_name(columns.names[i]) and is_number(columns[i])]
     if parts:

@@ -1,0 +1,89 @@
+"""Rows of one time that another column tells apart: that column and the option are named, and no rows thrown away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import TsimputeError
+from tsimpute.tables.number_texts import can_name, has_fractions, is_number
+from tsimpute.tables.stamp_names import part_of
+from tsimpute.tables.stamps import read_stamps
+from tsimpute.tables.time_looks import look_of
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles import Columns, Roles
+
+SHARE = 0.1
+"""Share of the rows that must repeat a time before numbers are believed to tell them apart."""
+REST = 0.05
+"""Share of the repeated rows that may still be alike."""
+_SHOWN = 3
+
+
+def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
+    """Which columns tell rows of one time apart, and the option that says so; "" where none does.
+
+    Args:
+        key: (R,) whole numbers, equal for rows of one series, feature and time.
+    """
+    before = int(pd.Series(key).duplicated().sum())
+    if not before:
+        return ""
+    taken = {*roles.time, *roles.group, roles.feature, roles.value}
+    times, names = [], []
+    for at in (at for at in range(len(columns)) if at not in taken and columns.names[at] is not None):
+        if _is_of_time(columns, at):
+            if _left(columns, at, key) <= REST * before:
+                times.append(at)
+        elif _may_name(columns, at, before) and _left(columns, at, key) <= REST * before:
+            names.append(at)
+    if times:
+        together = sorted((*roles.time, times[0]))
+        listed = [str(columns.names[at]) for at in together]
+        try:
+            read_stamps([columns[at] for at in together])
+        except TsimputeError:
+            return (
+                f" Column {columns.names[times[0]]!r} tells these rows apart, but {' and '.join(listed)} make no time "
+                "together: write one column of times, or all parts of it from the year on (year, month, day, hour)."
+            )
+        return (
+            f" Column {columns.names[times[0]]!r} tells these rows apart: name it with the time, as time={listed} "
+            f"(--time {','.join(listed)})."
+        )
+    if not names:
+        return ""
+    shown = " or ".join(repr(columns.names[at]) for at in names[:_SHOWN])
+    listed = [str(columns.names[at]) for at in (*roles.group, names[0])]
+    return (
+        f" Column {shown} tells these rows apart: if each of its names is a series of its own, name it, as "
+        f"group={listed} (--group {','.join(listed)}); if it says what was measured, name it as feature and the column "
+        "of values as value."
+    )
+
+
+def _left(columns: Columns, at: int, key: np.ndarray) -> int:
+    """How many rows repeat one of the same time and of the same name in a column."""
+    codes = pd.factorize(np.asarray(columns[at], object))[0]
+    return int(pd.DataFrame({"key": key, "name": codes}).duplicated().sum())
+
+
+def _is_of_time(columns: Columns, at: int) -> bool:
+    if not can_name(columns[at]) or pd.isna(columns[at]).any():
+        return False
+    said = part_of(columns.names[at])
+    return (said is not None and not has_fractions(columns[at])) or look_of(columns[at]).kind != ""
+
+
+def _may_name(columns: Columns, at: int, before: int) -> bool:
+    """Texts, or a few whole numbers where many rows repeat, that are no number of the row."""
+    column = columns[at]
+    if not can_name(column) or has_fractions(column) or pd.isna(column).any():
+        return False
+    n_names = column.nunique()
+    if not 2 <= n_names <= len(column) / 2:
+        return False
+    return not is_number(column) or (before >= SHARE * len(column) and n_names <= len(column) / 3)
