@@ -112,6 +112,36 @@ def test_five_minutes_of_an_exchange_get_no_night(reading_of) -> None:
     assert added(reading) == ["2024-01-08 09:55"]
 
 
+def test_sessions_of_a_zone_in_utc_begin_an_hour_earlier_in_summer_and_get_no_empty_hour(reading_of) -> None:
+    local = pd.date_range("2024-02-19", "2024-04-05", freq="15min", tz="America/New_York")
+    of_day = local.hour * 60 + local.minute
+    session = local[(of_day >= 570) & (of_day < 960) & (local.day_of_week < 5)].tz_convert("UTC")
+    reading = reading_of(session.delete([30, 31]), "%Y-%m-%dT%H:%M:%SZ")
+    assert added(reading) == [f"{time:%Y-%m-%d %H:%M}" for time in session[[30, 31]]]
+
+
+def test_rows_of_daylight_alone_get_no_nights_that_grow_with_the_season(reading_of) -> None:
+    times = pd.date_range("2024-01-01", "2024-06-30", freq="30min")
+    half = 6 + 2.5 * np.sin((times.day_of_year - 80) / 365 * 2 * np.pi)
+    light = times[np.abs(times.hour + times.minute / 60 - 12) < half]
+    noon = light.get_loc(pd.Timestamp("2024-03-03 12:00"))
+    found = added(reading_of(light.delete(noon)))
+    assert "2024-03-03 12:00" in found
+    assert len(found) <= 0.002 * len(light)
+
+
+def test_series_keep_calendars_of_their_own(tmp_path: Path) -> None:
+    frame = pd.concat([
+        pd.DataFrame({"site": "A", "date": DAYS.delete(40), "x": 1.5}),
+        pd.DataFrame({"site": "B", "date": WORKING.delete(20), "x": 2.5}),
+    ])  # fmt: skip
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    table = read_file(tmp_path / "in.csv")
+    assert isinstance(table, TextTable)
+    assert added(table.inner.reading) == [f"{DAYS[40]:%Y-%m-%d} 00:00", f"{WORKING[20]:%Y-%m-%d} 00:00"]
+    assert "no row on Saturday or Sunday in 1 of 2 series" in said(table.inner.reading)
+
+
 @pytest.mark.parametrize("share", [0.2, 0.45])
 def test_hours_missing_at_random_are_all_added(reading_of, share: float) -> None:
     for seed in range(5):
@@ -125,7 +155,7 @@ def test_hours_missing_at_random_are_all_added(reading_of, share: float) -> None
     [
         ("MS", "%Y-%m", "1 month"), ("MS", "%Y-%m-%d", "1 month"), ("ME", "%d/%m/%Y", "1 month"),
         ("QS", "%Y-%m-%d", "3 months"), ("QE", "%Y-%m-%d", "3 months"), ("YS", "%Y-%m-%d", "1 year"),
-        ("W-SUN", "%Y-%m-%d", "7 days"),
+        ("W-SUN", "%Y-%m-%d", "7 days"), ("BME", "%Y-%m-%d", "1 month"), ("BMS", "%d.%m.%Y", "1 month"),
     ],
 )  # fmt: skip
 def test_missing_months_quarters_years_and_weeks_are_seen_and_added(
@@ -135,6 +165,20 @@ def test_missing_months_quarters_years_and_weeks_are_seen_and_added(
     reading = reading_of(dates.delete([13, 14, 30]), form)
     assert added(reading) == [f"{date:%Y-%m-%d} 00:00" for date in dates[[13, 14, 30]]]
     assert reading.placement.step_text == text
+
+
+@pytest.mark.parametrize("day", [15, 28, 29, 30, 31])
+def test_the_same_day_of_each_month_or_the_last_one_of_shorter_months(reading_of, day: int) -> None:
+    months = pd.date_range("2015-01-01", periods=60, freq="MS")
+    dates = months + pd.to_timedelta(np.minimum(day, months.days_in_month) - 1, unit="D")
+    reading = reading_of(dates.delete([1, 20]), "%Y-%m-%d")
+    assert added(reading) == [f"{date:%Y-%m-%d} 00:00" for date in dates[[1, 20]]]
+
+
+def test_the_last_trading_days_of_months_may_lie_before_a_holiday(reading_of) -> None:
+    dates = pd.date_range("2018-01-01", periods=80, freq="BME")
+    dates = dates.where(~dates.isin(pd.DatetimeIndex(["2018-03-30", "2024-03-29"])), dates - pd.Timedelta("1D"))
+    assert added(reading_of(dates.delete(40), "%Y-%m-%d")) == [f"{dates[40]:%Y-%m-%d} 00:00"]
 
 
 def test_months_outside_of_a_season_are_not_missing(reading_of) -> None:

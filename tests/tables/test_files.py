@@ -27,7 +27,7 @@ def filled(table: Table, value: float) -> object:
 
 def outcome(path: Path) -> str:
     """What came of reading a file: "read", or the message of the refusal; nothing else may happen."""
-    imputer = TableImputer(duplicates="first")
+    imputer = TableImputer(duplicates="first", missing_times="insert")
     try:
         imputer.prepared(read_file(path, clockwork=imputer.clockwork))
     except (TsimputeError, OSError) as error:

@@ -72,21 +72,53 @@ def axes(stamps: Stamps, moments: np.ndarray, series: np.ndarray) -> tuple[Axis,
 
 
 def _months(stamps: Stamps, wall: np.ndarray, series: np.ndarray) -> Axis | None:
-    """Where every time is the same day of its month, or the last one, at one time of day."""
+    """Where each month of a series has one time, at one time of day, on a day that a rule gives."""
     offsets = stamps.offsets
     assert offsets is not None
-    for shift in (0, DAY):  # the day after the last one of a month is a first one
-        days = (wall + shift) // DAY
-        months = days.astype("M8[D]").astype("M8[M]")
-        into = wall + shift - months.astype("M8[D]").astype(np.int64) * DAY
-        alike = len(into) > 0 and (into == into[0]).all()
-        if alike and into[0] < 28 * DAY and (shift == 0 or into[0] < DAY):
-            back = lambda positions, start=int(into[0]) - shift: offsets.instants(
-                positions.astype(np.int64).astype("M8[M]").astype("M8[D]").astype(np.int64) * DAY + start
-            )
-            text = lambda step: months_text(round(step))
-            return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, text)
+    if not len(wall) or (wall % DAY != wall[0] % DAY).any():
+        return None
+    days = (wall // DAY).astype("M8[D]")
+    months = days.astype("M8[M]")
+    if ((np.diff(months) == np.timedelta64(0, "M")) & (np.diff(series) == 0)).any():
+        return None
+    rule = _day_rule(days, months)
+    if rule is None:
+        return None
+    clock = int(wall[0] % DAY)
+    back = lambda positions: offsets.instants(
+        rule(positions.astype(np.int64).astype("M8[M]")).astype(np.int64) * DAY + clock
+    )
+    text = lambda step: months_text(round(step))
+    return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, text)
+
+
+def _day_rule(days: np.ndarray, months: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+    """From months to days: the same day, or the last one of shorter months; the first or last working day.
+
+    An exchange that is closed on a working day has a row before it: some working days may lie up to four days off.
+    """
+    of_month = (days - months.astype("M8[D]")).astype(np.int64)
+    exact: list[Callable[[np.ndarray], np.ndarray]] = [_last_day]
+    latest = int(of_month.max())
+    if latest < 28:
+        exact.insert(0, lambda months, at=latest: months.astype("M8[D]") + at)
+    else:
+        exact.append(lambda months, at=latest: np.minimum(months.astype("M8[D]") + at, _last_day(months)))
+    for rule in exact:
+        if (rule(months) == days).all():
+            return rule
+    for rule in (
+        lambda months: np.busday_offset(_last_day(months), 0, roll="backward"),
+        lambda months: np.busday_offset(months.astype("M8[D]"), 0, roll="forward"),
+    ):
+        off = np.abs((rule(months) - days).astype(np.int64))
+        if len(days) >= 4 and (off == 0).mean() >= 0.8 and off.max() <= 4:
+            return rule
     return None
+
+
+def _last_day(months: np.ndarray) -> np.ndarray:
+    return (months + 1).astype("M8[D]") - 1
 
 
 def _tidy(positions: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from tsimpute.tables.stamp_forms import DAY, HOUR, MINUTE
 
@@ -15,6 +16,8 @@ FEW_DAYS = 1 / 3
 """The same for a day of the week: some Saturdays among the working days."""
 CHANCE = 1e-3
 """Rows that are missing at random leave a part of a cycle that rare less often than this."""
+QUARTER = 15 * MINUTE
+"""How much earlier or later than on the days around a closed time may begin or end, where it moves with the season."""
 TURNS = 3
 """A cycle must be seen so many times."""
 MOST_PHASES = 2_000_000
@@ -105,9 +108,55 @@ def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:
         new = open_[rare & ~slots.present[open_]]
         if len(new):
             closed[new] = True
-            texts.append(cycle.text(np.unique(cycle.phase[new])))
+            hit = len(np.unique(slots.series[new]))
+            where = "" if hit == slots.n_series else f" in {hit:,} of {slots.n_series:,} series"
+            texts.append(cycle.text(np.unique(cycle.phase[new])) + where)
             turns |= cycle.own
+    edges = _moving_edges(slots, closed)
+    if edges.any():
+        closed |= edges
+        texts.append(f"no row at {int(edges.sum()):,} times before or after these, which move with the season")
     return Closed(closed, tuple(texts), weekend, turns)
+
+
+def _moving_edges(slots: Slots, closed: np.ndarray) -> np.ndarray:
+    """(S,) bool: absent times just before or after closed ones, as many as the days around have absent there too.
+
+    Nights grow with the season, and sessions of New York in a table in UTC begin at 13:30 or at 14:30.
+    """
+    found = np.zeros(len(closed), bool)
+    if slots.wall is None or slots.step >= DAY or not closed.any():
+        return found
+    phase = slots.wall % DAY // round(slots.step)
+    absent = ~slots.present & ~closed
+    edges = np.flatnonzero(np.diff(np.r_[False, closed, False]))
+    first, last = edges[::2], edges[1::2] - 1
+    for edge, way in ((first - 1, -1), (last + 1, 1)):
+        beside = _run_lengths(absent, way)[np.clip(edge, 0, len(closed) - 1)]
+        where = first if way < 0 else last
+        expected = _usual_nearby(beside, slots.series[where] * (int(phase.max()) + 1) + phase[where])
+        allowed = np.where(expected > 0, expected + max(1, int(QUARTER // slots.step)), 0)
+        for at, n in zip(edge.tolist(), np.minimum(beside, allowed).tolist(), strict=True):
+            found[slice(at - n + 1, at + 1) if way < 0 else slice(at, at + n)] = True
+    return found & absent
+
+
+def _run_lengths(flags: np.ndarray, way: int) -> np.ndarray:
+    """(S,) how many flags stand in a row from each on, in this direction."""
+    ahead = flags[::-way]  # so that what follows in the direction has been counted already
+    at = np.arange(len(ahead))
+    stop = np.maximum.accumulate(np.where(ahead, -1, at))
+    return (at - stop)[::-way]
+
+
+def _usual_nearby(lengths: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """For each of the lengths of one key, in order, what all but one of seven reach that end or begin with it."""
+    usual = np.zeros(len(lengths))
+    for way in (1, -1):
+        grouped = pd.Series(lengths[::way].astype(np.float64)).groupby(key[::way], sort=False)
+        found = grouped.transform(lambda of_key: of_key.rolling(7, min_periods=4).quantile(1 / 6, "lower"))
+        usual = np.maximum(usual, found.fillna(0).to_numpy()[::way])
+    return usual.astype(np.int64)
 
 
 def _on_series(slots: Slots, rare: np.ndarray, cycle: Cycle) -> np.ndarray:

@@ -287,5 +287,9 @@ def time_text(panel: Panel, step: str = "") -> str:
         every = f"every {(step or step_text(clock.step)).removeprefix('1 ')}"
     else:
         every = "every row" if clock.unit == "steps" else f"every {clock.step:g}"
-    first, last = min(s.labels[0] for s in panel.series), max(s.labels[-1] for s in panel.series)
-    return f"{every}, {label_text(first)} to {label_text(last)}"
+    ends = [label_text(label) for label in (
+        min(series.labels[0] for series in panel.series), max(series.labels[-1] for series in panel.series),
+    )]  # fmt: skip
+    if clock.unit == "hours" and clock.step is not None and clock.step >= 24:
+        ends = [end.removesuffix(" 00:00") for end in ends]
+    return f"{every}, {ends[0]} to {ends[1]}"

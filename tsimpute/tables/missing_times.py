@@ -175,11 +175,18 @@ def _expected(
     return expected, notes, warnings, text
 
 
+def _label(times: Times, label: object) -> str:
+    """A label for people: dates alone where all times are at midnight."""
+    text = label_text(label)
+    dates = times.labels.dtype.kind == "M" and (times.labels == times.labels.astype("M8[D]")).all()
+    return text.removesuffix(" 00:00") if dates else text
+
+
 def _inserted_note(times: Times, series: np.ndarray, labels: np.ndarray) -> str:
     n, n_series = len(series), len(np.unique(series))
     several = times.n_series > 1
     names = [f"{series_text(times.names, int(number))} " if several else "" for number in series[:_SHOWN]]
-    some = ", ".join(f"{name}{label_text(label)}" for name, label in zip(names, labels, strict=False))
+    some = ", ".join(f"{name}{_label(times, label)}" for name, label in zip(names, labels, strict=False))
     word = "time" if n == 1 else "times"
     where = f" in {n_series:,} of {times.n_series:,} series" if several else ""
     return f"{n:,} missing {word} inserted{where}, beside {len(times.series):,} that are there (first: {some})"
@@ -191,7 +198,7 @@ def _too_many(times: Times, added: np.ndarray, policy: MissingTimes) -> DataErro
     own = np.flatnonzero(times.series == worst)
     count, total = len(own), int(added.sum())
     gap = int(np.diff(times.grid.index[own]).argmax()) if count > 1 else 0
-    ends = " to ".join(label_text(label) for label in times.labels[own[gap : gap + 2]])
+    ends = " to ".join(_label(times, label) for label in times.labels[own[gap : gap + 2]])
     step = times.axis.text(times.grid.step)
     of_all = f" ({total:,} in the whole table of {len(times.series):,} times)" if times.n_series > 1 else ""
     most = "no more missing times than there are times" if policy == "auto" else (
