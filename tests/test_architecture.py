@@ -16,7 +16,7 @@ import tsimpute
 ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
-    {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "threads"},
+    {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "threads", "terminal"},
     {"shapes", "limits", "quantiles", "windows", "panel", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
     {"objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},
@@ -25,7 +25,7 @@ LAYERS = (
     {"peers"},
     {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "demo", "few_steps"},
     {"filling", "suites"},
-    {"cli", "cli_suites", "cli_tables", "terminal", "accessors", "__main__"},
+    {"cli", "cli_suites", "cli_tables", "accessors", "__main__"},
 )
 """From the bottom up: a part may import any part of a layer below."""
 

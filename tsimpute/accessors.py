@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,7 @@ import xarray as xr
 
 from tsimpute.filling.imputation import Imputation
 from tsimpute.filling.table_imputer import TableImputer, impute
+from tsimpute.terminal import Progress
 
 
 @pd.api.extensions.register_dataframe_accessor("tsimpute")
@@ -16,6 +18,8 @@ from tsimpute.filling.table_imputer import TableImputer, impute
 @xr.register_dataarray_accessor("tsimpute")
 class Accessor:
     """What ``tsimpute`` does with one table; settings are those of ``TableImputer``.
+
+    ``folder`` and ``progress``: see ``TableImputer.fit``.
 
     Example:
         >>> import pandas as pd
@@ -35,13 +39,13 @@ class Accessor:
     def __init__(self, table: Any) -> None:
         self._table = table
 
-    def impute(self, **settings: Any) -> Any:
+    def impute(self, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Any:
         """The table with its gaps filled, as ``tsimpute.impute`` gives it."""
-        return impute(self._table, **settings)
+        return impute(self._table, folder=folder, progress=progress, **settings)
 
-    def draw(self, **settings: Any) -> Imputation:
+    def draw(self, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Imputation:
         """The table filled, with quantiles and what each cell is, learnt from the table itself or by a ``model``."""
-        return TableImputer(**settings).fit_draw(self._table)
+        return TableImputer(**settings).fit_draw(self._table, folder=folder, progress=progress)
 
     def describe(self, **settings: Any) -> str:
         """What the table is understood to be and what looks wrong in it, before anything is learnt; to be printed."""

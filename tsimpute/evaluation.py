@@ -18,6 +18,7 @@ from tsimpute.metrics import PURE_NUMBERS, Score, Scores, check_records
 from tsimpute.reporting import EvaluationContext as EvaluationContext
 from tsimpute.reporting import Report as Report
 from tsimpute.reporting import Row as Row
+from tsimpute.terminal import unseen
 
 FILLS = ("scored", "missing")
 
@@ -150,7 +151,8 @@ def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cel
     wanted = chunk.scored.copy() if header.fill == "scored" else None
     given = chunk.select(slice(None)).without_held_out()  # copies: one that changes them is compared with the records
     start = time.perf_counter()
-    samples = imputer.impute(given, header.n_samples, header.seed, fill=wanted)
+    with unseen():
+        samples = imputer.impute(given, header.n_samples, header.seed, fill=wanted)
     seconds = time.perf_counter() - start
     _check_answer(samples, chunk.without_held_out(), header.n_samples, imputer.name)
     return _cells(samples, chunk), seconds

@@ -1,16 +1,33 @@
-"""What the command line shows while it works, and how it takes an interruption."""
+"""What a terminal or a notebook shows while work goes on, and how the work takes an interruption."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
+
+from tsimpute.errors import ConfigError
 
 T = TypeVar("T")
+Tell = Callable[[str, int, int], None]
+"""(what, done, total)."""
+Progress = Tell | bool | Literal["auto"]
+"""How a long call shows how far it is: "auto" = a bar where a person sees it, True or False, or called back."""
+
+_PATIENCE = 1.0
+"""Seconds of work before a bar appears by itself."""
+_open = 0
+"""Bars that are open: within one, others stay silent."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tells nobody."""
 
 
 class Bar:
@@ -21,11 +38,13 @@ class Bar:
         total: units of work.
         unit: what is counted.
         hidden: shows nothing, for all but one of several processes.
+        transient: whether it vanishes at the end.
     """
 
     _PLAIN_SECONDS = 30.0
 
-    def __init__(self, what: str, total: int, unit: str, hidden: bool = False) -> None:
+    def __init__(self, what: str, total: int, unit: str, hidden: bool = False, transient: bool = False) -> None:
+        from rich.console import Console
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -37,21 +56,26 @@ class Bar:
 
         self.what, self.total, self.unit = what, total, unit
         self._hidden = hidden
-        self._terminal = sys.stderr.isatty() and not hidden
+        self._terminal = is_shown_live() and not hidden
         self._started = self._said = time.monotonic()
         self._first: int | None = None
         self._last = 0
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), disable=not self._terminal,
+            transient=transient, console=None if _in_notebook() else Console(stderr=True),
         )  # fmt: skip
         self._task = self._progress.add_task(what, total=total, note="")
 
     def __enter__(self) -> Bar:
+        global _open
+        _open += 1
         self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        global _open
+        _open -= 1
         self._progress.stop()
 
     def update(self, done: int, total: int | None = None, note: str = "") -> None:
@@ -82,10 +106,17 @@ class Bar:
 
 
 class Bars:
-    """One bar after another, each for what is being done."""
+    """One bar after another, each for what is being done.
 
-    def __init__(self, units: Mapping[str, str]) -> None:
+    Args:
+        units: what is counted, by what is being done.
+        after: seconds of work before the first bar appears.
+        transient: whether bars vanish at the end.
+    """
+
+    def __init__(self, units: Mapping[str, str], after: float = 0.0, transient: bool = False) -> None:
         self._units, self._open = units, ExitStack()
+        self._begin, self._transient = time.monotonic() + after, transient
         self._said: tuple[str, int, int] | None = None
         self._bar: Bar | None = None
 
@@ -97,19 +128,75 @@ class Bars:
 
     def update(self, what: str, done: int, total: int) -> None:
         """Shows that ``done`` of ``total`` of ``what`` are done; what it said last is not said again."""
-        if (what, done, total) == self._said:
+        if (what, done, total) == self._said or (self._bar is None and time.monotonic() < self._begin):
             return
         if self._bar is None or what != self._bar.what:
             self._open.close()
-            self._bar = self._open.enter_context(Bar(what, total, self._units.get(what, "step")))
+            self._bar = self._open.enter_context(
+                Bar(what, total, self._units.get(what, "step"), transient=self._transient)
+            )
         self._said = what, done, total
         self._bar.update(done, total)
 
 
 @contextmanager
+def shown(progress: Progress, units: Mapping[str, str]) -> Iterator[Tell]:
+    """Gives what a long call tells how far it is, and shows it as asked.
+
+    Args:
+        progress: "auto" shows a bar in a terminal and in a notebook, where the work takes longer than about a second
+            and no other bar is open; True always shows one, as lines where the output is no terminal; False shows
+            nothing; a function is called with what is done, how much of it, and how much there is.
+        units: what is counted, by what is being done.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    if callable(progress):
+        yield progress
+    elif progress == "auto" or isinstance(progress, bool):
+        is_seen = progress is True or (progress == "auto" and not _open and (is_shown_live() or _in_notebook()))
+        if not is_seen:
+            yield silent
+            return
+        with Bars(units, 0.0 if progress is True else _PATIENCE, transient=progress == "auto") as bars:
+            yield bars.update
+    else:
+        raise ConfigError(f"progress: expected 'auto', True, False or a function, came {progress!r}.")
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """No bar appears by itself meanwhile, as in calls that are steps of a longer work."""
+    global _open
+    _open += 1
+    try:
+        yield
+    finally:
+        _open -= 1
+
+
+def is_shown_live() -> bool:
+    """Whether a bar can move: in a terminal, or in a notebook with what it needs."""
+    return sys.stderr.isatty() or (_in_notebook() and find_spec("ipywidgets") is not None)
+
+
+def _in_notebook() -> bool:
+    """Whether this process answers a notebook."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Gives a function that tells whether Ctrl-C came; a second Ctrl-C interrupts at once, as always."""
+    """Gives a function that tells whether Ctrl-C came; a second Ctrl-C interrupts at once, as always.
+
+    Only the main thread can take an interruption; in another one nothing changes.
+    """
     asked = False
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
 
     def ask(signum: int, frame: FrameType | None) -> None:
         nonlocal asked

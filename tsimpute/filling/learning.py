@@ -14,10 +14,8 @@ from tsimpute.limits import Limits
 from tsimpute.panel import Panel
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.pretrained import model_path
+from tsimpute.terminal import Tell
 from tsimpute.windows import Windows
-
-Progress = Callable[[str, int, int], None]
-"""(what, done, total)."""
 
 
 def learnt(
@@ -26,7 +24,7 @@ def learnt(
     effort: Effort,
     seed: int,
     folder: Path | None,
-    progress: Progress,
+    progress: Tell,
     should_stop: Callable[[], bool],
 ) -> GenerativeImputer:
     """A model trained on windows of a panel.

@@ -17,7 +17,8 @@ from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.checks import check_calendar, check_clock, check_limits
 from tsimpute.filling.efforts import EFFORTS
 from tsimpute.filling.imputation import Imputation, imputation_of
-from tsimpute.filling.learning import Progress, learnt, loaded
+from tsimpute.filling.learning import learnt, loaded
+from tsimpute.filling.long_calls import long_call, never
 from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
 from tsimpute.filling.notices import warn, warn_of
 from tsimpute.filling.preparing import Prepared, matched, prepare
@@ -33,6 +34,7 @@ from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.reading import read_table
 from tsimpute.tables.roles import Told
 from tsimpute.tables.units import check_names
+from tsimpute.terminal import Progress, Tell, silent
 
 Bounds = Limits | tuple[float | None, float | None]
 """The lowest and the highest possible value; None = no bound on that side."""
@@ -158,30 +160,36 @@ class TableImputer:
         table: Any,
         y: None = None,
         *,
-        folder: Path | None = None,
-        progress: Progress = lambda what, done, total: None,
-        should_stop: Callable[[], bool] = lambda: False,
+        folder: Path | str | None = None,
+        progress: Progress = "auto",
+        should_stop: Callable[[], bool] = never,
     ) -> Self:
         """Trains on the table, unless a model was given, and measures on hidden cells of it.
 
         Args:
             table: see ``tables.reading.read_table``.
             y: not used; as scikit-learn has it.
-            folder: where training keeps its state; the same call goes on from there.
-            progress: called with what is done, how much of it, and how much there is.
+            folder: where training keeps its state. After an interruption (Ctrl-C, or killed) the same call goes on from
+                there, to the same result to the bit.
+            progress: "auto" shows a bar in a terminal or a notebook, True always, False never; or a function that is
+                called with what is done, how much of it, and how much there is.
             should_stop: asked after each step of training; True ends it with the state in ``folder``.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C came.
         """
         prepared = self._prepared(table, None)
         warn_of(prepared, self.settings)
-        return self.fit_prepared(prepared, folder=folder, progress=progress, should_stop=should_stop)
+        with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
+            return self.fit_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
 
     def fit_prepared(
         self,
         prepared: Prepared,
         *,
         folder: Path | None = None,
-        progress: Progress = lambda what, done, total: None,
-        should_stop: Callable[[], bool] = lambda: False,
+        progress: Tell = silent,
+        should_stop: Callable[[], bool] = never,
     ) -> Self:
         """``fit`` of a table that has been understood."""
         settings = self.settings
@@ -208,11 +216,11 @@ class TableImputer:
             self.scores_ = scores_of(self.imputer_, seen, measured)
         return self
 
-    def impute(self, table: Any) -> Any:
+    def impute(self, table: Any, *, progress: Progress = "auto") -> Any:
         """The table with its gaps filled by the median of the draws; an object of the same kind."""
-        return self.draw(table).table
+        return self.draw(table, progress=progress).table
 
-    def draw(self, table: Any, *, progress: Progress = lambda what, done, total: None) -> Imputation:
+    def draw(self, table: Any, *, progress: Progress = "auto") -> Imputation:
         """The table filled, with quantiles and what each cell is.
 
         Raises:
@@ -221,34 +229,34 @@ class TableImputer:
         """
         prepared = self.prepared(table)
         warn_of(prepared, self.settings)
-        return self._drawn(prepared, progress)
+        with long_call(progress) as (tell, _):
+            return self._drawn(prepared, tell)
 
     def fit_draw(
         self,
         table: Any,
         *,
-        folder: Path | None = None,
-        progress: Progress = lambda what, done, total: None,
-        should_stop: Callable[[], bool] = lambda: False,
+        folder: Path | str | None = None,
+        progress: Progress = "auto",
+        should_stop: Callable[[], bool] = never,
     ) -> Imputation:
         """``fit`` and then ``draw`` of one table, which is read and checked once; see there."""
         prepared = self._prepared(table, None)
         warn_of(prepared, self.settings)
-        self.fit_prepared(prepared, folder=folder, progress=progress, should_stop=should_stop)
-        return self._drawn(prepared, progress)
+        with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
+            self.fit_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
+            return self._drawn(prepared, tell)
 
-    def _drawn(self, prepared: Prepared, progress: Progress) -> Imputation:
+    def _drawn(self, prepared: Prepared, progress: Tell) -> Imputation:
         found = self.draw_prepared(prepared, progress=progress)
         warn(found.hints())
         return found
 
-    def draw_prepared(self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None) -> Imputation:
+    def draw_prepared(self, prepared: Prepared, *, progress: Tell = silent) -> Imputation:
         """``draw`` of a table that has been understood."""
         return imputation_of(prepared, self.fillings_of(prepared, progress=progress))
 
-    def fillings_of(
-        self, prepared: Prepared, *, progress: Progress = lambda what, done, total: None
-    ) -> tuple[Filling, ...]:
+    def fillings_of(self, prepared: Prepared, *, progress: Tell = silent) -> tuple[Filling, ...]:
         """What ``draw`` puts into a table that has been understood, one per series."""
         if not hasattr(self, "imputer_"):
             raise NotFittedError("table imputer: expected fit before impute.")
@@ -329,10 +337,11 @@ class TableImputer:
         check_calendar(self.imputer_, self.settings.calendar)
 
 
-def impute(table: Any, **settings: Any) -> Any:
+def impute(table: Any, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Any:
     """The table with its gaps filled; an object of the same kind.
 
-    Learns from the table itself, unless ``model`` names a trained one. Settings: see ``TableImputer``.
+    Learns from the table itself, unless ``model`` names a trained one. Settings: see ``TableImputer``; ``folder`` and
+    ``progress``: see ``TableImputer.fit``.
 
     Every observed value comes back to the bit, but for numbers that stand for "missing", such as -999, which are
     filled as gaps (``missing_codes="none"`` keeps them), and values outside the limits where ``drop_invalid`` is set.
@@ -345,8 +354,12 @@ def impute(table: Any, **settings: Any) -> Any:
         >>> int(frame.isna().sum().sum()), int(filled.isna().sum().sum())
         (40, 0)
     """
-    return TableImputer(**settings).fit_draw(table).table
+    return TableImputer(**settings).fit_draw(table, folder=folder, progress=progress).table
 
 
-def _tell(progress: Progress, done: int, more: int, total: int, share: float) -> None:
+def _path(folder: Path | str | None) -> Path | None:
+    return None if folder is None else Path(folder)
+
+
+def _tell(progress: Tell, done: int, more: int, total: int, share: float) -> None:
     progress("imputing", done + int(share * more), total)

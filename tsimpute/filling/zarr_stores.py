@@ -18,8 +18,9 @@ import xarray as xr
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.files import write_whole
 from tsimpute.filling.lazy import LEVEL, PACKAGES, Filler, filler_of, put, unpacked
-from tsimpute.filling.table_imputer import Progress, TableImputer
+from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.tables.files import check_ending, need, write_whole_folder
+from tsimpute.terminal import Tell, silent
 
 QUANTILES, CODES = "quantiles", "provenance"
 _OF_WHOLE = ("chunks", "preferred_chunks", "shards")
@@ -33,7 +34,7 @@ def impute_zarr(
     chunks: Mapping[Hashable, int] | None = None,
     at_once: int = 32,
     force: bool = False,
-    progress: Progress = lambda what, done, total: None,
+    progress: Tell = silent,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Fills a Zarr store into a new one, block by block of whole records, on the Dask cluster that is there.

@@ -25,6 +25,7 @@ from tsimpute.pipeline.masking import make_policy
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.registry import make
 from tsimpute.seeding import derive_seed
+from tsimpute.terminal import Progress, shown
 from tsimpute.training import Step, Trainer
 
 _CHUNK_BYTES = 8 * 2**20
@@ -62,9 +63,11 @@ class GenerativeImputer(Learnt):
         self.training = training or TrainingConfig()
         self.sampling = sampling or SamplingConfig()
 
-    def fit(self, train: Windows, valid: Windows | None = None) -> Self:
-        for _ in self.fit_steps(train, valid):
-            pass
+    def fit(self, train: Windows, valid: Windows | None = None, *, progress: Progress = "auto") -> Self:
+        """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
+        with shown(progress, {"learning": "step"}) as tell:
+            for step in self.fit_steps(train, valid):
+                tell("learning", step.step, step.n_steps)
         return self
 
     def fit_steps(
@@ -136,11 +139,22 @@ class GenerativeImputer(Learnt):
             self.network_.load_state_dict(trainer.best)
             self.fitted_ = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
 
-    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
+    def impute(
+        self,
+        windows: Windows,
+        n_samples: int,
+        seed: int = 0,
+        fill: np.ndarray | None = None,
+        *,
+        progress: Progress = "auto",
+    ) -> Samples:
+        """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
         records = self.impute_records(windows, n_samples, seed, fill)
         values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
-        for n, record in enumerate(records):
-            values[:, n] = record.values[:, 0]
+        with shown(progress, {"imputing": "record"}) as tell:
+            for n, record in enumerate(records):
+                values[:, n] = record.values[:, 0]
+                tell("imputing", n + 1, len(windows))
         return Samples(values, windows.shown, windows.features, windows.record_ids)
 
     def impute_records(

@@ -1,0 +1,47 @@
+"""Calls that take minutes: they show how far they are, and an interrupted one goes on when it is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tsimpute.terminal import Progress, Tell, shown, stop_on_interrupt
+
+UNITS = {"learning": "step", "measuring": "window", "imputing": "time"}
+"""What is counted, by what is being done."""
+
+
+def never() -> bool:
+    """Asks nobody to stop."""
+    return False
+
+
+@contextmanager
+def long_call(
+    progress: Progress, should_stop: Callable[[], bool] = never, resumable: bool = False
+) -> Iterator[tuple[Tell, Callable[[], bool]]]:
+    """Gives what to tell how far it is, and what to ask whether to stop.
+
+    Args:
+        progress: see ``shown``.
+        should_stop: of the caller.
+        resumable: whether learning leaves a state. Then Ctrl-C stops it after its step, with the state on the disk, and
+            a second Ctrl-C at once.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came; the work is not done.
+    """
+    with shown(progress, UNITS) as show:
+        if not resumable:
+            yield show, should_stop
+            return
+        with stop_on_interrupt() as asked:
+
+            def tell(what: str, done: int, total: int) -> None:
+                show(what, done, total)
+                if what != "learning" and asked():
+                    raise KeyboardInterrupt
+
+            yield tell, lambda: asked() or should_stop()
+            if asked():
+                raise KeyboardInterrupt
