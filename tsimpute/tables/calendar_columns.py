@@ -64,7 +64,6 @@ def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.
         for part in (lambda times: times, lambda times: times.normalize()):
             if (part(when)[known] == stamps[known]).all():
                 return pd.Series(part(later)).astype(column.dtype)
-        return None
     said = part_of(name)
     key = plain(name) if plain(name) in _PARTS else said[0] if said else ""
     read = _whole(column, known) if key in _PARTS else None

@@ -1,0 +1,304 @@
+"""Times as people write them, in files: each is read, and written in added rows in its own form, or refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsimpute.errors import DataError
+from tsimpute.tables.files import read_file
+from tsimpute.tables.reading import read_table
+from tsimpute.tables.roles import Told
+from tsimpute.tables.text_tables import TextTable
+
+HOURS = pd.date_range("2024-02-28 00:00", periods=60, freq="h")
+HOUR, DAY, DAY_ZERO = pd.Timedelta(hours=1), pd.Timedelta(days=1), pd.Timestamp("1899-12-30")
+GAP = slice(30, 33)
+"""Rows that are left out of every file: their times are to be found and written again."""
+
+
+def rows_of(write: Callable[[pd.Timestamp], Sequence[object]], times: pd.DatetimeIndex = HOURS) -> list[list[str]]:
+    return [[str(item) for item in write(time)] for time in times]
+
+
+def text_of(names: str, rows: Sequence[Sequence[str]], sep: str = ",") -> str:
+    values = [f"{20 + 5 * np.sin(k / 4):.1f}" if k % 7 else "" for k in range(len(rows))]
+    lines = [sep.join([*row, value]) for row, value in zip(rows, values, strict=True)]
+    return "\n".join([sep.join([*names.split(","), "load"]), *lines]) + "\n"
+
+
+def read(folder: Path, text: str, **told: object) -> TextTable:
+    path = folder / "in.csv"
+    path.write_text(text, encoding="utf-8")
+    table = read_file(path, Told(**told))
+    assert isinstance(table, TextTable)
+    return table
+
+
+def added(table: TextTable) -> list[tuple[str, ...]]:
+    """The fields of the rows that are added, without the value."""
+    panel = table.panel
+    filled = table.completed(
+        [np.isnan(s.values) for s in panel.series], [np.zeros_like(s.values) for s in panel.series]
+    )
+    return [row.fields[:-1] for row in filled.insertions]
+
+
+def check(folder: Path, names: str, rows: list[list[str]], times: pd.DatetimeIndex = HOURS, sep: str = ",") -> None:
+    """The times are these, the load is the only feature, and rows that are left out are added as they stood."""
+    table = read(folder, text_of(names, rows[: GAP.start] + rows[GAP.stop :], sep))
+    assert [feature.name for feature in table.panel.features] == ["load"]
+    labels = np.concatenate([series.labels for series in table.panel.series])
+    assert labels.astype("M8[us]").tolist() == times.to_numpy().astype("M8[us]").tolist()
+    assert added(table) == [tuple(row) for row in rows[GAP]]
+
+
+def before(time: pd.Timestamp) -> pd.Timestamp:
+    """A time whose date is that of the hour before: midnight belongs to the day that ends."""
+    return time - HOUR
+
+
+PARTED = {
+    "date and hour": ("date,hour", lambda t: (f"{t:%Y-%m-%d}", t.hour)),
+    "hour with zeros": ("Date,Hour", lambda t: (f"{t:%d.%m.%Y}", f"{t:%H}")),
+    "hours 1 to 24": ("DATE,HE", lambda t: (f"{before(t):%m/%d/%Y}", before(t).hour + 1)),
+    "HHMM as a number": ("date,time", lambda t: (f"{t:%Y%m%d}", t.hour * 100)),
+    "HHMM with zeros": ("datum,hhmm", lambda t: (f"{t:%Y-%m-%d}", f"{t:%H%M}")),
+    "HHMM up to 2400": ("Date,Time", lambda t: (f"{before(t):%Y-%m-%d}", (t.hour or 24) * 100)),
+    "HHMMSS": ("date,time", lambda t: (f"{t:%Y%m%d}", f"{t:%H%M%S}")),
+    "12 hours with seconds": ("Date,Time", lambda t: (f"{t:%m/%d/%Y}", f"{t:%I:%M:%S %p}")),
+    "12 hours": ("Day,Hour", lambda t: (f"{t:%Y-%m-%d}", f"{t:%I %p}".lstrip("0"))),
+    "names of another language": ("Fecha,Hora", lambda t: (f"{t:%d/%m/%Y}", f"{t:%H:%M}")),
+    "a date with midnight": ("date,hour", lambda t: (f"{t:%Y-%m-%d} 00:00:00", t.hour)),
+    "an hour before its date": ("hour,date", lambda t: (t.hour, f"{t:%Y-%m-%d}")),
+    "date, hour and minute": ("Date,Hour,Minute", lambda t: (f"{t:%Y-%m-%d}", t.hour, 0)),
+    "zone in the names": ("Date (UTC),Hour (UTC)", lambda t: (f"{t:%Y-%m-%d}", t.hour)),
+    "year to hour": ("year,month,day,hour", lambda t: (t.year, t.month, t.day, t.hour)),
+    "short names": ("YEAR,MO,DY,HR", lambda t: (t.year, t.month, t.day, t.hour)),
+    "year to hour 24": ("Year,Month,Day,Hour", lambda t: (*before(t).timetuple()[:3], t.hour or 24)),
+    "MM and mm": ("YY,MM,DD,hh,mm", lambda t: (f"{t:%y}", f"{t:%m}", f"{t:%d}", f"{t:%H}", "00")),
+    "a data logger": ("Year_RTM,Day_RTM,Hour_Minute_RTM", lambda t: (t.year, t.day_of_year, t.hour * 100)),
+    "a data logger up to 2400": (
+        "YEAR,Julian Day,Time", lambda t: (before(t).year, before(t).day_of_year, (t.hour or 24) * 100)
+    ),
+    "day of the year with decimals": ("Year,DOY", lambda t: (t.year, f"{t.day_of_year + t.hour / 24:.4f}")),
+    "parts in another order": ("Month,Day,Year,Time", lambda t: (t.month, t.day, t.year, f"{t:%H:%M}")),
+    "names of months": ("Year,Month,Day,Hour", lambda t: (t.year, f"{t:%b}", t.day, t.hour)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PARTED)
+@pytest.mark.parametrize("sep", [",", ";"])
+def test_a_time_in_several_columns_is_read_and_written_again(kind: str, sep: str, tmp_path: Path) -> None:
+    names, write = PARTED[kind]
+    check(tmp_path, names, rows_of(write), sep=sep)
+
+
+ALONE = {
+    "seconds since 1970": ("timestamp", lambda t: (int(t.timestamp()),)),
+    "seconds with decimals": ("epoch", lambda t: (f"{t.timestamp():.1f}",)),
+    "milliseconds since 1970": ("ts", lambda t: (int(t.timestamp() * 1000),)),
+    "serial days of a workbook": ("Date Time", lambda t: (f"{(t - DAY_ZERO) / DAY:.4f}",)),
+    "yyyymmddHH": ("MESS_DATUM", lambda t: (f"{t:%Y%m%d%H}",)),
+    "yyyymmddHHMM": ("TIMESTAMP", lambda t: (f"{t:%Y%m%d%H%M}",)),
+    "UTC": ("time", lambda t: (f"{t:%Y-%m-%dT%H:%M:%SZ}",)),
+    "day, month, year": ("Zeit", lambda t: (f"{t:%d.%m.%Y %H:%M}",)),
+    "day of the week": ("time", lambda t: (f"{t:%a %Y-%m-%d %H:%M}",)),
+    "as C writes it": ("time", lambda t: (f"{t:%a %b %d %H:%M:%S %Y}",)),
+    "day of the year": ("when", lambda t: (f"{t:%Y-%jT%H:%M}",)),
+    "stamps and parts": ("time,yr,mo,dy,hr", lambda t: (f"{t:%Y-%m-%d %H:%M}", t.year, t.month, t.day, t.hour)),
+    "start, end": ("TIMESTAMP_START,TIMESTAMP_END", lambda t: (f"{t:%Y%m%d%H%M}", f"{t + HOUR:%Y%m%d%H%M}")),
+    "end before start": ("bis,von", lambda t: (f"{t + HOUR:%d.%m.%Y %H:%M}", f"{t:%d.%m.%Y %H:%M}")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_a_column_of_stamps_is_read_and_every_other_one_is_written_too(kind: str, tmp_path: Path) -> None:
+    names, write = ALONE[kind]
+    check(tmp_path, names, rows_of(write))
+
+
+def test_stamps_in_quotes_with_commas_are_read(tmp_path: Path) -> None:
+    check_rows = rows_of(lambda t: (f"{t:%b %d, %Y %I:%M %p}",))
+    table = read(tmp_path, text_of("when", [[f'"{row[0]}"'] for row in check_rows]))
+    assert table.panel.series[0].labels.tolist() == HOURS.to_numpy().astype("M8[us]").tolist()
+
+
+DATED = {
+    "year and month": ("Year,Month", "MS", lambda t: (t.year, t.month)),
+    "month as a name": ("Year,Month", "MS", lambda t: (t.year, f"{t:%B}")),
+    "yyyymm": ("date", "MS", lambda t: (f"{t:%Y%m}",)),
+    "yyyymm, whatever its name": ("obs", "MS", lambda t: (f"{t:%Y%m}",)),
+    "year-month": ("month", "MS", lambda t: (f"{t:%Y-%m}",)),
+    "month/year": ("Month", "MS", lambda t: (f"{t.month}/{t.year}",)),
+    "year.month": ("date", "MS", lambda t: (f"{t:%Y.%m}",)),
+    "decimal years": ("decimal_date", "MS", lambda t: (f"{t.year + (t.month - 1) / 12:.4f}",)),
+    "middles of months": ("Year", "MS", lambda t: (f"{t.year + (t.month - 0.5) / 12:.3f}",)),
+    "first and last day": ("start,end", "MS", lambda t: (f"{t:%Y-%m-%d}", f"{t + pd.offsets.MonthEnd():%Y-%m-%d}")),
+    "year and quarter": ("year,quarter", "QS", lambda t: (t.year, t.quarter)),
+    "quarter": ("quarter", "QS", lambda t: (f"{t.year}Q{t.quarter}",)),
+    "quarter with a sign": ("period", "QS", lambda t: (f"{t.year}-Q{t.quarter}",)),
+    "quarter first": ("period", "QS", lambda t: (f"Q{t.quarter} {t.year}",)),
+    "year": ("Year", "YS", lambda t: (t.year,)),
+    "year as a date": ("Date", "YS", lambda t: (t.year,)),
+    "ISO week": ("week", "W-MON", lambda t: (f"{t:%G-W%V}",)),
+    "ISO day of the week": ("date", "D", lambda t: (f"{t:%G-W%V-%u}",)),
+    "year and week": ("Year,Week", "W-MON", lambda t: (int(f"{t:%G}"), int(f"{t:%V}"))),
+    "yyyyjjj": ("date", "D", lambda t: (f"{t:%Y%j}",)),
+    "yyyymmdd, whatever its name": ("YEARMODA", "D", lambda t: (f"{t:%Y%m%d}",)),
+    "serial days of a workbook": ("Date", "D", lambda t: ((t - DAY_ZERO).days,)),
+}
+
+
+@pytest.mark.parametrize("kind", DATED)
+def test_days_weeks_months_quarters_and_years_are_read_and_written_again(kind: str, tmp_path: Path) -> None:
+    names, freq, write = DATED[kind]
+    times = pd.date_range("1999-11-01", periods=60, freq=freq)
+    check(tmp_path, names, rows_of(write, times), times)
+
+
+def test_hours_of_several_stations_are_series_of_their_own(tmp_path: Path) -> None:
+    rows = [[s, *row] for s in ("A", "B") for row in rows_of(lambda t: (f"{t:%Y-%m-%d}", t.hour))]
+    table = read(tmp_path, text_of("station,date,hour", rows))
+    assert [series.name for series in table.panel.series] == ["A", "B"]
+    assert [len(series.times) for series in table.panel.series] == [60, 60]
+
+
+def test_years_of_several_countries_are_series_of_their_own(tmp_path: Path) -> None:
+    rows = [[country, str(year)] for country in ("FR", "DE") for year in range(1950, 2000)]
+    table = read(tmp_path, text_of("country,year", rows))
+    assert [series.name for series in table.panel.series] == ["FR", "DE"]
+
+
+def test_a_daily_table_with_columns_named_as_short_parts_keeps_them_as_features(tmp_path: Path) -> None:
+    days = pd.date_range("2024-01-01", periods=60)
+    rows = [[str(d.year), str(d.month), str(d.day), str(60 + k % 30), str(k % 9)] for k, d in enumerate(days)]
+    table = read(tmp_path, text_of("year,month,day,hr,min", rows))
+    assert [feature.name for feature in table.panel.features] == ["hr", "min", "load"]
+    assert len(table.panel.series[0].times) == 60
+
+
+def test_the_date_of_a_life_is_not_the_time(tmp_path: Path) -> None:
+    rows = [[str(p), f"1950-03-0{p}", str(h)] for p in (1, 2, 3) for h in range(20)]
+    table = read(tmp_path, text_of("patient,dob,time", rows))
+    assert [len(series.times) for series in table.panel.series] == [20, 20, 20]
+    assert table.panel.series[0].times.tolist() == list(range(20))
+
+
+STAMPS = rows_of(lambda t: (f"{t:%Y-%m-%d %H:%M}",))
+
+
+@pytest.mark.parametrize(
+    ("odd", "advice"),
+    [
+        ("2024-02-2910:00", "such as '2024-02-28 00:00', came '2024-02-2910:00'; correct it, or take the row out"),
+        ("Mean", "this looks like a summary of the table .* take the row out"),
+        ("NA", "came 'NA'; correct it, or take the row out"),
+        ("2024-02-29 02:00 A", r"the hour that comes twice in autumn.*name the time zone \(timezone\)"),
+        ("2024-02-30 02:00", "came '2024-02-30 02:00'"),
+    ],
+)
+def test_one_stamp_that_cannot_be_read_is_named_with_its_line(odd: str, advice: str, tmp_path: Path) -> None:
+    rows = [*STAMPS[:40], [odd], *STAMPS[41:]]
+    with pytest.raises(DataError, match=f"in.csv: time column 'time', line 42: expected a date or time.*{advice}"):
+        read(tmp_path, text_of("time", rows))
+
+
+@pytest.mark.parametrize("name", ["date", "TIMESTAMP_START"])
+def test_one_stamp_amid_numbers_is_named_as_a_stamp(name: str, tmp_path: Path) -> None:
+    rows = rows_of(lambda t: (f"{t:%Y%m%d%H%M}",))
+    with pytest.raises(DataError, match=f"time column '{name}', line 42: .* such as '202402280000', came '29.2.24'"):
+        read(tmp_path, text_of(name, [*rows[:40], ["29.2.24"], *rows[41:]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "message"),
+    [
+        ("Zeit", lambda t: (f"T+{t.hour}",), "column 'Zeit' looks like a time .* came 'T\\+0' in line 2"),
+        ("Datum", lambda t: (f"{t.day}. März {t.year}",), "'März' is no English name of a month"),
+        ("quand", lambda t: (f"{t.day} février {t.year}",), "'février' is no English name of a month"),
+        ("FY", lambda t: (f"FY{2000 + t.hour}",), "looks like a fiscal year"),
+        ("season", lambda t: (f"{1990 + t.hour}/{(1991 + t.hour) % 100:02d}",), "looks like a fiscal year"),
+        ("month", lambda t: (t.hour % 12 + 1,), "whole parts of it from the year on .* found month"),
+        ("Sample Date", lambda t: ("some day",), "column 'Sample Date' looks like a time"),
+    ],
+)
+def test_what_looks_like_a_time_and_cannot_be_read_is_refused_and_may_be_no_time(
+    name: str, write: Callable[[pd.Timestamp], Sequence[object]], message: str, tmp_path: Path
+) -> None:
+    text = text_of(name, rows_of(write))
+    with pytest.raises(DataError, match=f"{message}.*--time none"):
+        read(tmp_path, text)
+    table = read(tmp_path, text, time=())
+    assert len(table.panel.series[0].times) == 60
+    assert [feature.name for feature in table.panel.features] == ["load"]
+
+
+@pytest.mark.parametrize(
+    ("names", "write", "message"),
+    [
+        ("Date,Time", lambda t: (f"{t:%Y-%m-%d}", f"{t:%H}:00-{t + HOUR:%H}:00"), "'Time': expected hours such"),
+        ("Date,Hour", lambda t: (f"{t:%Y-%m-%d}", f"H{t.hour + 1}"), "'Hour': expected hours .* came 'H1' in line 2"),
+        ("Date,Hour", lambda t: (f"{t:%Y-%m-%d}", f"{t:%H}-{t.hour + 1:02d}"), "hours with their ends such as '00-01'"),
+        ("Date,Interval", lambda t: (f"{t:%Y-%m-%d}", t.hour + 1), "'Interval': counts from 1 up within each date"),
+        ("local,utc", lambda t: (f"{t:%Y-%m-%d %H:%M}",) * 2, r"found local, utc. Name it \(time\)"),
+    ],
+)  # fmt: skip
+def test_hours_that_cannot_be_read_are_no_names_of_series(
+    names: str, write: Callable[[pd.Timestamp], Sequence[object]], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, text_of(names, rows_of(write)))
+
+
+def test_a_repeated_time_names_the_column_that_tells_the_rows_apart_and_throws_none_away(tmp_path: Path) -> None:
+    hourly = text_of("date,hour", rows_of(lambda t: (f"{t:%Y-%m-%d}", t.hour)))
+    with pytest.raises(
+        DataError, match=r"57 rows repeat one.*'hour' tells these rows apart.*\(--time date,hour\)"
+    ) as e:
+        read(tmp_path, hourly, time=["date"])
+    assert "duplicates" not in str(e.value)
+    twice = text_of("time,instrument", [[*row, i] for row in STAMPS for i in ("CAPS", "chemiluminescence")])
+    with pytest.raises(DataError, match=r"60 rows repeat one.*'instrument' tells .*\(--group instrument\)") as e:
+        read(tmp_path, twice, group=())
+    assert "duplicates" not in str(e.value)
+    with pytest.raises(DataError, match=r"Name the columns that tell these rows apart.* would leave 3 of 60 rows"):
+        read(tmp_path, text_of("date", rows_of(lambda t: (f"{t:%Y-%m-%d}",))))
+
+
+def test_notes_say_how_numbers_are_read(tmp_path: Path) -> None:
+    for kind, words in (("seconds since 1970", "seconds since 1970-01-01 UTC"), ("serial days of a workbook", "Excel")):
+        names, write = ALONE[kind]
+        assert any(words in note for note in read(tmp_path, text_of(names, rows_of(write))).notes)
+    names, write = ALONE["start, end"]
+    notes = read(tmp_path, text_of(names, rows_of(write))).notes
+    assert "TIMESTAMP_START: the start of each interval is its time; TIMESTAMP_END: its end" in notes
+
+
+def test_digits_that_are_written_in_two_ways_are_refused(tmp_path: Path) -> None:
+    rows = rows_of(lambda t: (f"{t:%Y-%m-%d}", f"{t:%H}" if t.day == 28 else t.hour))
+    with pytest.raises(DataError, match="expected 2 digits as in '00', came '0'; write all rows in one form"):
+        read(tmp_path, text_of("date,hour", rows))
+
+
+def test_a_frame_gets_rows_whose_parts_have_the_dtypes_of_their_columns() -> None:
+    frame = pd.DataFrame(
+        {
+            "date": HOURS.normalize(),
+            "hour": HOURS.hour.astype("int8"),
+            "end": HOURS + HOUR,
+            "year": pd.array(HOURS.year, dtype="Int64"),
+            "load": np.arange(60.0),
+        }
+    )
+    table = read_table(frame.drop(index=[30, 31]).reset_index(drop=True))
+    panel = table.panel
+    filled = table.completed(
+        [np.isnan(s.values) for s in panel.series], [np.full_like(s.values, 0) for s in panel.series]
+    )
+    frame.loc[[30, 31], "load"] = 0.0
+    pd.testing.assert_frame_equal(filled, frame)
