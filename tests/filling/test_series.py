@@ -68,5 +68,7 @@ def test_policies_do_not_touch_observed_cells(limit: int) -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(4, 50))
     values[rng.random(values.shape) < 0.6] = NAN
-    found = provenance_of(series(*values.tolist()), Policy(limit, False), np.zeros((4, 50), bool), np.zeros(4, bool))
+    found = provenance_of(
+        series(*values.tolist()), Policy(limit, False), np.zeros((4, 50), bool), np.zeros((4, 50), bool)
+    )
     assert ((found == OBSERVED) == ~np.isnan(values)).all()

@@ -33,7 +33,7 @@ def test_as_many_rows_as_are_bearable_may_be_added_and_one_more_is_refused() -> 
     assert read_frame(frame, None, insert).placement.n_inserted == MAX_TIMES * 800
     one_more = spread(800, MAX_TIMES * 800 + 1)
     with pytest.raises(
-        DataError, match=r"16,001 rows would be added to its 800, .* wide: time \(time\) = 'time', grou"
+        DataError, match=r"16,001 rows would be added to its 800; .* wide: time \(time\) = 'time', grou"
     ):
         read_frame(one_more, None, insert)
     kept = read_frame(one_more, None, Clockwork(missing_times="keep"))
@@ -57,8 +57,8 @@ def test_a_long_file_whose_names_of_features_are_mistaken_is_refused_with_what_w
     lines = [f"{START + pd.Timedelta(hours=k % 60)},sample {k},{k}.5" for k in range(300)]
     path.write_text("time,variable,value\n" + "\n".join(lines) + "\n")
     message = (
-        r"in\.csv: table: up to 17,700 rows would be added to its 300, .* long: time \(time\) = 'time', groups "
-        r"\(group\) = none, names of features \(feature\) = 'variable', values \(value\) = 'value'\. Name the columns"
+        r"in\.csv: long table: expected the names of a few quantities in column 'variable', came 300 different ones in "
+        r"300 rows\. Name the right column: --feature NAME --value value"
     )
     with pytest.raises(DataError, match=message):
         read_text_table(path)

@@ -31,7 +31,7 @@ def read(frame: pd.DataFrame, told: Told | None = None, **clockwork: Any) -> Fra
 
 
 def gaps(table: Table) -> list[np.ndarray]:
-    return [np.isnan(s.values) & ~a[:, None] for s, a in zip(table.panel.series, table.absent, strict=True)]
+    return [np.isnan(s.values) & ~a for s, a in zip(table.panel.series, table.absent, strict=True)]
 
 
 def drawn(table: Table) -> list[np.ndarray]:

@@ -240,7 +240,7 @@ def test_a_feature_that_a_group_of_a_long_table_lacks_has_no_cells_there() -> No
     frame["date"], frame["value"] = HOURS[frame["date"]], 1.5
     frame.loc[3, "value"] = np.nan
     done = imputed(prepared(frame))
-    assert [a.tolist() for a in done.prepared.table.absent] == [[False, False], [False, True]]
+    assert [a.all(1).tolist() for a in done.prepared.table.absent] == [[False, False], [False, True]]
     assert done.counts()["imputed"] == 3
     assert done.counts()["left empty"] == 0
     assert len(done.table) == len(frame) + 2

@@ -67,6 +67,7 @@ def test_the_one_column_with_which_times_do_not_repeat_is_the_group(dtype: str) 
 def test_two_columns_that_name_the_same_groups_are_as_good_as_one_and_two_ways_to_group_are_not() -> None:
     frame = pd.concat([table(town="Rome", code="I1"), table(town="Oslo", code="N1")], ignore_index=True)
     assert found(frame, "group") == ["town"]
+    frame = frame.rename(columns={"town": "batch"})
     frame["half"] = np.tile(["a", "b"], N)
     frame["half"] = np.where(np.arange(2 * N) < N, frame["half"], frame["half"].map({"a": "b", "b": "a"}))
     frame["half"] = frame["half"].where(frame.index != 3, "b").where(frame.index != N + 3, "a")

@@ -78,7 +78,7 @@ def cells_of(panel: Panel, fillings: Sequence[Filling], absent: Sequence[np.ndar
     """One row for each cell that was not observed, by series, time and feature."""
     parts = []
     for series, filling, no_place in zip(panel.series, fillings, absent, strict=True):
-        step, k = np.nonzero((filling.provenance != OBSERVED).T & ~no_place)
+        step, k = np.nonzero(((filling.provenance != OBSERVED) & ~no_place).T)
         rows = {
             "group": np.full(len(k), series.name, object),
             "time": series.labels[step],

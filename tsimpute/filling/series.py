@@ -32,7 +32,7 @@ def provenance_of(series: Series, policy: Policy, invalid: np.ndarray, absent: n
     Args:
         series: with invalid values made missing.
         invalid: (K, T) bool, cells whose value was declared invalid.
-        absent: (K,) bool, features that are no gap in this series: it has no place for them.
+        absent: (K, T) bool, cells that are no gap: the table has no place for them.
     """
     codes = np.where(series.observed, OBSERVED, IMPUTED).astype(np.uint8)
     missing = ~series.observed

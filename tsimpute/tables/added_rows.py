@@ -1,45 +1,52 @@
-"""Rows that a frame is to be given: how many, refused where they are far too many, and whether labels can be told."""
+"""Rows that a frame is to be given: how many, whether so many are wanted, and what they hold beside time and values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
+from tsimpute.tables.calendar_columns import CALENDAR_NAMES, plain
 from tsimpute.tables.clock import Placement
+from tsimpute.tables.column_names import is_group_name, is_id_name, is_remark_name
+from tsimpute.tables.number_texts import can_name
 from tsimpute.tables.roles import Columns, Roles
 
 MAX_TIMES = 20
 """More rows to add than so many times those given are a table misread, where they are more than ``MANY``."""
 MANY = 10_000
+SEVERAL = 3
+"""Rows that must agree before a column counts as constant in the whole table."""
+Source = Literal["table", "series", "feature"]
+"""What a column is a property of, so that added rows hold the same as the other rows of it."""
 _SHOWN = 5
 
 
-def rows_to_add(placement: Placement, series_of_row: np.ndarray, feature_of_row: np.ndarray | None) -> int:
-    """How many rows may be added: for inserted times, or for times at which a feature of a series has no row.
+def rows_to_add(placement: Placement, places: Sequence[np.ndarray] | None) -> int:
+    """How many rows are added where every gap is filled.
 
     Args:
-        placement: of R rows.
-        series_of_row: (R,).
-        feature_of_row: (R,) of a long table, else None.
+        places: of a long table, per series (K, T) bool, cells without a row that may get one; None = the table is wide
+            and gets a row for each inserted time.
     """
-    if feature_of_row is None:
-        return sum(int(new.sum()) for new in placement.inserted)
-    lengths = np.array([len(times) for times in placement.times])
-    there = pd.DataFrame({"series": series_of_row, "feature": feature_of_row, "step": placement.step_of_row})
-    pairs = there[["series", "feature"]].drop_duplicates()
-    return int(lengths[pairs["series"]].sum()) - len(there.drop_duplicates())
+    return sum(int(new.sum()) for new in (placement.inserted if places is None else places))
 
 
-def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int) -> None:
-    """Refuses a table that would grow beyond all measure, as one whose columns were mistaken does.
+def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int, wanted: bool = False) -> None:
+    """Refuses a table that would grow more than its reader may expect, or beyond all measure.
+
+    Args:
+        wanted: rows for missing times were asked for.
 
     Raises:
-        DataError: more than ``MANY`` rows are to be added, and more than ``MAX_TIMES`` those given.
+        DataError: of a long table, more rows are to be added than there are, and that was not asked for; of any, more
+            than ``MANY``, and more than ``MAX_TIMES`` those given.
     """
-    if count <= max(MANY, MAX_TIMES * n_rows):
+    beyond = count > max(MANY, MAX_TIMES * n_rows)
+    if not beyond and (wanted or roles.feature is None or count <= n_rows):
         return
 
     def listed(places: Sequence[int]) -> str:
@@ -52,12 +59,64 @@ def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int) -
         hint = "add no times with missing_times='keep'"
     else:
         rest = f"names of features (feature) = {listed([roles.feature])}, values (value) = {listed([roles.value])}"
-        hint = "give it as a wide table, with a column for each feature"
+        hint = (
+            "fill only the values that are empty in rows that there are (--missing_times keep, missing_times='keep'), "
+            "or give the table with one row for each step, such as an hour, and a column for each feature"
+        )
+        if not beyond:
+            hint = f"add the rows (--missing_times insert, missing_times='insert'), or {hint}"
+    limit = f"at most {MAX_TIMES} times as many" if beyond else "no more than there are"
+    why = "" if roles.feature is None else ", one for each feature at each time of its series where it has none"
     raise DataError(
-        f"table: up to {count:,} rows would be added to its {n_rows:,}, expected at most {MAX_TIMES} times as many. It "
-        f"was taken as {roles.layout}: time (time) = {listed(roles.time)}, groups (group) = {listed(roles.group)}, "
-        f"{rest}. Name the columns if that is wrong; if it is right, {hint}."
+        f"table: up to {count:,} rows would be added to its {n_rows:,}{why}; expected {limit}. It was taken as "
+        f"{roles.layout}: time (time) = {listed(roles.time)}, groups (group) = {listed(roles.group)}, {rest}. Name the "
+        f"columns if that is wrong; if it is right, {hint}."
     )
+
+
+def sources(
+    columns: Columns, roles: Roles, series_of_row: np.ndarray, feature_of_row: np.ndarray | None
+) -> dict[int, Source]:
+    """By place, the columns that are passed through and hold in added rows what the other rows of a kind hold.
+
+    Such a column is constant in the whole table, or is a property of the series or of the feature: constant in all
+    rows of each, with several rows in most of them and not the same in all. Of one row alone nothing is copied, nor
+    flags and remarks.
+    """
+    keys: list[tuple[Source, np.ndarray]] = [("series", series_of_row)]
+    if feature_of_row is not None:
+        keys.append(("feature", feature_of_row))
+    found: dict[int, Source] = {}
+    for at in roles.extra:
+        if at < columns.n_levels or is_remark_name(columns.names[at]) or not can_name(columns[at]):
+            continue
+        codes = columns.codes(at)
+        if (codes == 0).all() and len(codes) >= SEVERAL:
+            if is_group_name(columns.names[at]) or not is_id_name(columns.names[at]):
+                found[at] = "table"
+            continue
+        source = next((source for source, key in keys if _is_property(codes, key)), None)
+        if source is not None:
+            found[at] = source
+    return found
+
+
+def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:
+    """Whether codes (R,) are the same in all rows of a key (R,), in a way that is hardly chance."""
+    rows = np.bincount(key)
+    pairs = np.unique(np.stack([key, codes]), axis=1)
+    several = (rows >= 2).mean() > 0.5 and len(rows) >= 2
+    return several and pairs.shape[1] == len(rows) and len(np.unique(codes)) >= 2
+
+
+def labels_note(columns: Columns, roles: Roles, found: Mapping[int, Source]) -> tuple[str, ...]:
+    """Which columns that are passed through are copied to added rows, and which are empty there."""
+    inside = [at for at in roles.extra if at >= columns.n_levels]
+    copied = [str(columns.names[at]) for at in inside if at in found]
+    calendar = [at for at in inside if at not in found and plain(columns.names[at]) in CALENDAR_NAMES]
+    empty = [str(columns.names[at]) for at in inside if at not in found and at not in calendar]
+    parts = [f"{what}: {', '.join(of)}" for what, of in (("copied", copied), ("empty", empty)) if of]
+    return (f"in added rows, columns that are passed through are {'; '.join(parts)}",) if parts else ()
 
 
 def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tuple[str, ...]:

@@ -68,7 +68,11 @@ class ArrayTable:
 
     @property
     def absent(self) -> list[np.ndarray]:
-        return [np.zeros(len(self.panel.features), bool) for _ in self.panel.series]
+        return [np.zeros(series.values.shape, bool) for series in self.panel.series]
+
+    @property
+    def n_rows(self) -> int:
+        return 0
 
     @property
     def passed_through(self) -> tuple[str, ...]:

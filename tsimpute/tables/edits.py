@@ -66,6 +66,8 @@ def edits_of(reading: FrameReading, changed: Sequence[np.ndarray], values: Seque
         if _repeats_times(reading):
             nothing = np.isnan(_own(reading, n, column))
             hit &= nothing | _stands_alone(of_row, place, kept, nothing)
+        if reading.nameless is not None:
+            hit &= ~reading.nameless
         dropped = np.zeros(len(hit), bool) if reading.dropped is None else reading.dropped[:, n]
         rows = np.flatnonzero(hit | dropped)
         own = filled[of_row if np.ndim(of_row) == 0 else of_row[rows], place[rows]]
@@ -98,6 +100,10 @@ def words_of(
             blank = np.isnan(_own(reading, n, column))
             old = np.where(~reading.placement.kept & ~blank, PROVENANCE[OBSERVED], old).astype(object)
             old[blank & (old == PROVENANCE[OBSERVED])] = PROVENANCE[LEFT_EMPTY]
+        if reading.nameless is not None:
+            own = np.isnan(_own(reading, n, column))
+            old = np.where(reading.nameless, np.where(own, PROVENANCE[LEFT_EMPTY], PROVENANCE[OBSERVED]), old)
+            old = old.astype(object)
         said[column] = old, flat[of_row if new.feature is None else new.feature, new.place]
     return said
 
@@ -136,7 +142,8 @@ def new_rows(reading: FrameReading, changed: Sequence[np.ndarray]) -> NewRows:
         feature, place = None, np.flatnonzero(inserted)
     else:
         there = np.zeros((len(reading.panel.features), len(inserted)), bool)
-        there[reading.feature_of_row, reading.place_of_row] = True
+        named = np.ones(len(reading.place_of_row), bool) if reading.nameless is None else ~reading.nameless
+        there[reading.feature_of_row[named], reading.place_of_row[named]] = True
         feature, place = np.nonzero(np.concatenate(changed, 1) & ~there)
     series = np.searchsorted(reading.start, place, side="right") - 1
     moment = np.concatenate(reading.placement.moments)[place]

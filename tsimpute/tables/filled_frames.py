@@ -21,9 +21,9 @@ _MOST = 2.0**63
 def completed_frame(reading: FrameReading, edits: Edits) -> pd.DataFrame:
     """The frame with its edits; the given one is not changed.
 
-    New rows have the time, the names of their series and feature, values, and of other columns: parts of the time such
-    as Year or Hour where the column agrees with the time of all rows; otherwise what is the same in all rows of their
-    series (of their series and feature in a long table); otherwise nothing.
+    New rows have the time, the names of their series and feature, the feature's unit, values, and of other columns:
+    parts of the time such as Year or Hour where the column agrees with the time of all rows; what is a property of
+    their series or feature, see ``added_rows.sources``; otherwise nothing.
 
     A dtype changes only where it must: a column of whole numbers, or of true and false, that is to hold nothing
     somewhere becomes pandas' nullable one; one that is to hold a number beyond its range, the widest of its kind.
@@ -160,8 +160,7 @@ def _with_rows(reading: FrameReading, edits: Edits, column: int, old: pd.Series,
 def new_labels(reading: FrameReading, new: NewRows, at: int, like: pd.Series | pd.Index) -> pd.Series:
     """What new rows hold in a column that is not filled.
 
-    It is their time, or a part of it, their series or feature, or what stands in all rows of their series (and
-    feature).
+    It is their time, or a part of it, their series, feature or unit, or a property of one of these.
 
     Args:
         at: place of the column in ``reading.columns``.
@@ -171,19 +170,39 @@ def new_labels(reading: FrameReading, new: NewRows, at: int, like: pd.Series | p
     if at in roles.time and stamps is not None:
         return stamps.values(new.moment)[roles.time.index(at)].reset_index(drop=True)
     column = pd.Series(like.array)
+    if at in (roles.feature, roles.unit):
+        assert reading.feature_of_row is not None
+        assert new.feature is not None
+        named = slice(None) if reading.nameless is None else ~reading.nameless
+        return _of_first(column[named], reading.feature_of_row[named], new.feature)
     if at in roles.extra and stamps is not None and stamps.kind == "dates":
         kept = reading.placement.kept
         name = reading.columns.names[at]
         found = at_new_times(column.loc[kept], name, stamps.labels[kept], stamps.labels_at(new.moment))
         if found is not None:
             return found
-    key, wanted = reading.series_of_row, new.series
-    if reading.feature_of_row is not None and new.feature is not None and at not in roles.group:
-        width = len(reading.panel.features)
-        key, wanted = key * width + reading.feature_of_row, wanted * width + new.feature
-        if at == roles.feature:
-            key, wanted = reading.feature_of_row, new.feature
-    return _same_in_all(column, key, wanted)
+    if at in roles.group or reading.sources.get(at) == "series":
+        return _of_first(column, reading.series_of_row, new.series)
+    if at < reading.columns.n_levels:
+        return _same_in_all(column, reading.series_of_row, new.series)
+    if reading.sources.get(at) == "feature" and reading.feature_of_row is not None and new.feature is not None:
+        return _of_first(column, reading.feature_of_row, new.feature)
+    if reading.sources.get(at) == "table":
+        return pd.Series(column.array.take(np.zeros(len(new), np.int64)))
+    return pd.Series(_with_room(column).array.take(np.full(len(new), -1), allow_fill=True))
+
+
+def _of_first(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:
+    """(M,) what the first row of a key (R,) that is not empty holds in a column (R,), for wanted keys (M,)."""
+    n_keys = int(max(key.max(), wanted.max(initial=0))) + 1
+    empty = [blank or (isinstance(x, str) and not x.strip()) for x, blank in zip(column, pd.isna(column), strict=True)]
+    row = np.full(n_keys, -1)
+    there = np.flatnonzero(~np.array(empty, bool))[::-1]
+    row[key[there]] = there
+    rows = row[wanted]
+    if (rows < 0).any():
+        column = _with_room(column)
+    return pd.Series(column.array.take(rows, allow_fill=True))
 
 
 def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.panel import Clock, Panel, Series
-from tsimpute.tables.added_rows import check_rows_to_add, index_notes, rows_to_add
+from tsimpute.tables.added_rows import Source, check_rows_to_add, index_notes, labels_note, rows_to_add, sources
 from tsimpute.tables.axes import step_text
 from tsimpute.tables.clock import Placement, place
 from tsimpute.tables.duplicates import Duplicates, RepeatedTimes
+from tsimpute.tables.long_rows import features_of, features_of_rows, nameless_note, places_of
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.numbers import split_unit
@@ -32,7 +33,9 @@ class Clockwork:
 
     Attributes:
         timezone, dayfirst: see ``read_stamps``.
-        duplicates, missing_times, irregular: see ``place``.
+        duplicates, irregular: see ``place``.
+        missing_times: "insert" adds rows for times that are missing, and to a long table for features at times where
+            they have none; "keep" adds no row; None inserts as long as these are no more than a long table's rows.
     """
 
     timezone: str | None = None
@@ -52,11 +55,15 @@ class FrameReading:
         stamps: the time of each row; None = rows are steps.
         placement: where each row stands in its series.
         series_of_row: (R,).
-        feature_of_row: (R,) of a long table, else None.
+        feature_of_row: (R,) of a long table, 0 where there is no name; else None.
         panel: its series.
         notes: what was found and done.
         blank: (R, columns that are filled) bool, values that count as nothing; None = none does.
         dropped: of these, those to be made missing.
+        fixed: per series (K, T) bool, cells of a long table that have no row and get none.
+        nameless: (R,) bool, rows of a long table without the name of a quantity; they are passed through unchanged.
+        n_added: how many rows are added where every gap is filled.
+        sources: by place, columns that are passed through and copied to added rows, with what they are a property of.
         start: per series, its first place where all series' times stand in one row.
     """
 
@@ -71,6 +78,10 @@ class FrameReading:
     notes: tuple[str, ...]
     blank: np.ndarray | None = None
     dropped: np.ndarray | None = None
+    fixed: Sequence[np.ndarray] | None = None
+    nameless: np.ndarray | None = None
+    n_added: int = 0
+    sources: Mapping[int, Source] = field(default_factory=dict)
     start: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,15 +120,30 @@ def read_frame(
     columns = Columns(frame)
     roles = find_roles(columns, told)
     series_of_row, groups = _groups(columns, roles)
-    feature_of_row, features, values = (_long if roles.layout == "long" else _wide)(columns, roles, units or {})
-    stamps, placement = _times(columns, roles, clockwork, series_of_row, groups, feature_of_row)
+    read = _long if roles.layout == "long" else _wide
+    feature_of_row, features, values, nameless = read(columns, roles, units or {})
+    stamps, placement = _times(columns, roles, clockwork, series_of_row, groups, _apart(feature_of_row, nameless))
+    if nameless is not None:
+        placement = replace(placement, kept=placement.kept & ~nameless)
     panel = _panel(features, groups, stamps, placement, cells_of(values, series_of_row, feature_of_row, placement))
     notes = (*roles.notes, *(stamps.notes if stamps else ()), *placement.notes)
-    count = rows_to_add(placement, series_of_row, feature_of_row)
-    check_rows_to_add(columns, roles, count, len(frame))
+    places = None
+    if feature_of_row is not None and nameless is not None:
+        notes += nameless_note(columns.names[roles.feature or 0], nameless)
+        places = places_of(
+            features, placement, series_of_row, feature_of_row, values[:, 0], nameless,
+            clockwork.missing_times == "keep",
+        )  # fmt: skip
+        notes += places.notes
+    count = rows_to_add(placement, None if places is None else places.added)
+    check_rows_to_add(columns, roles, count, len(frame), clockwork.missing_times == "insert")
+    lent = sources(columns, roles, series_of_row, feature_of_row) if count else {}
     if count:
-        notes += index_notes(columns, roles, series_of_row)
-    return FrameReading(frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes)
+        notes += (*index_notes(columns, roles, series_of_row), *labels_note(columns, roles, lent))
+    return FrameReading(
+        frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes, nameless=nameless,
+        fixed=None if places is None else places.fixed, n_added=count, sources=lent,
+    )  # fmt: skip
 
 
 def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
@@ -148,28 +174,31 @@ def _name_text(name: object) -> str:
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
 
 
-def _wide(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[None, list[Feature], np.ndarray]:
+def _wide(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[None, list[Feature], np.ndarray, None]:
     """Features, and values (R, K)."""
     names = [str(columns.names[at]) for at in roles.features]
     features = [Feature(name, unit_of(units, name, split_unit(name)[1])) for name in names]
-    return None, features, np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1)
+    return None, features, np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1), None
 
 
-def _long(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[np.ndarray, list[Feature], np.ndarray]:
-    """(R,) feature of each row, features in the order in which they first come, and values (R, 1)."""
+def _long(
+    columns: Columns, roles: Roles, units: Mapping[str, str]
+) -> tuple[np.ndarray, list[Feature], np.ndarray, np.ndarray]:
+    """(R,) feature of each row, features in the order in which they first come, values (R, 1), rows without a name."""
     assert roles.feature is not None
     assert roles.value is not None
-    feature_of_row, names = _codes_of(columns, roles.feature)
-    features = []
-    for k, name in enumerate(names):
-        found = [] if roles.unit is None else columns[roles.unit][feature_of_row == k]
-        found = list(dict.fromkeys(str(unit) for unit, blank in zip(found, pd.isna(found), strict=True) if not blank))
-        if len(found) > 1:
-            raise DataError(
-                f"unit: expected one unit for {name!r}, found {', '.join(found)}. Convert the values to one unit."
-            )
-        features.append(Feature(name, unit_of(units, name, found[0] if found else "")))
-    return feature_of_row, features, numbers(columns[roles.value], columns.names[roles.value])[:, None]
+    feature_of_row, found, nameless = features_of_rows(columns, roles.feature)
+    names = [_name_text(name) for name in found]
+    unit_of_row = None if roles.unit is None else columns[roles.unit]
+    features = features_of(names, np.where(nameless, -1, feature_of_row), unit_of_row, units)
+    return feature_of_row, features, numbers(columns[roles.value], columns.names[roles.value])[:, None], nameless
+
+
+def _apart(feature_of_row: np.ndarray | None, nameless: np.ndarray | None) -> np.ndarray | None:
+    """(R,) the feature of each row, each row without a name by itself: none of these repeats the time of another."""
+    if feature_of_row is None or nameless is None:
+        return feature_of_row
+    return np.where(nameless, feature_of_row.max() + np.cumsum(nameless), feature_of_row)
 
 
 def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:

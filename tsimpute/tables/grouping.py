@@ -9,17 +9,21 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES, plain
+from tsimpute.tables.column_names import (
+    SITE_PARTS,
+    STAY_NAMES,
+    is_group_name,
+    is_offset_name,
+    is_place_name,
+    is_remark_name,
+    is_sure_group_name,
+    is_unit_name,
+)
 from tsimpute.tables.number_texts import can_name, floats, has_fractions, is_number
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
 
-GROUP_NAMES = (
-    "group", "id", "station", "stationid", "site", "siteid", "location", "locationid", "sensor", "sensorid", "device",
-    "deviceid", "patient", "patientid", "record", "recordid", "subject", "subjectid", "stay", "stayid", "icustayid",
-    "hadmid", "series", "seriesid", "unitid", "uniqueid", "participant", "participantid", "caseid", "encounterid",
-    "meterid", "buoy",
-)  # fmt: skip
 REPEATED = 0.1
 """Share of the rows that must repeat a time before a column without a telling name is taken for the groups."""
 ROWS_PER_GROUP = 3
@@ -29,7 +33,8 @@ ROWS_PER_GROUP = 3
 def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes: list[str]) -> list[int]:
     """The columns that tell series apart; what is not plain to see is added to ``notes``.
 
-    Index levels beside the time where there are several, or else the first column whose name says so.
+    Index levels beside the time where there are several, or else the first column whose name says so, with the stay
+    of a patient beside it. A column of which every row has a value of its own numbers the rows and is none of them.
 
     Where times repeat all the same, also the one column with which they do not. Numbers are readings as often as names,
     whatever their column is called: they are groups only where times repeat, less so within them, or where each is
@@ -40,49 +45,99 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     """
     left = [i for i in left if can_name(columns[i])]
     levels = [i for i in left if i < columns.n_levels and columns.n_levels > 1]
-    named = [i for i in left if plain(columns.names[i]) in GROUP_NAMES and can_name(columns[i])]
-    named = levels or [i for i in named if not has_fractions(columns[i])]
+    named = [i for i in left if is_group_name(columns.names[i]) and not has_fractions(columns[i])]
+    named = _without_row_numbers(columns, levels or named, notes)
     if not key:
-        return [i for i in named[: None if levels else 1] if columns[i].nunique() < len(columns[i]) or i in levels]
+        return named if levels else named[:1]
     if not levels:
-        named = [i for i in named if _names_rows(columns, i, key, notes)][:1]
-    if _repeats(columns, [*named, *key]) < REPEATED:
+        named = _site(columns, left) or [i for i in named if _names_series(columns, i, key, notes)][:1]
+        named += _stay(columns, left, named)
+    if repeats(columns, [*named, *key]) < REPEATED:
         return named
     most = int(_frame(columns, key).value_counts().iloc[0])
     others = [i for i in left if i not in named and _may_be_group(columns, i, most)]
-    fits = [i for i in others if not _repeats(columns, [*named, i, *key])]
-    if not fits or any(_partition(columns[i]) != _partition(columns[fits[0]]) for i in fits[1:]):
+    fits = [i for i in others if not repeats(columns, [*named, i, *key])]
+    places = [i for i in fits if is_place_name(columns.names[i])]
+    fits = places or fits
+    if not fits or any(not same_partition(columns, i, fits[0]) for i in fits[1:]):
         return named
     what = "index" if columns.names[fits[0]] is None else columns.names[fits[0]]
     notes.append(f"{what}: taken for the groups, since times repeat and within each of its names they do not")
     return [*named, fits[0]]
 
 
-def _names_rows(columns: Columns, at: int, key: Sequence[int], notes: list[str]) -> bool:
-    """Whether a column that is named as groups are holds their names, and no numbers of rows and no readings."""
+def numbers_rows(columns: Columns, at: int) -> bool:
+    """Whether every row that has a value in a column has one of its own: a number of the row and no name."""
+    codes = columns.codes(at)
+    known = codes[codes >= 0]
+    return len(known) > 1 and int(known.max()) + 1 == len(known)
+
+
+def repeats(columns: Columns, at: Sequence[int]) -> float:
+    """Share of the rows that repeat what an earlier one has in these columns."""
+    return float(_frame(columns, at).duplicated().mean())
+
+
+def depends_on(columns: Columns, at: int, on: int) -> bool:
+    """Whether a column holds the same in all rows that are alike in another one."""
+    return not _frame(columns, [on, at]).drop_duplicates()[0].duplicated().any()
+
+
+def same_partition(columns: Columns, one: int, other: int) -> bool:
+    """Whether two columns tell the same rows apart, whatever they call them."""
+    return depends_on(columns, one, other) and depends_on(columns, other, one)
+
+
+def _without_row_numbers(columns: Columns, named: Sequence[int], notes: list[str]) -> list[int]:
+    rows = [i for i in named if numbers_rows(columns, i)]
+    notes += [
+        f"{columns.names[i]}: numbers the rows (another value in every row), so it is no group; it is passed through"
+        for i in rows
+    ]
+    return [i for i in named if i not in rows]
+
+
+def _site(columns: Columns, left: Sequence[int]) -> list[int]:
+    """State, county and number of a site, which name a station only together."""
+    found = []
+    for names in SITE_PARTS:
+        names = (names,) if isinstance(names, str) else names
+        found += [i for i in left if plain(columns.names[i]) in names][:1]
+    whole = [i for i in found if (columns.codes(i) >= 0).all()]
+    return whole if len(whole) == len(SITE_PARTS) else []
+
+
+def _stay(columns: Columns, left: Sequence[int], named: Sequence[int]) -> list[int]:
+    """The column that divides the named group into stays, the finest of several."""
+    if len(named) != 1:
+        return []
+    count = lambda at: int(columns.codes(at).max()) + 1
+    stays = [i for i in left if i not in named and plain(columns.names[i]) in STAY_NAMES]
+    stays = [i for i in stays if (columns.codes(i) >= 0).all() and not numbers_rows(columns, i)]
+    stays = [i for i in stays if count(named[0]) < count(i) <= len(columns[i]) / ROWS_PER_GROUP]
+    stays = [i for i in stays if depends_on(columns, named[0], i)]
+    return sorted(stays, key=lambda i: (-count(i), STAY_NAMES.index(plain(columns.names[i]))))[:1]
+
+
+def _names_series(columns: Columns, at: int, key: Sequence[int], notes: list[str]) -> bool:
+    """Whether a column that is named as groups are holds their names, and no readings."""
     name, column = columns.names[at], columns[at]
-    repeats = _repeats(columns, key)
-    if not repeats and column.nunique() == len(column) > 1:
-        notes.append(f"{name}: numbers the rows; it is carried along")
-        return False
-    if not is_number(column) or _repeats(columns, [at, *key]) < repeats:
+    repeated = repeats(columns, key)
+    if is_sure_group_name(name) and columns.codes(at).max() + 1 <= len(column) / ROWS_PER_GROUP:
+        return True
+    if not is_number(column) or repeats(columns, [at, *key]) < repeated:
         return True
     values = floats(column)
-    if not repeats and 1 + int((np.diff(values) != 0).sum()) == len(np.unique(values)) <= len(values) / ROWS_PER_GROUP:
+    if not repeated and 1 + int((np.diff(values) != 0).sum()) == len(np.unique(values)) <= len(values) / ROWS_PER_GROUP:
         notes.append(f"{name}: taken for the groups, since each of its numbers is one stretch of rows")
         return True
-    why = "times repeat within it" if repeats else "no time repeats"
+    why = "times repeat within it" if repeated else "no time repeats"
     notes.append(f"{name}: named as groups are, but holds numbers and {why}: no groups. To have it so, name it (group)")
     return False
 
 
 def _frame(columns: Columns, at: Sequence[int]) -> pd.DataFrame:
-    return pd.DataFrame({i: pd.factorize(np.asarray(columns[c], object))[0] for i, c in enumerate(at)})
-
-
-def _repeats(columns: Columns, at: Sequence[int]) -> float:
-    """Share of the rows that repeat what an earlier one has in these columns."""
-    return float(_frame(columns, at).duplicated().mean())
+    return pd.DataFrame({i: columns.codes(c) for i, c in enumerate(at)})
 
 
 def _may_be_group(columns: Columns, at: int, most: int) -> bool:
@@ -91,20 +146,18 @@ def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     Args:
         most: how often a time comes at most; more groups than some twice as many are chance among whole numbers.
     """
-    column, kind = columns[at], columns[at].dtype
+    column, kind, name = columns[at], columns[at].dtype, columns.names[at]
     text = (
         pd.api.types.is_object_dtype(kind)
         or isinstance(kind, pd.CategoricalDtype)
         or pd.api.types.is_string_dtype(kind)
     )
     whole = pd.api.types.is_integer_dtype(kind)
-    if not (text or whole) or pd.isna(column).any() or plain(columns.names[at]) in CALENDAR_NAMES:
+    if not (text or whole) or pd.isna(column).any() or plain(name) in CALENDAR_NAMES:
+        return False
+    if is_remark_name(name) or is_unit_name(name) or is_offset_name(name):
         return False
     if pd.api.types.is_object_dtype(kind) and not all(isinstance(item, str | int) for item in column):
         return False
     n_groups = column.nunique()
     return 2 <= n_groups <= min(len(column) / ROWS_PER_GROUP, len(column) if text else 2 * most)
-
-
-def _partition(column: pd.Series | pd.Index) -> list[int]:
-    return pd.factorize(np.asarray(column, object))[0].tolist()

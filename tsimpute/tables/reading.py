@@ -11,7 +11,6 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.panel import PROVENANCE, Panel
-from tsimpute.tables.added_rows import rows_to_add
 from tsimpute.tables.averaging import LeftOut, averaged, layers_of
 from tsimpute.tables.edits import edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import completed_frame, decimals_of, marked_frame
@@ -47,17 +46,22 @@ class Table(Protocol):
 
     @property
     def absent(self) -> list[np.ndarray]:
-        """Per series (K,) bool: features that have no place in it, as where a long table has no row of them."""
+        """Per series (K, T) bool: cells that have no place in it, as where a long table gets no row for them."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it has; 0 where it has none, as an array."""
+        ...
+
+    @property
+    def n_added(self) -> int:
+        """How many rows are added where every gap is filled."""
         ...
 
     @property
     def passed_through(self) -> tuple[str, ...]:
         """Names of what is given back unchanged and is no time, group or feature."""
-        ...
-
-    @property
-    def n_added(self) -> int:
-        """How many rows may be added, for times that are missing from it."""
         ...
 
     @property
@@ -127,21 +131,21 @@ class FrameTable:
 
     @property
     def absent(self) -> list[np.ndarray]:
-        n_features = len(self.panel.features)
-        if self.reading.feature_of_row is None:
-            return [np.zeros(n_features, bool) for _ in self.panel.series]
-        there = np.zeros((len(self.panel.series), n_features), bool)
-        there[self.reading.series_of_row, self.reading.feature_of_row] = True
-        return list(~there)
+        if self.reading.fixed is None:
+            return [np.zeros(series.values.shape, bool) for series in self.panel.series]
+        return list(self.reading.fixed)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.reading.frame)
+
+    @property
+    def n_added(self) -> int:
+        return self.reading.n_added
 
     @property
     def passed_through(self) -> tuple[str, ...]:
         return tuple(str(self.reading.columns.names[at]) for at in self.reading.roles.extra)
-
-    @property
-    def n_added(self) -> int:
-        reading = self.reading
-        return rows_to_add(reading.placement, reading.series_of_row, reading.feature_of_row)
 
     @property
     def layers(self) -> tuple[Panel, ...]:

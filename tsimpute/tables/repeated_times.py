@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import TsimputeError
+from tsimpute.tables.column_names import is_instrument_name, is_place_name, is_remark_name
 from tsimpute.tables.number_texts import can_name, has_fractions, is_number
 from tsimpute.tables.stamp_names import part_of
 from tsimpute.tables.stamps import read_stamps
@@ -40,6 +41,7 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
                 times.append(at)
         elif _may_name(columns, at, before) and _left(columns, at, key) <= REST * before:
             names.append(at)
+    names = [at for at in names if _says_apart(columns, at)] or names
     if times:
         together = sorted((*roles.time, times[0]))
         listed = [str(columns.names[at]) for at in together]
@@ -60,9 +62,18 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
     listed = [str(columns.names[at]) for at in (*roles.group, names[0])]
     return (
         f" Column {shown} tells these rows apart: if each of its names is a series of its own, name it, as "
-        f"group={listed} (--group {','.join(listed)}); if it says what was measured, name it as feature and the column "
+        f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and the column "
         "of values as value."
     )
+
+
+def _says_apart(columns: Columns, at: int) -> bool:
+    """Named as a place, or as one of several instruments at a place, such as a depth in metres."""
+    return is_instrument_name(columns.names[at]) or is_place_name(columns.names[at])
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if " " in text else text
 
 
 def _left(columns: Columns, at: int, key: np.ndarray) -> int:
@@ -80,10 +91,10 @@ def _is_of_time(columns: Columns, at: int) -> bool:
 
 def _may_name(columns: Columns, at: int, before: int) -> bool:
     """Texts, or a few whole numbers where many rows repeat, that are no number of the row."""
-    column = columns[at]
-    if not can_name(column) or has_fractions(column) or pd.isna(column).any():
+    column, said = columns[at], _says_apart(columns, at)
+    if not can_name(column) or (has_fractions(column) and not said) or pd.isna(column).any():
         return False
     n_names = column.nunique()
-    if not 2 <= n_names <= len(column) / 2:
+    if not 2 <= n_names <= len(column) / 2 or is_remark_name(columns.names[at]):
         return False
-    return not is_number(column) or (before >= SHARE * len(column) and n_names <= len(column) / 3)
+    return said or not is_number(column) or (before >= SHARE * len(column) and n_names <= len(column) / 3)

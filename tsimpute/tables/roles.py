@@ -13,8 +13,13 @@ import pandas as pd
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.calendar_columns import plain as plain
-from tsimpute.tables.grouping import GROUP_NAMES as GROUP_NAMES
-from tsimpute.tables.grouping import find_group
+from tsimpute.tables.column_names import FEATURE_NAMES as FEATURE_NAMES
+from tsimpute.tables.column_names import GROUP_NAMES as GROUP_NAMES
+from tsimpute.tables.column_names import UNIT_NAMES as UNIT_NAMES
+from tsimpute.tables.column_names import VALUE_NAMES as VALUE_NAMES
+from tsimpute.tables.column_names import is_id_name, is_offset_name, is_unit_name
+from tsimpute.tables.grouping import depends_on, find_group
+from tsimpute.tables.long_tables import find_long
 from tsimpute.tables.number_texts import (
     can_name,
     check_names,
@@ -31,12 +36,7 @@ from tsimpute.tables.stamp_names import TIME_NAMES as TIME_NAMES
 from tsimpute.tables.time_looks import is_stamp
 from tsimpute.tables.time_roles import calendar_parts, find_time
 
-FEATURE_NAMES = (
-    "feature", "parameter", "variable", "pollutant", "analyte", "item", "itemid", "measurement", "signal", "channel",
-)  # fmt: skip
-VALUE_NAMES = ("value", "val", "result", "reading", "valuenum", "y")
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
-UNIT_NAMES = ("unit", "units", "uom", "valueuom")
 FILL = "To fill it, name all columns to fill (features)"
 """How to have a column filled that is carried along."""
 
@@ -92,12 +92,19 @@ class Columns:
         self.names: list[Hashable] = [level.name for level in levels] + list(frame.columns)
         self.n_levels = len(levels)
         self._levels, self._frame = levels, frame
+        self._codes: dict[int, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __getitem__(self, at: int) -> pd.Series | pd.Index:
         return self._levels[at] if at < self.n_levels else self._frame.iloc[:, at - self.n_levels]
+
+    def codes(self, at: int) -> np.ndarray:
+        """(R,) what a column holds as whole numbers, in the order in which they first come, -1 = nothing."""
+        if at not in self._codes:
+            self._codes[at] = pd.factorize(np.asarray(self[at], object))[0]
+        return self._codes[at]
 
     def find(self, name: Hashable, role: str) -> int:
         """The place of the column of that name.
@@ -145,12 +152,11 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     if time is None:
         time = _drop(left, find_time(columns, left, notes))
     if features is None and feature is None and value is None:
-        feature, value = _find_long(columns, left)
+        feature, value = (_drop(left, at) or None for at in find_long(columns, left, time, group, notes))
     if (feature is None) != (value is None):
         raise ConfigError("long table: expected both the column of feature names and that of values, came one of them.")
     if feature is not None:
-        units = [i for i in left if plain(columns.names[i]) in UNIT_NAMES and can_name(columns[i])]
-        unit = unit or _drop(left, units[:1])
+        unit = unit or _drop(left, _find_unit(columns, left, feature[0]))
     if group is None:
         group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
     unfillable: tuple[tuple[str, RowError], ...] = ()
@@ -176,6 +182,12 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     )  # fmt: skip
 
 
+def _find_unit(columns: Columns, left: Sequence[int], feature: int) -> list[int]:
+    """The first column of units, of several the first that has one unit for each feature."""
+    units = [i for i in left if is_unit_name(columns.names[i]) and can_name(columns[i])]
+    return ([i for i in units if depends_on(columns, i, feature)] or units)[:1]
+
+
 def _drop(left: list[int], found: Collection[int]) -> tuple[int, ...]:
     for at in found:
         left.remove(at)
@@ -194,23 +206,6 @@ def _check_features(columns: Columns, features: Sequence[int]) -> None:
             )
 
 
-def _find_long(columns: Columns, left: list[int]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    names = [i for i in left if plain(columns.names[i]) in FEATURE_NAMES and _may_be_names(columns[i])]
-    values = [i for i in left if plain(columns.names[i]) in VALUE_NAMES and i >= columns.n_levels]
-    if len(names) != 1 or len(values) != 1:
-        return None, None
-    if not is_number(columns[values[0]]):
-        problem = text_problem(columns[values[0]], columns.names[values[0]])
-        if problem:
-            raise RowError("long table: ", *problem.parts)
-        return None, None
-    return _drop(left, names), _drop(left, values)
-
-
-def _may_be_names(column: pd.Series | pd.Index) -> bool:
-    return can_name(column) and not has_fractions(column)
-
-
 def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
     """Columns of numbers that are no part of the time, no id, and not a blank one at the edge of a file."""
     found, parts = [], calendar_parts(columns, left)
@@ -226,10 +221,13 @@ def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> l
         elif is_true_false(column):
             notes.append(f"{name}: true and false; carried along. To fill it, write 1 and 0")
         elif not is_number(column):
-            if not _is_id(name) and plain(name) not in UNIT_NAMES and (problem := text_problem(column, name)):
+            if not is_id_name(name) and plain(name) not in UNIT_NAMES and (problem := text_problem(column, name)):
                 raise problem
-        elif _is_id(name) and not has_fractions(column):
-            notes.append(f"{name}: whole numbers that are named as an id; they are carried along. {FILL}")
+        elif is_offset_name(name):
+            notes.append(f"{name}: named as a time that counts from the start of a record; passed through. {FILL}")
+        elif is_id_name(name) and not has_fractions(column):
+            if not any(note.startswith(f"{name}: numbers the rows") for note in notes):
+                notes.append(f"{name}: whole numbers that are named as an id; they are carried along. {FILL}")
         elif pd.isna(column).all() and (column.dtype == object or re.fullmatch(r"Unnamed: \d+", str(name))):
             notes.append(f"{name}: holds nothing and is carried along")
         elif _numbers_rows(name, column):
@@ -244,7 +242,7 @@ def _find_unfillable(columns: Columns, left: Sequence[int]) -> tuple[tuple[str, 
     found = []
     for i in left:
         column, name = columns[i], columns.names[i]
-        if i >= columns.n_levels and not is_number(column) and not _is_id(name):
+        if i >= columns.n_levels and not is_number(column) and not is_id_name(name):
             reason = unfillable_text(column, name)
             found += [(str(name), reason)] * (reason is not None)
     return tuple(found)
@@ -258,9 +256,3 @@ def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
     values = floats(column)
     before, after = values[:-1], values[1:]
     return bool(np.isfinite(values).all() and ((after == before + 1) & (after > before)).all())
-
-
-def _is_id(name: Hashable) -> bool:
-    """Named as what tells records apart: "Station ID", "patient_id", "ICUSTAY_ID", "recordId", "Site"."""
-    words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", str(name)) if word]
-    return plain(name) in GROUP_NAMES or "id" in (words[:1] + words[-1:])

@@ -12,6 +12,21 @@ Part = str | int | tuple[int, int]
 """Of a message: a text, the number of a row from 0, or those of two rows."""
 
 
+class RowNote(str):
+    """A note that names rows of a table, which whoever read it from a file tells as lines of that file."""
+
+    parts: tuple[Part, ...]
+
+    def __new__(cls, *parts: Part) -> RowNote:
+        note = super().__new__(cls, _message(parts, "row", int))
+        note.parts = parts
+        return note
+
+    def in_lines(self, lines: np.ndarray) -> str:
+        """The note with lines of a file in place of rows; ``lines``: (R,) the line of each row, from 1."""
+        return _message(self.parts, "line", lambda row: int(lines[row]))
+
+
 class RowError(DataError):
     """Some rows of a table are not what was expected.
 

@@ -14,6 +14,7 @@ from tsimpute.errors import DataError
 from tsimpute.panel import Panel
 from tsimpute.tables.averaging import LeftOut
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.column_names import value_of_long
 from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, write_delimited
 from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import new_labels
@@ -32,7 +33,7 @@ from tsimpute.tables.numbers import (
 )
 from tsimpute.tables.reading import FrameTable, words
 from tsimpute.tables.roles import COUNT_NAMES, FILL, GROUP_NAMES, TIME_NAMES, UNIT_NAMES, VALUE_NAMES, Told, plain
-from tsimpute.tables.row_errors import RowError
+from tsimpute.tables.row_errors import RowError, RowNote
 from tsimpute.tables.stamp_names import is_time_name
 from tsimpute.tables.units import beside
 from tsimpute.tables.wide_hours import check_wide_hours
@@ -98,6 +99,10 @@ class TextTable:
     @property
     def passed_through(self) -> tuple[str, ...]:
         return self.inner.passed_through
+
+    @property
+    def n_rows(self) -> int:
+        return self.inner.n_rows
 
     @property
     def n_added(self) -> int:
@@ -255,7 +260,8 @@ def _understood(
     said += [
         f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
     ]
-    reading = replace(reading, notes=(*reading.notes, *said))
+    notes = (note.in_lines(file.lines) if isinstance(note, RowNote) else note for note in reading.notes)
+    reading = replace(reading, notes=(*notes, *said))
     unfillable = _unfillable(file, frame, reading, missing_marks)
     return TextTable(file, FrameTable(reading), columns, numbers, unfillable)
 
@@ -312,7 +318,7 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
     if len(known) == len(texts) and _are_codes(name, known):
         return None
     # Where it is said which columns are to be filled, none of the others is held to be numbers.
-    open_to_all = told.features is None and told.value is None
+    open_to_all = told.features is None and told.value is None and value_of_long(file.header) in (None, name)
     numeric = looks_numeric(file, at, marks)
     if not numeric and told.time is None and is_time_name(name):
         return None  # one row of it is no time, which is said where times are read

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
-from tsimpute.tables.grouping import GROUP_NAMES
+from tsimpute.tables.column_names import is_feature_name, is_group_name, is_later_time, may_be_offset_name
 from tsimpute.tables.number_texts import can_name, is_number
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.row_errors import RowError
@@ -34,7 +34,6 @@ from tsimpute.tables.time_looks import Look, look_of, resembles_time
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
 
-LONG_NAMES = ("feature", "parameter", "variable", "pollutant", "analyte", "item", "itemid", "measurement", "signal")
 NONE = "or say that each row is one step (time=(); on the command line --time none)"
 
 
@@ -82,6 +81,8 @@ def _says_time(columns: Columns, at: int) -> bool:
 def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], notes: list[str]) -> int:
     """The one of several columns of stamps that is the time of the rows."""
     left = [i for i in stamps if not is_of_a_life(columns.names[i])] or list(stamps)
+    left = [i for i in left if not is_later_time(columns.names[i])] or left
+    left = [i for i in left if columns.codes(i).max() > 0] or left
     edges = {i: edge_of(columns.names[i]) for i in left}
     starts = [i for i in left if edges[i] == "start"]
     if len(starts) == 1 and len(left) > 1 and all(edges[i] == "end" for i in left if i not in starts):
@@ -109,7 +110,7 @@ def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], not
 
 def _keys(columns: Columns, left: Sequence[int]) -> list[int]:
     """Columns that are named as groups or features are and do not number the rows."""
-    named = [i for i in left if plain(columns.names[i]) in (*GROUP_NAMES, *LONG_NAMES)]
+    named = [i for i in left if is_group_name(columns.names[i]) or is_feature_name(columns.names[i])]
     return [i for i in named if columns[i].nunique() < len(columns[i])]
 
 
@@ -277,12 +278,13 @@ def _numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
     counts = [
         i
         for i in left
-        if names[i] in COUNT_NAMES
+        if (names[i] in COUNT_NAMES or may_be_offset_name(columns.names[i]))
         and str(columns.names[i])[:1] != "T"  # a temperature, as a rule
         and is_number(columns[i])
         and not pd.isna(columns[i]).any()
     ]
     levels = [i for i in left if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
+    counts = [i for i in counts if not is_later_time(columns.names[i])] or counts
     named = sure or counts
     return [i for i in named if i < columns.n_levels][:1] or levels[:1] or named[:1]
 
