@@ -62,8 +62,8 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
     listed = [str(columns.names[at]) for at in (*roles.group, names[0])]
     return (
         f" Column {shown} tells these rows apart: if each of its names is a series of its own, name it, as "
-        f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and the "
-        "column of values as value."
+        f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and "
+        "the column of values as value."
     )
 
 
