@@ -125,7 +125,8 @@ def test_a_first_column_without_a_name_is_the_time_where_it_holds_stamps(tmp_pat
 @pytest.mark.parametrize(
     "footer",
     ["-- end of file --\n", "Mean,20.1,50.2\n", "Min,1,2\nMax,1,2\nStd. dev,1,2",
-     "\n(40 rows affected)\n\nDone, at last\n", "Total:,40,\r\n", "Source: somebody,,\n", ",Mittelwert,3.5\n"],
+     "\n(40 rows affected)\n\nDone, at last\n", "Total:,40,\r\n", "Source: somebody,,\n", ",Mittelwert,3.5\n",
+     "Grand total,40,\n# of rows,40,40\n"],
 )  # fmt: skip
 def test_remarks_and_summaries_at_the_end_are_no_rows_and_stay(footer: str, tmp_path: Path) -> None:
     content = "time,a,b\n" + PLAIN + footer
@@ -133,6 +134,12 @@ def test_remarks_and_summaries_at_the_end_are_no_rows_and_stay(footer: str, tmp_
     assert len(table.panel.series[0].times) == len(HOURS)
     assert any("42" in note or "43" in note for note in table.notes)
     assert filled(tmp_path, table, 2.5).decode() == "time,a,b\n" + _gaps_filled(PLAIN) + footer
+
+
+def test_a_last_row_with_a_time_is_a_row_whatever_stands_before_it(tmp_path: Path) -> None:
+    content = "a,time\n" + body(lambda i, t: f"{i}.5,{t:%Y-%m-%d %H:%M}") + "Err,2024-03-05 00:00\n"
+    with pytest.raises(DataError, match=r"line 42, column 'a'.*'Err'"):
+        read(tmp_path, content)
 
 
 def test_a_last_row_of_values_is_a_row_whatever_its_first_field(tmp_path: Path) -> None:
@@ -238,12 +245,16 @@ def test_what_is_no_number_among_numbers_is_refused_by_name_and_some_ways_out_ho
         (["5 mg/L", "6 mmol/L"], "the unit 'mg/L'"),
         (["<0.5", "<0.5", "1.5"], "a bound"),
         (["Calib", "Calib", "1.5"], "no number"),
+        (["(12.3)"], "written in another way"),
+        (["0.12D+02"], "written in another way"),
+        (["12,34,567"], "written in another way"),
     ],
 )
 def test_a_column_with_gaps_that_looks_like_numbers_and_cannot_be_filled_is_listed(
     texts: list[str], said: str, tmp_path: Path
 ) -> None:
-    content = "time,a,b\n" + body(lambda i, t: f"{t:%Y-%m-%d %H:%M},{value(i, texts[i % len(texts)])},{i}.0")
+    cells = [value(i, f'"{texts[i % len(texts)]}"') for i in range(len(HOURS))]
+    content = "time,a,b\n" + body(lambda i, t: f"{t:%Y-%m-%d %H:%M},{cells[i]},{i}.0")
     table = read(tmp_path, content)
     ((name, reason),) = table.unfillable
     assert name == "a"

@@ -138,8 +138,8 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
     """
     doubtful = ""
     for column in columns:
-        with_comma = [core_of(text) for text in column if "," in text]
-        with_point = [core_of(text) for text in column if "." in text] if not with_comma else []
+        with_comma = [text if _COMMA_NUMBER.fullmatch(text) else core_of(text) for text in column if "," in text]
+        with_point = [core_of(text) for text in column if text.count(".") > 1] if not with_comma else []
         marks = {decimal_of(text) for text in with_comma or with_point} - {""}
         if marks == {","}:
             return ","

@@ -311,19 +311,26 @@ def footers(records: list[list[str]], rows: Sequence[int]) -> list[int]:
         known = [text.strip() for text in records[i] if text.strip()]
         if not known or len(found) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted):
             break
+        if is_counted and _continues(records[i], records[rows[0]]):
+            break
         found.append(i)
     return found[::-1]
+
+
+def _continues(record: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether a field behind the first is a date or the like, as that of another row is."""
+    pairs = zip(record[1:], row[1:], strict=False)
+    return any(a[:1].isdigit() and not is_number(a.strip()) and shape(a) == shape(b) for a, b in pairs)
 
 
 def _is_footer(known: Sequence[str], labels: Sequence[str], is_counted: bool) -> bool:
     first = known[0]
     if first[:1].isdigit() or is_missing(first) or is_number(first):
         return False
-    word = _WORD.search(first.casefold())
-    is_summary = word is not None and word[0] in _SUMMARIES
+    words = _WORD.findall(first.casefold())
     if is_counted:
-        return is_summary or not any(map(is_number, known))
-    return is_summary and word is not None and word[0] == first.casefold().strip(" :.") and labels.count(first) == 1
+        return first[0] == "#" or any(word in _SUMMARIES for word in words) or not any(map(is_number, known))
+    return words == [first.casefold().strip(" :.")] and words[0] in _SUMMARIES and labels.count(first) == 1
 
 
 def spread(items: Sequence) -> Iterator:

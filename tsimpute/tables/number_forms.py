@@ -15,7 +15,8 @@ UNITS = frozenset(
      "cmH2O", "m", "mm", "cm", "km", "in", "ft", "s", "sec", "min", "h", "hr", "d", "V", "mV", "A", "mA", "W",
      "kW", "MW", "Wh", "kWh", "MWh", "J", "kJ", "MJ", "Hz", "kHz", "g", "mg", "ug", "ng", "kg", "t", "L", "l",
      "mL", "ml", "dL", "mol", "mmol", "bpm", "pH", "dB", "lx", "lux", "NTU", "PSU", "IU", "mEq", "kt", "kn",
-     "knots", "nmi")
+     "knots", "nmi", "EUR", "USD", "GBP", "CHF", "cfs", "gpm", "psi", "mph", "inHg", "Torr", "rpm", "VA", "kVA", "kvar",
+     "var", "Ah", "ppmv", "ppbv", "MPa", "GWh", "kN", "cd", "hPa", "dBA", "mSv", "uSv")
 )  # fmt: skip
 """Units that are known without a sign such as % or / in them."""
 
@@ -34,6 +35,10 @@ _AFTER = re.compile(
     r"|[^\W\d_%]*[%/\u00b0\u00b2\u00b3\u00b5\u03bc\u00b7.^*-][^\s]{0,11}|[(\[][^()\[\]]{1,24}[)\]]"
 )
 _UNCERTAIN = re.compile(rf"(?:\u00b1|\+/-) ?{NUMBER}", re.ASCII)
+_OTHER = re.compile(
+    rf"\({NUMBER}\)|{NUMBER}-|{NUMBER}[dD][+-]?\d{{1,3}}|[+-]?\d{{1,2}}(?:,\d\d)+,\d{{3}}(?:\.\d+)?", re.ASCII
+)
+"""In brackets or with the sign behind, as accounts have them, with an exponent of Fortran, and in lakhs and crores."""
 _PAIR = re.compile(r"\d{2,3} ?/ ?\d{2,3}", re.ASCII)
 _NO_UNITS = frozenset(("st", "nd", "rd", "th", "am", "pm", "a.m.", "p.m.", "x"))
 _FLAG_LETTERS = frozenset("AEJP")
@@ -137,6 +142,8 @@ def core_of(text: str) -> str:
 def looks_like_number(text: str) -> bool:
     """Whether a text is a number, alone or with a sign, unit, flag or bound beside it."""
     found = _DRESSED.fullmatch(text)
+    if _OTHER.fullmatch(text):
+        return True
     if found is None:
         return False
     after = found["after"]
@@ -167,6 +174,8 @@ def nature(text: str) -> str:
     found = _DRESSED.fullmatch(text)
     if text.casefold() in ("t", "tr", "trace"):
         return TRACE
+    if _OTHER.fullmatch(text):
+        return "a number that is written in another way"
     if found is None or not looks_like_number(text):
         return NO_NUMBER
     if found["before"][:1] in tuple(_BOUNDS):

@@ -24,7 +24,9 @@ MISSING_MARKS = frozenset(
 )  # fmt: skip
 """Texts that mean "no value" in whatever case; numeric codes such as -999 are not among them."""
 
-NUMERIC_MARKS = frozenset(("M", "MM", "//", "///", "////", "/////", "#N/V", "#NV", "k.A.", "k. A.", "n/d", "s/d"))
+NUMERIC_MARKS = frozenset(
+    ("M", "MM", "//", "///", "////", "/////", "#N/V", "#NV", "k.A.", "n/d", "s/d", "n/e", "-?-", "***")
+)
 """Texts that mean "no value" in a column that holds numbers, written exactly so; elsewhere they are words."""
 
 MAX_DECIMALS = 15
@@ -231,7 +233,8 @@ def tally(bad: Sequence[str], n_values: int) -> str:
     counts = Counter(bad).most_common(5)
     listed = ", ".join(f"{text[:30]!r}{f' {count:,} times' if count > 1 else ''}" for text, count in counts)
     more = ", ..." if len(set(bad)) > len(counts) else ""
-    return f"Of {n_values:,} values {len(bad):,} are no plain numbers: {listed}{more}."
+    what = "are no plain numbers" if len(bad) > 1 else "is no plain number"
+    return f"{len(bad):,} of {n_values:,} values {what}: {listed}{more}."
 
 
 @dataclass(frozen=True)
