@@ -151,7 +151,9 @@ def _add_draw(parser: ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="a model file, such as runs/cfmi/last.safetensors")
     parser.add_argument("--out", type=Path, required=True, help="table to write: .csv, or .nc for all samples")
     parser.add_argument("--records", type=str, default="", help="ids of records, comma-separated; default: all")
-    parser.add_argument("--n_samples", type=int, default=100, help="draws per record")
+    parser.add_argument(
+        "--n_samples", type=int, default=100, help="draws per record; 19 or more for quantiles 0.05, 0.95"
+    )
     parser.add_argument("--quantiles", type=str, default="0.05,0.5,0.95", help="levels in the table")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     parser.add_argument("--force", type=bool, default=False, help="true: overwrite an existing file")
