@@ -93,7 +93,7 @@ def test_two_weeks_of_working_days_are_enough(reading_of) -> None:
 
 
 def test_a_day_missing_once_in_a_daily_table_is_added(reading_of) -> None:
-    assert added(reading_of(DAYS.drop(pd.Timestamp("2024-02-10")), "%Y-%m-%d")) == ["2024-02-10 00:00"]
+    assert added(reading_of(DAYS.difference(pd.DatetimeIndex(["2024-02-10"])), "%Y-%m-%d")) == ["2024-02-10 00:00"]
 
 
 def test_hours_of_offices_and_sessions_stay_theirs(reading_of) -> None:
@@ -124,8 +124,7 @@ def test_rows_of_daylight_alone_get_no_nights_that_grow_with_the_season(reading_
     times = pd.date_range("2024-01-01", "2024-06-30", freq="30min")
     half = 6 + 2.5 * np.sin((times.day_of_year - 80) / 365 * 2 * np.pi)
     light = times[np.abs(times.hour + times.minute / 60 - 12) < half]
-    noon = light.get_loc(pd.Timestamp("2024-03-03 12:00"))
-    found = added(reading_of(light.delete(noon)))
+    found = added(reading_of(light.difference(pd.DatetimeIndex(["2024-03-03 12:00"]))))
     assert "2024-03-03 12:00" in found
     assert len(found) <= 0.002 * len(light)
 
@@ -183,7 +182,7 @@ def test_the_last_trading_days_of_months_may_lie_before_a_holiday(reading_of) ->
 
 def test_months_outside_of_a_season_are_not_missing(reading_of) -> None:
     months = pd.date_range("2010-01-01", periods=96, freq="MS")
-    season = months[months.month.isin([5, 6, 7, 8, 9])].drop(pd.Timestamp("2013-07-01"))
+    season = months[months.month.isin([5, 6, 7, 8, 9])].difference(pd.DatetimeIndex(["2013-07-01"]))
     reading = reading_of(season, "%Y-%m-%d")
     assert added(reading) == ["2013-07-01 00:00"]
     assert "no row in January to April, October to December" in said(reading)
@@ -210,20 +209,20 @@ def test_the_hour_that_clocks_skip_is_not_added_and_its_zone_is_named(
     assert added(reading) == []
     (warning,) = reading.placement.warnings
     assert f"timezone='{zone}' (--timezone {zone})" in warning
-    assert len(added(reading_of(when[~gone], missing_times="insert"))) == gone.sum()
+    assert len(added(reading_of(when[~gone], missing_times="insert"))) == np.count_nonzero(gone)
     assert added(reading_of(when[~gone], timezone=zone)) == []
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S+0000"])
 def test_an_hour_missing_in_utc_is_added(reading_of, form: str) -> None:
     when = pd.date_range("2024-03-30", "2024-04-01", freq="h")
-    assert added(reading_of(when.drop(pd.Timestamp("2024-03-31 02:00")), form)) == ["2024-03-31 02:00"]
+    assert added(reading_of(when.difference(pd.DatetimeIndex(["2024-03-31 02:00"])), form)) == ["2024-03-31 02:00"]
 
 
 def test_an_hour_missing_where_the_spring_of_another_year_has_it_is_added(reading_of) -> None:
     when = pd.date_range("2023-03-20", "2024-04-05", freq="h")
-    gone = pd.Timestamp("2024-03-31 02:00")
-    assert added(reading_of(when.drop(gone))) == ["2024-03-31 02:00"]
+    gone = pd.DatetimeIndex(["2024-03-31 02:00"])
+    assert added(reading_of(when.difference(gone))) == ["2024-03-31 02:00"]
 
 
 def test_years_of_8760_hours_have_no_leap_day(reading_of) -> None:
@@ -240,7 +239,17 @@ def test_instruments_that_take_turns_get_no_fine_grid(reading_of, other: str) ->
     both = one.union(one + pd.Timedelta(other))
     reading = reading_of(both)
     assert added(reading) == []
-    assert "name the column that tells them apart (group)" in said(reading)
+    assert "name the column that tells them apart (group, --group)" in said(reading)
+
+
+def test_two_instruments_of_different_steps_in_one_column_get_no_common_grid(reading_of) -> None:
+    one, other = (
+        pd.date_range(f"2024-01-01 00:0{at}", periods=n, freq=f) for at, n, f in ((0, 144, "10min"), (5, 96, "15min"))
+    )
+    reading = reading_of(one.union(other))
+    assert added(reading) == []
+    assert "no row at minute 15, 25, 45, 55 of an hour" in said(reading)
+    assert "if several instruments take turns" in said(reading)
 
 
 def test_times_of_change_are_not_put_on_a_grid_of_empty_rows(reading_of) -> None:

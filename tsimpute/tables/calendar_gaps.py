@@ -78,10 +78,12 @@ def _spring(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
     brief = (last - first + 1) * slots.step <= HOUR
     brief &= wall[first] % DAY < 4 * HOUR
     first, last, taken = first[brief], last[brief], np.zeros(len(wall), bool)
+    ends = [np.unique(wall[at], return_inverse=True) for at in (first, last, first - 1, last + 1)]
+    there = pd.unique(wall[slots.present]) if len(first) else wall[:0]
     for zone in ZONES:
-        inside = is_skipped(wall[first], zone) & is_skipped(wall[last], zone) & ~taken[first]
-        inside &= ~is_skipped(wall[first - 1], zone) & ~is_skipped(wall[last + 1], zone)
-        if not inside.any() or is_skipped(wall[slots.present], zone).any():
+        begins, stops, before, after = (is_skipped(times, zone)[codes] for times, codes in ends)
+        inside = begins & stops & ~before & ~after & ~taken[first]
+        if not inside.any() or is_skipped(there, zone).any():
             continue
         found = _filled(len(wall), first[inside], last[inside])
         taken |= found

@@ -63,6 +63,7 @@ class Cycle:
         number: (S,) int64, how often it has turned.
         phase: (S,) int64, the part of it, in [0, n_phases).
         own: whether each series is judged by itself alone.
+        short: whether several rows stand in it at unequal distances, as where instruments take turns.
         weekdays: whether the phases are days of the week.
         text: what is absent, in words, from the phases that are closed.
     """
@@ -73,6 +74,7 @@ class Cycle:
     text: Callable[[np.ndarray], str]
     own: bool = False
     weekdays: bool = False
+    short: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class Closed:
         slots: (S,) bool: absent, and at a time at which its series hardly ever has a row.
         texts: what is absent, in words, one per cycle.
         weekend: (S,) bool: the series has no row on some weekend.
-        turns: whether rows stand in a short cycle, as where instruments take turns.
+        turns: whether rows stand at a few times of each hour, or of a shorter or longer cycle, alone.
     """
 
     slots: np.ndarray
@@ -111,7 +113,7 @@ def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:
             hit = len(np.unique(slots.series[new]))
             where = "" if hit == slots.n_series else f" in {hit:,} of {slots.n_series:,} series"
             texts.append(cycle.text(np.unique(cycle.phase[new])) + where)
-            turns |= cycle.own
+            turns |= cycle.short
     edges = _moving_edges(slots, closed)
     if edges.any():
         closed |= edges
@@ -174,13 +176,15 @@ def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
     short = _short_cycle(slots)
     if short is not None:
         where = f"rows stand at {short[1]} of every {short[0]} steps only ({step_text(short[0])})"
-        yield Cycle(slots.index // short[0], slots.index % short[0], short[0], lambda phases: where, own=True)
+        yield Cycle(
+            slots.index // short[0], slots.index % short[0], short[0], lambda phases: where, own=True, short=True
+        )
     if wall is None:
         return
     start = int(wall[0] % step) if step < DAY else 0  # of the first slot in its step; others do not lie far from it
     if step < HOUR and HOUR % step == 0:
         text = lambda phases: f"no row {_times_text(phases, step, HOUR, start)} of an hour"
-        yield Cycle(wall // HOUR, wall % HOUR // step, HOUR // step, text)
+        yield Cycle(wall // HOUR, wall % HOUR // step, HOUR // step, text, short=True)
     if step < DAY and DAY % step == 0:
         text = lambda phases: f"no row {_times_text(phases, step, DAY, start)}"
         yield Cycle(wall // DAY, wall % DAY // step, DAY // step, text)

@@ -61,7 +61,7 @@ class LabelledTable:
         groups = " x ".join(map(str, dims.groups))
         said = [
             ("layout", f"xarray {type(self.given).__name__}, {listed}"),
-            ("time", f"{stamps}: {time_text(self.panel)}"),
+            ("time", f"{stamps}: {time_text(self.panel, self.placement.step_text)}"),
             ("groups", f"{groups}: {len(self.panel.series):,} series" if groups else "none, one series"),
             ("features", features_text(self.panel)),
         ]

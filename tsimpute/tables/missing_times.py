@@ -158,7 +158,9 @@ def _expected(
     closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
     expected = ~closed.slots
     if closed.texts:
-        turns = "; if several instruments take turns, name the column that tells them apart (group)" * closed.turns
+        turns = (
+            "; if several instruments take turns, name the column that tells them apart (group, --group)" * closed.turns
+        )
         notes.append(f"{', '.join(closed.texts)}: these times are not missing, no row is added; {_ADDS}{turns}")
     if closed.weekend.all() and round(slots.step) == DAY:
         text = "1 working day"

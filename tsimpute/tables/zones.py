@@ -79,12 +79,12 @@ def is_skipped(wall: np.ndarray, zone: str) -> np.ndarray:
 
 def zone_of_doubled(wall: int) -> str | None:
     """A zone whose clocks show this wall time twice, since they go back; None = there is none."""
-    time = pd.Timestamp(wall, unit="us")
-    return next((zone for zone in ZONES if _is_doubled(time, zone)), None)
+    index = pd.DatetimeIndex(np.array([wall]).astype("M8[us]"))
+    return next((zone for zone in ZONES if _is_doubled(index, zone)), None)
 
 
-def _is_doubled(time: pd.Timestamp, zone: str) -> bool:
-    return time.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward") is pd.NaT
+def _is_doubled(index: pd.DatetimeIndex, zone: str) -> bool:
+    return bool(index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna().all())
 
 
 def localise(
