@@ -72,6 +72,11 @@ PARTED = {
     "HHMMSS": ("date,time", lambda t: (f"{t:%Y%m%d}", f"{t:%H%M%S}")),
     "12 hours with seconds": ("Date,Time", lambda t: (f"{t:%m/%d/%Y}", f"{t:%I:%M:%S %p}")),
     "12 hours": ("Day,Hour", lambda t: (f"{t:%Y-%m-%d}", f"{t:%I %p}".lstrip("0"))),
+    "AM and PM in a column": ("Date,Hour,AM/PM", lambda t: (f"{t:%Y-%m-%d}", (t.hour - 1) % 12 + 1, f"{t:%p}")),
+    "halves of the day": ("date,time,half", lambda t: (f"{t:%Y-%m-%d}", f"{t:%I:%M}", ("a.m.", "p.m.")[t.hour // 12])),
+    "parts and halves": (
+        "Year,Month,Day,Hour,ap", lambda t: (t.year, t.month, t.day, (t.hour - 1) % 12 + 1, ("am", "pm")[t.hour // 12])
+    ),
     "names of another language": ("Fecha,Hora", lambda t: (f"{t:%d/%m/%Y}", f"{t:%H:%M}")),
     "a date with midnight": ("date,hour", lambda t: (f"{t:%Y-%m-%d} 00:00:00", t.hour)),
     "an hour before its date": ("hour,date", lambda t: (t.hour, f"{t:%Y-%m-%d}")),
@@ -86,6 +91,7 @@ PARTED = {
         "YEAR,Julian Day,Time", lambda t: (before(t).year, before(t).day_of_year, (t.hour or 24) * 100)
     ),
     "day of the year with decimals": ("Year,DOY", lambda t: (t.year, f"{t.day_of_year + t.hour / 24:.4f}")),
+    "a minute that is always 0": ("Year,Month,Day,Hour,Min", lambda t: (t.year, t.month, t.day, t.hour, 0)),
     "parts in another order": ("Month,Day,Year,Time", lambda t: (t.month, t.day, t.year, f"{t:%H:%M}")),
     "names of months": ("Year,Month,Day,Hour", lambda t: (t.year, f"{t:%b}", t.day, t.hour)),
 }  # fmt: skip
@@ -268,6 +274,24 @@ def test_a_repeated_time_names_the_column_that_tells_the_rows_apart_and_throws_n
     assert "duplicates" not in str(e.value)
     with pytest.raises(DataError, match=r"Name the columns that tell these rows apart.* would leave 3 of 60 rows"):
         read(tmp_path, text_of("date", rows_of(lambda t: (f"{t:%Y-%m-%d}",))))
+
+
+@pytest.mark.parametrize(
+    ("names", "write", "message"),
+    [
+        ("year,month,day,hour", lambda t, odd: (t.year, 13 if odd else t.month, t.day, t.hour), "'month', .* came 13"),
+        ("date,hour", lambda t, odd: (f"{t:%Y-%m-%d}", 25 if odd else t.hour), "'hour', .* from 0 to 24, came 25"),
+        ("date,hour", lambda t, odd: (f"{t:%Y-%m-%d}", "x" if odd else t.hour), "'hour', .* came 'x'"),
+        ("Year,Month,Day,Hour", lambda t, odd: (t.year, t.month, "" if odd else t.day, t.hour), "'Day', .* nothing"),
+        ("year,month,day,hour", lambda t, odd: (t.year, t.month, 30 if odd else t.day, t.hour), ".* month 2, day 30"),
+    ],
+)  # fmt: skip
+def test_one_part_that_cannot_be_is_named_with_its_line(
+    names: str, write: Callable[[pd.Timestamp, bool], Sequence[object]], message: str, tmp_path: Path
+) -> None:
+    rows = [[str(item) for item in write(time, k == 40)] for k, time in enumerate(HOURS)]
+    with pytest.raises(DataError, match=message.replace(".*", "line 42: .*")):
+        read(tmp_path, text_of(names, rows))
 
 
 def test_notes_say_how_numbers_are_read(tmp_path: Path) -> None:

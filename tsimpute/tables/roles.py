@@ -30,11 +30,12 @@ from tsimpute.tables.number_texts import (
     text_problem,
     unfillable_text,
 )
+from tsimpute.tables.part_roles import calendar_parts
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_names import COUNT_NAMES as COUNT_NAMES
 from tsimpute.tables.stamp_names import TIME_NAMES as TIME_NAMES
 from tsimpute.tables.time_looks import is_stamp
-from tsimpute.tables.time_roles import calendar_parts, find_time
+from tsimpute.tables.time_roles import find_time
 
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
 FILL = "To fill it, name all columns to fill (features)"

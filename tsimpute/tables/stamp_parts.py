@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
+from tsimpute.tables.half_days import TwelveForm, half_form, is_half, with_halves
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_columns import Column, Numbers, read_column
 from tsimpute.tables.stamp_digits import Digits, digits_of
@@ -107,6 +108,9 @@ def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, dict
     Raises:
         DataError: they make no time, or a row holds no part of one.
     """
+    halves = [i for i, column in enumerate(columns) if is_half(column)]
+    if len(halves) == 1 and len(columns) > 2:
+        return _with_half(columns, halves[0])
     names = parts_by_name([column.name for column in columns])
     if names is not None and "year" in names:
         return _from_parts(columns, names)
@@ -126,6 +130,18 @@ def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, dict
             f"came {listed}. Rename them so, or name one column of times (time)."
         )
     return _date_and_clock(columns, dates[0])
+
+
+def _with_half(columns: Sequence[pd.Series | pd.Index], at: int) -> tuple[Column, dict[str, tuple[Form, ...]]]:
+    """As ``read_together``, AM or PM at that place."""
+    column, forms = read_together([other for i, other in enumerate(columns) if i != at])
+    clock = with_halves(column.clock, columns[at], f"times of day beside {columns[at].name!r}")
+    half = half_form(columns[at])
+    whole = {
+        name: (*(TwelveForm(form) for form in of_name[:at]), half, *(TwelveForm(form) for form in of_name[at:]))
+        for name, of_name in forms.items()
+    }
+    return replace(column, clock=clock), whole
 
 
 def parts_by_name(names: Sequence[Any]) -> list[str] | None:
@@ -182,8 +198,9 @@ def _part(column: pd.Series | pd.Index, part: str) -> _Part:
     what = f"time column {column.name!r}"
     if digits is None:
         row = next(row for row, item in enumerate(column.tolist()) if not _is_whole(item))
+        came = "nothing" if pd.isna(column.tolist()[row]) or column.tolist()[row] == "" else repr(column.tolist()[row])
         raise RowError(
-            f"{what}, ", row, f": expected a {part} as a whole number, came {column.tolist()[row]!r}; correct it, or "
+            f"{what}, ", row, f": expected a {part} as a whole number, came {came}; correct it, or "
             "take the row out.",
         )  # fmt: skip
     numbers = digits.numbers
@@ -225,8 +242,8 @@ def _check_range(numbers: np.ndarray, part: str, what: str) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise RowError(
-            f"{what}, ", row, f": expected a {part} from {low} to {high}, came {numbers[row]} "
-            f"({int(wrong.sum())} such rows); correct it, or name other columns of times (time).",
+            f"{what}, ", row, f": expected {'an' if part == 'hour' else 'a'} {part} from {low} to {high}, came "
+            f"{numbers[row]} (rows like it: {int(wrong.sum())}); correct it, or name other columns of times (time).",
         )  # fmt: skip
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
-from tsimpute.tables.column_names import is_feature_name, is_group_name, is_later_time, may_be_offset_name
+from tsimpute.tables.column_names import is_later_time, may_be_offset_name
+from tsimpute.tables.half_days import is_half
 from tsimpute.tables.number_texts import can_name, is_number
 from tsimpute.tables.numbers import split_unit
+from tsimpute.tables.part_roles import digits_at, find_parts, hours_beside, repeats
 from tsimpute.tables.row_errors import RowError
-from tsimpute.tables.stamp_digits import Digits, digits_of
 from tsimpute.tables.stamp_names import (
     COUNT_NAMES,
-    PLAIN_SHORT,
     TIME_NAMES,
     edge_of,
     is_calendar_name,
@@ -27,13 +27,13 @@ from tsimpute.tables.stamp_names import (
     part_of,
     plain,
 )
-from tsimpute.tables.stamp_parts import CHAINS, HIGHEST, LOWEST, is_fraction_of_year, joined_clock, named_months
 from tsimpute.tables.stamp_texts import advice_on
 from tsimpute.tables.time_looks import Look, look_of, resembles_time
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
 
+_CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
 NONE = "or say that each row is one step (time=(); on the command line --time none)"
 
 
@@ -48,7 +48,7 @@ def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[i
     stamps = [i for i in left if looks[i].kind]
     stamps = [i for i in stamps if i < columns.n_levels] or stamps
     if len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]:
-        return stamps
+        return [*stamps, *_half(columns, left)]
     dated = [i for i in stamps if looks[i].kind in ("full", "date")]
     sure = [i for i in dated if not looks[i].by_name or _says_time(columns, i)]
     if any(not is_of_a_life(columns.names[i]) for i in sure):
@@ -56,9 +56,10 @@ def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[i
         rest = _clock_beside(columns, left, at, looks) if looks[at].kind == "date" else []
         if looks[at].kind == "date" and not rest:
             _check_no_clock(columns, left, at)
-        return sorted([at, *rest])
+        return sorted([at, *rest, *(_half(columns, left) if rest else [])])
     chain = find_parts(columns, left, looks)
     numbers = _numeric_time(columns, left) or [i for i in stamps if looks[i].kind == "years"][:1]
+    chain += _half(columns, left) if len(chain) > 2 else []
     if chain and not (numbers and repeats(columns, chain, left) > 0):
         return chain
     clocks = [i for i in stamps if looks[i].kind == "clock"]
@@ -108,19 +109,6 @@ def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], not
     return left[0]
 
 
-def _keys(columns: Columns, left: Sequence[int]) -> list[int]:
-    """Columns that are named as groups or features are and do not number the rows."""
-    named = [i for i in left if is_group_name(columns.names[i]) or is_feature_name(columns.names[i])]
-    return [i for i in named if columns[i].nunique() < len(columns[i])]
-
-
-def repeats(columns: Columns, time: Sequence[int], left: Sequence[int]) -> int:
-    """How many rows repeat the time of an earlier one of the same series and feature, as far as names tell these."""
-    wanted = [*time, *(i for i in _keys(columns, left) if i not in time)]
-    codes = {i: pd.factorize(np.asarray(columns[i], object))[0] for i in wanted}
-    return int(pd.DataFrame(codes).duplicated().sum())
-
-
 def _clock_beside(columns: Columns, left: Sequence[int], date: int, looks: dict[int, Look]) -> list[int]:
     """The columns of the time of day beside one of dates; none where the dates are the whole time."""
     texts = [i for i in left if looks[i].kind == "clock" and not is_number(columns[i])]
@@ -130,8 +118,13 @@ def _clock_beside(columns: Columns, left: Sequence[int], date: int, looks: dict[
         if len(clocks) == 1:
             sure = clocks[0] in named or repeats(columns, [date], left) > repeats(columns, [date, clocks[0]], left)
             return clocks if sure else []
-    found = _hours(columns, left, [date], looks)
+    found = hours_beside(columns, left, [date], looks)
     return found if found and repeats(columns, [date], left) > repeats(columns, [date, *found], left) else []
+
+
+def _half(columns: Columns, left: Sequence[int]) -> list[int]:
+    """The column of AM and PM beside the twelve hours."""
+    return [i for i in left if is_half(columns[i])][:1]
 
 
 def _check_no_clock(columns: Columns, left: Sequence[int], date: int) -> None:
@@ -146,13 +139,14 @@ def _check_no_clock(columns: Columns, left: Sequence[int], date: int) -> None:
         apart = repeats(columns, [date, i], left) < before / 2
         if not apart:
             continue
-        name, first = columns.names[i], columns[i].tolist()[0]
-        said = part_of(name)
+        name, items = columns.names[i], columns[i].tolist()
+        said, first = part_of(name), items[0]
         if said is not None and (said[0] == "hour" or is_clock_name(name)):
+            row = int(np.argmax([_CLOCK.fullmatch(str(item).strip()) is None for item in items]))
             raise RowError(
                 f"time column {name!r}: expected hours such as 0 to 23, 1 to 24, 1330, 13:30 or 1 PM beside the date "
-                f"{columns.names[date]!r}, came {first!r} in ", 0, f"; write them so, name the columns of the time "
-                f"(time) or, if {name!r} names series, of groups (group).",
+                f"{columns.names[date]!r}, came {items[row]!r} in ", row, f"; write them so, name the columns of "
+                f"the time (time) or, if {name!r} names series, of groups (group).",
             )  # fmt: skip
         if _counts_in_days(columns, date, i):
             raise DataError(
@@ -164,111 +158,13 @@ def _check_no_clock(columns: Columns, left: Sequence[int], date: int) -> None:
 
 def _counts_in_days(columns: Columns, date: int, at: int) -> bool:
     """Whether whole numbers from 0 or 1 on count up by one from row to row within each date, as far as 23 or more."""
-    digits = _digits(columns, at)
+    digits = digits_at(columns, at)
     if digits is None or digits.numbers.min() > 1:
         return False
     numbers, dates = digits.numbers, pd.factorize(np.asarray(columns[date], object))[0]
     same = np.diff(dates) == 0
     up = (np.diff(numbers)[same] == 1).mean() if same.any() else 0.0
     return bool(up >= 0.9 and 23 <= numbers.max() <= 1440)
-
-
-def find_parts(columns: Columns, left: Sequence[int], looks: dict[int, Look]) -> list[int]:
-    """The columns of year, month, day and hour, or year and day of the year, as far as there are."""
-    months = _valid(columns, left, "month")
-    chains = []
-    for chain in CHAINS:
-        found: list[int] = []
-        for part in chain:
-            if part == "hour":
-                found += _hours(columns, left, found, looks)
-                break
-            options = [i for i in _valid(columns, left, part) if i not in found]
-            if part == "doy" and not months:
-                options += [i for i in _valid(columns, left, "day", highest=366) if i not in found]
-            options = [i for i in options if part == "year" or _adds(columns, left, found, i)]
-            if not options:
-                break
-            found.append(options[0])
-        chains.append(found)
-    best = max(chains, key=len)
-    if len(best) == 1 and (said := part_of(columns.names[best[0]])) and not said[1]:
-        return []
-    return best
-
-
-def calendar_parts(columns: Columns, left: Sequence[int]) -> set[int]:
-    """Columns that are parts of the time by their names, in full or, where they make a whole date, in short."""
-    dated = find_parts(columns, left, {})
-    named = {i for i in left if is_calendar_name(columns.names[i])}
-    return named | set(dated if len(dated) > 2 else ())
-
-
-def _adds(columns: Columns, left: Sequence[int], found: Sequence[int], at: int) -> bool:
-    """A part counts where its name is sure, or it tells rows apart that the parts before it do not.
-
-    A short name is sure where another one is short, too.
-    """
-    said, name = part_of(columns.names[at]), plain(columns.names[at])
-    if (said is not None and said[1]) or name in PLAIN_SHORT:
-        return True
-    if any(plain(columns.names[i]) in PLAIN_SHORT for i in found):
-        return True
-    return repeats(columns, found, left) > repeats(columns, [*found, at], left)
-
-
-def _hours(columns: Columns, left: Sequence[int], found: Sequence[int], looks: dict[int, Look]) -> list[int]:
-    """The columns of hour, minute and second that go on from a date, or the one of a time of day."""
-    if found and part_of(columns.names[found[-1]]) in (("year", True), ("year", False)):
-        return []
-    texts = [i for i in left if i in looks and looks[i].kind == "clock" and part_of(columns.names[i])]
-    texts = [i for i in texts if i not in found]
-    hours = [i for i in _valid(columns, left, "hour") if i not in found] + texts
-    hours = [i for i in hours if _adds(columns, left, found, i)]
-    if not hours:
-        return []
-    out = hours[:1]
-    digits = _digits(columns, out[0])
-    if digits is None or joined_clock(digits):
-        return out
-    for part in ("minute", "second"):
-        options = [i for i in _valid(columns, left, part) if i not in found]
-        options = [i for i in options if _adds(columns, left, [*found, *out], i)]
-        if not options:
-            break
-        out += options[:1]
-    return out
-
-
-def _valid(columns: Columns, left: Sequence[int], part: str, highest: int | None = None) -> list[int]:
-    """Columns that are named as a part and hold it in every row; those that are named in full first."""
-    found = []
-    both = {str(columns.names[i]).lstrip("#") for i in left} >= {"MM", "mm"}
-    for i in left:
-        said = part_of(columns.names[i])
-        if both and str(columns.names[i]) == "mm":
-            said = ("minute", False)
-        if said is None or said[0] != part or edge_of(columns.names[i]) == "end":
-            continue
-        digits = _digits(columns, i)
-        if digits is None:
-            named = part == "month" and named_months(columns[i]) is not None
-            if named or (part == "doy" and is_fraction_of_year(columns[i])):
-                found.append((i, said[1]))
-            continue
-        low, high = LOWEST.get(part, 0), highest or HIGHEST[part]
-        inside = digits.numbers.min() >= low and digits.numbers.max() <= high
-        short_year = part == "year" and digits.numbers.max() < 100
-        if inside or short_year or (part == "hour" and joined_clock(digits)):
-            found.append((i, said[1]))
-    return [i for i, full in found if full] + [i for i, full in found if not full]
-
-
-def _digits(columns: Columns, at: int) -> Digits | None:
-    try:
-        return digits_of(columns[at])
-    except RowError:
-        return None
 
 
 def _numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
