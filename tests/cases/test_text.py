@@ -136,6 +136,23 @@ def test_remarks_and_summaries_at_the_end_are_no_rows_and_stay(footer: str, tmp_
     assert filled(tmp_path, table, 2.5).decode() == "time,a,b\n" + _gaps_filled(PLAIN) + footer
 
 
+def test_a_remark_at_the_end_is_no_row_below_a_column_of_names_either(tmp_path: Path) -> None:
+    content = "site,time,a\n" + body(lambda i, t: f"A,{t:%Y-%m-%d %H:%M},{value(i, '1.5')}") + "-- end of file --\n"
+    assert len(read(tmp_path, content).panel.series[0].times) == len(HOURS)
+    with pytest.raises(DataError, match="line 42: expected 3 fields"):
+        read(tmp_path, content.replace("-- end of file --", "A"))
+
+
+def test_few_numbers_with_units_in_all_rows_are_names(tmp_path: Path) -> None:
+    content = "time,height,a\n" + "".join(
+        f"{t:%Y-%m-%d %H:%M},{h},{value(i, '1.5')}\n" for i, t in enumerate(HOURS) for h in ("2m", "10m")
+    )
+    table = read(tmp_path, content, told=Told(group=["height"]))
+    assert [series.name for series in table.panel.series] == ["2m", "10m"]
+    one = content.replace("10m", "2m").splitlines(keepends=True)
+    assert names(read(tmp_path, "".join(one[:1] + one[1::2]))) == ["a"]
+
+
 def test_a_last_row_with_a_time_is_a_row_whatever_stands_before_it(tmp_path: Path) -> None:
     content = "a,time\n" + body(lambda i, t: f"{i}.5,{t:%Y-%m-%d %H:%M}") + "Err,2024-03-05 00:00\n"
     with pytest.raises(DataError, match=r"line 42, column 'a'.*'Err'"):
@@ -272,7 +289,7 @@ def test_a_column_with_gaps_that_looks_like_numbers_and_cannot_be_filled_is_list
 
 @pytest.mark.parametrize("texts", [["12A", "13A"], ["5 mg given"], ["see above"], ["2nd", "3rd"]])
 def test_words_and_full_columns_are_passed_through(texts: list[str], tmp_path: Path) -> None:
-    full = len(texts[0]) == 3 and texts[0] == "12A"
+    full = texts[0] == "12A"
     cell = lambda i: texts[i % len(texts)] if full or i % 3 == 0 else ""
     content = "time,a,b\n" + body(lambda i, t: f"{t:%Y-%m-%d %H:%M},{cell(i)},{i}.0")
     assert read(tmp_path, content).unfillable == ()

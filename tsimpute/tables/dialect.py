@@ -209,7 +209,7 @@ def _layout(lines: Sequence[str], delimiter: str) -> Layout:
     below = [i for i in below if i not in comments]
     again = repeats(records, below, header.block)
     known = set(again)
-    last = footers(records, [i for i in below if i not in known])
+    last = footers(records, [i for i in below if i not in known], n_names)
     no_rows = {*again, *last}
     rows = [i for i in below if i not in no_rows]
     if not rows:

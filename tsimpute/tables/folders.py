@@ -48,7 +48,9 @@ def text_files(path: Path, endings: Sequence[str]) -> list[Path]:
     Raises:
         DataError: there is none.
     """
-    found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != "." and p.name.lower().endswith(endings))
+    found = sorted(
+        p for p in path.iterdir() if p.is_file() and p.name[0] != "." and p.name.lower().endswith(tuple(endings))
+    )
     if not found:
         raise DataError(
             f"{path}: expected a file, or a folder of text files with the same columns ({', '.join(endings)}); came a "

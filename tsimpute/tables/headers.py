@@ -273,8 +273,9 @@ def check_names(header: Header, starts: Sequence[int]) -> None:
     places = [str(at + 1) for at, other in enumerate(header.names) if other == name]
     raise DataError(
         f"line {starts[header.record] + 1} was taken for the names of columns: expected distinct ones, {name!r} comes "
-        f"more than once (columns {', '.join(places[:6])}{', ...' if len(places) > 6 else ''}). Make the names differ "
-        "in that line; if the names stand further below, cut the lines above them."
+        f"more than once (columns {', '.join(places[:6])}{', ...' if len(places) > 6 else ''}), and the lines around it "
+        "do not tell them apart. Make the names differ in that line; if the names stand further below, cut the lines "
+        "above them."
     )
 
 
@@ -301,15 +302,19 @@ def repeats(records: list[list[str]], rows: Sequence[int], block: Sequence[int])
     return [i for i in alike if tuple(text.strip() for text in records[i]) in known]
 
 
-def footers(records: list[list[str]], rows: Sequence[int]) -> list[int]:
-    """The last rows that are remarks or summaries such as "Mean,20.1" below a column of dates or numbers."""
+def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[int]:
+    """The last rows that are remarks or summaries such as "Mean,20.1" below a column of dates or numbers.
+
+    Below other columns too, a remark is what has one field, where there are ``width``, that comes nowhere else.
+    """
     labels = [records[i][0].strip() for i in rows if records[i]]
     digits = sum(text[:1].isdigit() for text in labels)
     is_counted = digits >= _MOSTLY * max(1, sum(map(bool, labels)) - _MOST_FOOTERS // 10) and digits > 1
     found: list[int] = []
     for i in reversed(rows[2:]):
         known = [text.strip() for text in records[i] if text.strip()]
-        if not known or len(found) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted):
+        is_remark = len(records[i]) == 1 < width and labels.count(known[0]) == 1 if known else False
+        if not known or len(found) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted or is_remark):
             break
         if is_counted and _continues(records[i], records[rows[0]]):
             break

@@ -106,10 +106,14 @@ def read_form(texts: Sequence[str], decimal: str, *, sure: bool) -> tuple[Number
         decimal: of the file.
         sure: the decimal mark was given by the user, so that the other mark can only separate thousands.
     """
-    found = [_DRESSED.fullmatch(text) for text in texts]
-    if not texts or any(f is None for f in found):
+    parts: list[re.Match[str]] = []
+    for text in texts:
+        found = _DRESSED.fullmatch(text)
+        if found is None:
+            return None
+        parts.append(found)
+    if not parts:
         return None
-    parts = [f for f in found if f is not None]
     befores, afters = {f["before"] for f in parts}, {f["after"] for f in parts}
     before, after = next(iter(befores)), next(iter(afters))
     if len(befores) > 1 or before[:1] in tuple(_BOUNDS) or len(afters) > 1:

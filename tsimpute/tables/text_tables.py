@@ -20,6 +20,7 @@ from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import new_labels
 from tsimpute.tables.folders import Folder, write_folder
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.number_forms import PLAIN
 from tsimpute.tables.number_texts import unfillable_text
 from tsimpute.tables.numbers import (
     COMMAND,
@@ -40,6 +41,8 @@ from tsimpute.tables.wide_hours import check_wide_hours
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
 """Digits with zeros before them, as names have."""
+MOST_LEVELS = 20
+"""So many different numbers with units may be names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +285,9 @@ def _unfillable(
 ) -> tuple[tuple[str, str], ...]:
     """See ``Table``: with the marks of missing values that were given, and lines of the file."""
     named = {name for name, _ in reading.roles.unfillable}
-    found = [(name, unfillable_text(frame[name], name, marks, COMMAND)) for name in frame.columns if name in named]
+    found = [
+        (name, unfillable_text(pd.Series(frame[name]), name, marks, COMMAND)) for name in frame.columns if name in named
+    ]
     return tuple((name, file.worded(reason)) for name, reason in found if reason)
 
 
@@ -293,7 +298,12 @@ def _times_as_written(
     return [
         at
         for at in reading.roles.time
-        if at in numbers and (not numbers[at].is_integer or any(map(_PADDED.fullmatch, file.columns[columns[at]])))
+        if at in numbers
+        and (
+            not numbers[at].is_integer
+            or numbers[at].form != PLAIN
+            or any(map(_PADDED.fullmatch, file.columns[columns[at]]))
+        )
     ]
 
 
@@ -324,8 +334,15 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
         return None  # one row of it is no time, which is said where times are read
     mostly = open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)
     if numeric or (mostly and any(map(is_number, known))):
-        return read_numbers(file, at, marks)
+        found = read_numbers(file, at, marks)
+        return None if open_to_all and _are_levels(found, known) else found
     return None
+
+
+def _are_levels(numbers: Numbers, texts: Sequence[str]) -> bool:
+    """Few numbers with units in all rows, as the heights 2m and 10m: names of something, and nothing to fill."""
+    few = min(MOST_LEVELS, len(texts) // 4)
+    return numbers.form != PLAIN and not np.isnan(numbers.values).any() and len(set(texts)) <= few
 
 
 def _are_codes(name: str, texts: Sequence[str]) -> bool:
