@@ -274,8 +274,8 @@ def check_names(header: Header, starts: Sequence[int]) -> None:
     raise DataError(
         f"line {starts[header.record] + 1} was taken for the names of columns: expected distinct ones, {name!r} comes "
         f"more than once (columns {', '.join(places[:6])}{', ...' if len(places) > 6 else ''}), and the lines around "
-        "it do not tell them apart. Make the names differ in that line; if the names stand further below, cut the lines "
-        "above them."
+        "it do not tell them apart. Make the names differ in that line; if the names stand further below, cut the "
+        "lines above them."
     )
 
 
