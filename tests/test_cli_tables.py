@@ -148,13 +148,9 @@ def test_codes_are_numbers_and_marks_are_texts(text: str | None, numbers: object
     ("words", "message"),
     [
         (["--quantiles", "0.1,high"], "--quantiles: expected comma-separated numbers, came 'high'."),
-        (["--quantiles", "0,1"], "levels in (0, 1)"),
-        (["--effort", "huge"], "--effort: expected one of trial, quick, normal, thorough, came 'huge'."),
-        (["--max-gap", "long"], "--max-gap: expected a whole number, came 'long'."),
-        (["--calibrate", "maybe"], "--calibrate: expected true or false, came 'maybe'."),
-        (["--limits", "PM2.5"], "limits: expected NAME=LOW:HIGH"),
+        (["--quantiles", "0,1"], "--quantiles: expected one or more levels in (0, 1)"),
+        (["--limits", "PM2.5"], "--limits: expected NAME=LOW:HIGH"),
         (["--units", "PM2.5"], "--units: expected name=unit"),
-        (["--nonsense", "3"], "unrecognized arguments: --nonsense 3."),
         (["--group", "Station"], "'Station'"),
         (["--encoding", "klingon"], "encoding"),
         (["--delimiter", "abc"], "delimiter"),
@@ -176,12 +172,43 @@ def test_a_wrong_value_ends_in_one_sentence(
 
 
 def test_what_is_absent_is_named(tmp_path: Path) -> None:
-    for words, message in (
-        (["impute"], "source"),
-        (["impute", str(tmp_path / "no.csv"), "-o", "x.csv"], "there is none"),
-    ):
-        with pytest.raises(SystemExit, match=message):
-            main(words)
+    with pytest.raises(SystemExit, match="there is none"):
+        main(["impute", str(tmp_path / "no.csv"), "-o", "x.csv"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["impute"], "tsimpute impute: expected SOURCE and --out, came none. See tsimpute impute --help."),
+        (["impute", "x.csv"], "tsimpute impute: expected --out, came none."),
+        (["impute", "--effort", "huge"], "--effort: expected one of trial, quick, normal, thorough, came 'huge'."),
+        (["impute", "--max-gap", "long"], "--max_gap: expected a whole number, came 'long'."),
+        (["impute", "--calibrate", "maybe"], "--calibrate: expected true or false, came 'maybe'."),
+        (["impute", "x.csv", "-o", "y.csv", "--nonsense", "3"], "unrecognized arguments: --nonsense 3."),
+        (["impute", "x.csv", "-o", "y.csv", "--force", "true"], "unrecognized arguments: true."),
+        (["draw", "m", "--out", "x.csv", "--force", "true"], "unrecognized arguments: true."),
+        (["evaluate", "run", "--baselines", "true"], "unrecognized arguments: true."),
+        (["train", "--out", "x", "--training.learning_rate", "fast"], "--training.learning_rate: expected a number"),
+        (["suite"], "tsimpute suite: expected a command, came none. See tsimpute suite --help."),
+        (["suite", "run", "tiny"], "tsimpute suite: expected --out, came none."),
+        ([], "tsimpute: expected a command, came none. See tsimpute --help."),
+        (
+            ["fill"],
+            "tsimpute: expected a command: one of demo, impute, describe, fetch, train, evaluate, draw, suite; ",
+        ),
+    ],
+)
+def test_a_wrong_argument_ends_in_one_sentence_and_exit_code_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    out, error = capsys.readouterr()
+    assert not out
+    assert error.startswith("tsimpute")
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_a_disk_error_ends_in_one_sentence(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

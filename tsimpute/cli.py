@@ -5,111 +5,106 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser, Namespace, set_loader
-from yaml import YAMLError
+from jsonargparse import ArgumentParser, Namespace
 
-from tsimpute.cli_suites import add_suite_arguments, evaluate_suite, refuse_without_suite
-from tsimpute.cli_tables import OneSentence, add_arguments, fill
+from tsimpute import __version__, cli_suites, cli_tables
+from tsimpute.cli_parsing import Parser, chosen, spellings
+from tsimpute.cli_words import of_error
 from tsimpute.config import DataConfig, RunConfig, SamplingConfig
-from tsimpute.config_files import check_config, config_path, load_yaml, shipped_configs
+from tsimpute.config_files import check_config, config_path, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
 from tsimpute.terminal import Bar, stop_on_interrupt
 
 EXAMPLES = {
     "demo": "tsimpute demo --out demo-output",
     "fetch": "tsimpute fetch physionet2012",
-    "describe": "tsimpute describe physionet2012 --root data/physionet2012",
+    "describe": "tsimpute describe stations.csv",
     "train": "tsimpute train --config physionet2012_flow_matching --out runs/cfmi --training.epochs 20 "
     "--evaluation.at_epochs [1,5,20]",
     "impute": "tsimpute impute stations.csv -o filled.csv --quantiles 0.05,0.5,0.95",
     "draw": "tsimpute draw runs/cfmi/last.safetensors --data.name physionet2012 --records 132539,132540 "
     "--out draws.csv",
-    "evaluate": "tsimpute evaluate runs/cfmi --epochs 5,20 --baselines true --evaluation.n_samples 100",
+    "evaluate": "tsimpute evaluate runs/cfmi --epochs 5,20 --baselines --evaluation.n_samples 100",
+    "suite run": "tsimpute suite run tiny --out runs/tiny",
+    "suite check": "tsimpute suite check tiny --out runs/tiny",
+    "suite report": "tsimpute suite report tiny --out runs/tiny",
 }
-
-MODE = "tsimpute"
-"""Name of this package's reader of YAML in jsonargparse."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command; an expected failure ends with its message and exit code 1."""
     given = sys.argv[1:] if arguments is None else arguments
+    command = " ".join(["tsimpute", *given[:1]])
+    names: list[str] = []
     try:
-        command, options = _parse(given)
-        COMMANDS[command](options)
+        name, options = _parse(given)
+        names = list(vars(options)) if name in ("impute", "describe", "draw") else []
+        code = COMMANDS[name](options)
     except (TsimputeError, OSError) as error:  # a folder that cannot be written to, a full disk
-        sys.exit(f"tsimpute {given[0]}: {error}")
+        sys.exit(f"{command}: {of_error(error, names)}")
     except KeyboardInterrupt:
-        sys.exit(f"tsimpute {given[0]}: interrupted")
+        sys.exit(f"{command}: interrupted")
+    if code:
+        sys.exit(code)
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
 
 
 def _parse(arguments: list[str]) -> tuple[str, Any]:
-    kind: type[ArgumentParser] = OneSentence if arguments[:1] == ["impute"] else ArgumentParser
-    set_loader(MODE, load_yaml, (YAMLError,))
-    parser = kind(prog="tsimpute", parser_mode=MODE, description="Fill gaps in multivariate time series with samples.")
-    commands = parser.add_subcommands(dest="command")
-    parsers = {}
+    words = _with_config(arguments)
+    known = {name.partition(" ")[0] for name in COMMANDS}
+    parser = Parser(
+        command=" ".join(["tsimpute", *(word for word in words[:1] if word in known)]), version=__version__,
+        description="Fills gaps in multivariate time series with samples from a learnt distribution.",
+    )  # fmt: skip
+    parsers: dict[str, Parser] = {}
+    commands, of_suites = parser.add_subcommands(dest="command"), None
     for name, add in ARGUMENTS.items():
+        group, _, own = name.rpartition(" ")
         summary = (COMMANDS[name].__doc__ or "").strip()
-        parsers[name] = kind(parser_mode=MODE, description=f"{summary} Example: {EXAMPLES[name]}")
-        add(parsers[name])
-        commands.add_subcommand(name, parsers[name], help=summary)
-    found = parser.parse_args(_with_config(arguments))
-    return found.command, parsers[found.command].instantiate(found[found.command])
+        made = Parser(command=f"tsimpute {name}", description=f"{summary} Example: {EXAMPLES[name]}")
+        add(made)
+        parsers[name] = made
+        if group and of_suites is None:
+            suites = Parser(command="tsimpute suite", description=SUITE)
+            commands.add_subcommand(group, suites, help=SUITE)
+            of_suites = suites.add_subcommands(dest="command")
+        place = of_suites if group and of_suites is not None else commands
+        place.add_subcommand(own, made, help=summary)
+    name, options = chosen(parser.parse_args(words))
+    return name, parsers[name].instantiate(options)
 
 
 def _with_config(arguments: list[str]) -> list[str]:
     """Names of shipped configs as paths; a run folder's config comes before what is said for ``evaluate``."""
     given = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
-    given = _joined([_underscored(word) for word in given])
+    given = spellings(given)
     for i in range(1, len(given)):
         if given[i - 1] == "--config":
             path = config_path(given[i])
             check_config(path)  # in the words of ``load_config``, which name the file and the place in it
             given[i] = str(path)
     if given[:1] == ["evaluate"]:
+        if any(word.partition("=")[0] == "--suite" for word in given):
+            raise ConfigError(
+                "--suite: expected the folder of a run; suites have commands of their own. Use "
+                '"tsimpute suite run SUITE --out FOLDER", "suite check" or "suite report".'
+            )
+        given = [word for word in given if word != "--baselines"] + ["--baselines"] * ("--baselines" in given)
         words = [word for before, word in pairwise(given) if not (before.startswith("--") and "=" not in before)]
         folders = [Path(word) for word in words if (Path(word) / "config.yaml").is_file()]
         given[1:1] = ["--config", str(folders[0] / "config.yaml")] if folders else []
     return given
 
 
-def _underscored(word: str) -> str:
-    """``--drop-invalid`` as ``--drop_invalid``."""
-    name, sign, value = word.partition("=")
-    return name[:2] + name[2:].replace("-", "_") + sign + value if name.startswith("--") else word
-
-
-def _joined(words: list[str]) -> list[str]:
-    """``--missing_codes -200,NR`` as one word: a number below zero is no option."""
-    out: list[str] = []
-    for word in words:
-        takes = bool(out) and out[-1].startswith("--") and "=" not in out[-1]
-        if takes and len(word) > 1 and word[0] == "-" and word[1] in "0123456789.":
-            out[-1] += f"={word}"
-        else:
-            out.append(word)
-    return out
-
-
 def _run_config(options: Namespace) -> RunConfig:
     return RunConfig(**{field.name: options[field.name] for field in dataclasses.fields(RunConfig)})
-
-
-def _refuse_run_settings(options: Namespace) -> None:
-    """A suite's settings stand in its file: one on the command line would be passed over."""
-    plain = {"run": None, "epochs": "", "baselines": False, "name": ""}
-    given = [name for name, default in plain.items() if options[name] != default]
-    given += [f.name for f in dataclasses.fields(RunConfig) if options[f.name] != getattr(RunConfig(), f.name)]
-    if given:
-        raise ConfigError(f"--suite: settings stand in the suite's file; {', '.join(given)} would be passed over.")
 
 
 def _numbers(kind: Callable[[str], Any], text: str, name: str) -> list[Any]:
@@ -126,48 +121,51 @@ def _add_demo(parser: ArgumentParser) -> None:
 
 def _add_fetch(parser: ArgumentParser) -> None:
     parser.add_argument("name", type=str, help="data set: physionet2012 or pm25")
-    parser.add_argument("--cache", type=Path | None, default=None, help="folder; default: the user cache")
+    parser.add_argument("--cache", type=Path | None, default=None, help="folder. Default: the user cache")
 
 
 def _add_describe(parser: ArgumentParser) -> None:
-    parser.add_argument("name", type=str, help="data set: physionet2012, pm25 or synthetic")
-    parser.add_argument("--root", type=str | None, default=None, help="folder of its raw files")
-    parser.add_argument("--picture", type=Path | None, default=None, help="PNG that gets a map of the gaps")
+    parser.add_argument(
+        "source", type=Path,
+        help="a table that impute can read, or a data set: physionet2012, pm25 or synthetic; the next two options are "
+        "for data sets, the others for tables",
+    )  # fmt: skip
+    parser.add_argument("--root", type=str | None, default=None, help="folder of a data set's raw files")
+    parser.add_argument("--picture", type=Path | None, default=None, help="PNG file to write: a map of its gaps")
+    cli_tables.add_reading_arguments(parser)
 
 
 def _add_train(parser: ArgumentParser) -> None:
     shipped = ", ".join(shipped_configs())
-    parser.add_argument("--config", action="config", help=f"a YAML file, or one of {shipped}")
+    parser.add_argument("--config", action="config", help=f"a YAML file of settings, or one of {shipped}")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run; an unfinished run goes on")
     parser.add_argument("--run", type=str, default="", help="name of the run in the table, for bands over runs")
     parser.add_class_arguments(RunConfig, nested_key=None)
 
 
-def _add_impute(parser: ArgumentParser) -> None:
-    add_arguments(parser)
-
-
 def _add_draw(parser: ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="a model file, such as runs/cfmi/last.safetensors")
     parser.add_argument("--out", type=Path, required=True, help="table to write: .csv, or .nc for all samples")
-    parser.add_argument("--records", type=str, default="", help="ids of records, comma-separated; default: all")
+    parser.add_argument("--records", type=str, default="", help="ids of records, comma-separated. Default: all")
     parser.add_argument(
-        "--n_samples", type=int, default=100, help="draws per record; 19 or more for quantiles 0.05, 0.95"
+        "--n_samples", type=int, default=100, help="draws per record; 19 or more for quantiles 0.05 and 0.95"
     )
-    parser.add_argument("--quantiles", type=str, default="0.05,0.5,0.95", help="levels in the table")
-    parser.add_argument("--seed", type=int, default=0, help="of the draws")
-    parser.add_argument("--force", type=bool, default=False, help="true: overwrite an existing file")
+    parser.add_argument("--quantiles", type=str, default="0.05,0.5,0.95", help="levels in the table, comma-separated")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.add_class_arguments(DataConfig, nested_key="data")
     parser.add_class_arguments(SamplingConfig, nested_key="sampling")
 
 
 def _add_evaluate(parser: ArgumentParser) -> None:
-    parser.add_argument("run", type=Path | None, nargs="?", default=None, help="folder of a run")
-    add_suite_arguments(parser)
-    parser.add_argument("--config", action="config", help="default: the run's own config.yaml")
-    parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5; default: the last")
-    parser.add_argument("--baselines", type=bool, default=False, help="true: score the simple imputers too")
-    parser.add_argument("--out", type=Path | None, default=None, help="folder of the results, which runs may share")
+    parser.add_argument("run", type=Path, help="folder of a run")
+    parser.add_argument("--config", action="config", help="a YAML file of settings. Default: the run's own config.yaml")
+    parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5. Default: the last")
+    parser.add_argument("--baselines", action="store_true", help="score the simple imputers too")
+    parser.add_argument(
+        "--out", type=Path | None, default=None,
+        help="folder of the results, which runs may share. Default: the run's own",
+    )  # fmt: skip
     parser.add_argument("--name", type=str, default="", help="name of the run in the table, for bands over runs")
     parser.add_class_arguments(RunConfig, nested_key=None)
 
@@ -192,13 +190,23 @@ def fetch(options: Namespace) -> None:
 
 
 def describe(options: Namespace) -> None:
-    """Prints what a data set holds: records, features, units, missingness, suspicious values."""
+    """Shows what a table is understood to be, without training; or what a data set holds."""
+    from tsimpute.registry import available, plugin
+    from tsimpute.tables.files import is_table
+
+    name = str(options.source)
+    if name not in available("datasets") or options.source.is_file():
+        if not (options.source.exists() or is_table(options.source)):
+            known = ", ".join(available("datasets"))
+            raise ConfigError(f"{name}: expected the file of a table, or a data set ({known}); there is no such file.")
+        cli_tables.describe(options, _say)
+        return
+    cli_tables.refuse_reading_arguments(options, name)
     from tsimpute.datasets.describing import describe as describe_windows
-    from tsimpute.registry import plugin
     from tsimpute.runs import load_windows
 
-    windows = load_windows(options.name, options.root)
-    print(describe_windows(windows, plugin("datasets", options.name).card).to_text())
+    windows = load_windows(name, options.root)
+    print(describe_windows(windows, plugin("datasets", name).card).to_text())
     if options.picture is not None:
         from tsimpute.plots import gaps
 
@@ -226,9 +234,9 @@ def train(options: Namespace) -> None:
         print(f"wrote {', '.join(sorted(path.name for path in options.out.iterdir()))} to {options.out}/")
 
 
-def impute(options: Namespace) -> None:
+def impute(options: Namespace) -> int:
     """Fills the gaps of a table in a file: the same file back, what each cell is, and a report."""
-    fill(options, lambda text: print(text, flush=True))
+    return cli_tables.fill(options, _say)
 
 
 def draw(options: Namespace) -> None:
@@ -257,14 +265,7 @@ def draw(options: Namespace) -> None:
 
 
 def evaluate(options: Namespace) -> None:
-    """Scores epochs of a run on held-out cells and adds to its metrics.csv, table and curves; or a whole suite."""
-    if options.suite is not None:
-        _refuse_run_settings(options)
-        evaluate_suite(options, lambda text: print(text, flush=True))
-        return
-    refuse_without_suite(options)
-    if options.run is None:
-        raise ConfigError("run: expected the folder of a run, or --suite FILE; came neither.")
+    """Scores epochs of a run on held-out cells and adds to its metrics.csv, table and curves."""
     from tsimpute import runs
 
     config, out = _run_config(options), options.out or options.run
@@ -280,11 +281,34 @@ def evaluate(options: Namespace) -> None:
     print(f"wrote metrics.csv, table.md, curves.png and records_{imputer.name}.png to {out}/")
 
 
-COMMANDS: dict[str, Callable[[Namespace], None]] = {
-    "demo": demo, "impute": impute, "fetch": fetch, "describe": describe, "train": train, "evaluate": evaluate,
-    "draw": draw,
+SUITE = "Runs, checks or shows a suite: tasks, methods, folds and seeds in one file."
+
+
+def suite_run(options: Namespace) -> None:
+    """Runs what of a suite is not done yet, then writes its tables, pictures and page."""
+    cli_suites.run(options, _say)
+
+
+def suite_check(options: Namespace) -> None:
+    """Computes the numbers of a suite again from the samples that were kept."""
+    cli_suites.check(options, _say)
+
+
+def suite_report(options: Namespace) -> None:
+    """Writes the tables, pictures and page of what is done, without running anything."""
+    cli_suites.report(options, _say)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
+    "demo": demo, "impute": impute, "describe": describe, "fetch": fetch, "train": train, "evaluate": evaluate,
+    "draw": draw, "suite run": suite_run, "suite check": suite_check, "suite report": suite_report,
 }  # fmt: skip
 ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
-    "demo": _add_demo, "impute": _add_impute, "fetch": _add_fetch, "describe": _add_describe, "train": _add_train,
-    "evaluate": _add_evaluate, "draw": _add_draw,
+    "demo": _add_demo, "impute": cli_tables.add_arguments, "describe": _add_describe, "fetch": _add_fetch,
+    "train": _add_train, "evaluate": _add_evaluate, "draw": _add_draw, "suite run": cli_suites.add_run_arguments,
+    "suite check": cli_suites.add_arguments, "suite report": partial(cli_suites.add_arguments, part=False),
 }  # fmt: skip

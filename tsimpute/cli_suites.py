@@ -1,4 +1,4 @@
-"""What ``tsimpute evaluate --suite`` does and shows."""
+"""What ``tsimpute suite run``, ``check`` and ``report`` take, do and show."""
 
 from __future__ import annotations
 
@@ -15,53 +15,39 @@ from tsimpute.suites.settings import Entry, Suite, load_suite, part, shipped_sui
 from tsimpute.terminal import Bars, stop_on_interrupt
 
 
-def add_suite_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser, part: bool = True) -> None:
+    """What all commands of suites take; ``part``: whether they may take a part of it."""
     suites = ", ".join(shipped_suites())
-    parser.add_argument("--suite", type=str | None, default=None, help="instead of a run: a suite file, or " + suites)
-    parser.add_argument("--tasks", type=str, default="", help="of a suite only these, comma-separated")
-    parser.add_argument("--methods", type=str, default="", help="of a suite only these, comma-separated")
+    parser.add_argument("suite", type=str, help="a suite file, or one of those that come along: " + suites)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the results")
+    if part:
+        parser.add_argument("--tasks", type=str, default="", help="only these tasks, comma-separated")
+        parser.add_argument("--methods", type=str, default="", help="only these methods, comma-separated")
+
+
+def add_run_arguments(parser: ArgumentParser) -> None:
+    add_arguments(parser)
     parser.add_argument(
-        "--minutes", type=float | None, default=None, help="of a suite: stop after so many; again = go on"
+        "--minutes", type=float | None, default=None, help="stop after so many minutes; the same command goes on"
     )
     parser.add_argument(
-        "--device", type=Literal["cpu", "cuda", "mps"] | None, default=None, help="of a suite: where networks run"
-    )
-    parser.add_argument(
-        "--check", type=bool, default=False, help="true: compute a suite's numbers again from the samples that it kept"
-    )
+        "--device", type=Literal["cpu", "cuda", "mps"] | None, default=None,
+        help="where networks run; by default where the suite says",
+    )  # fmt: skip
 
 
-def refuse_without_suite(options: Namespace) -> None:
-    """What is said of a suite needs one."""
-    plain = {"tasks": "", "methods": "", "minutes": None, "device": None, "check": False}
-    given = [f"--{name}" for name, default in plain.items() if options[name] != default]
-    if given:
-        raise ConfigError(f"{', '.join(given)}: expected --suite beside it; came none.")
-
-
-def evaluate_suite(options: Namespace, say: Callable[[str], None]) -> None:
+def run(options: Namespace, say: Callable[[str], None]) -> None:
     """Runs what of a suite is not done yet in ``out``, then shows its tables and says what it wrote.
 
     Raises:
-        ConfigError: no folder is named, or entries failed; the others are done and shown then.
-        DataError: a number is not what its samples give.
+        ConfigError: entries failed; the others are done and shown then.
     """
-    from tsimpute.suites.page import render
     from tsimpute.suites.running import run_suite
 
-    out: Path | None = options.out
-    if out is None:
-        raise ConfigError("--suite: expected a folder for the results; name it with --out.")
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out: expected a folder, {out} is a file.")
+    suite, out, only = _asked(options)
     if options.minutes is not None and not options.minutes > 0:
         raise ConfigError(f"--minutes: expected more than 0, came {options.minutes:g}.")
-    suite = load_suite(options.suite)
     suite = suite if options.device is None else replace(suite, device=options.device)
-    only = part(suite, _names(options.tasks, "--tasks"), _names(options.methods, "--methods"))
-    if options.check:
-        _check(suite, out, only, say)
-        return
     total, done = len(only), 0
     wrong: list[str] = []
     left: list[str] = []
@@ -82,15 +68,41 @@ def evaluate_suite(options: Namespace, say: Callable[[str], None]) -> None:
             done += 1
             say(f"{done}/{total} {entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: done")
     if done:
-        paths = render(suite, out)
-        say((out / "tables.md").read_text(encoding="utf-8"))
-        say(f"wrote {', '.join(path.name for path in paths)} to {out}/")
+        _render(suite, out, say)
     if wrong:
         raise ConfigError(f"{len(wrong)} of {total} entries failed; the first: {wrong[0]}")
     if left:
         say(f"{len(left)} of {total} left to another process; when it is done the same command shows them too")
     elif done < total:
         say(f"stopped after {done} of {total}; the same command goes on")
+
+
+def report(options: Namespace, say: Callable[[str], None]) -> None:
+    """Writes tables, pictures and page of what is done, without running anything.
+
+    Raises:
+        DataError: nothing is done yet, or a file is damaged.
+    """
+    suite, out, _ = _asked(options)
+    _render(suite, out, say)
+
+
+def _asked(options: Namespace) -> tuple[Suite, Path, Sequence[Entry]]:
+    """The suite, the folder of its results, and the entries that are meant."""
+    out: Path = options.out
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out: expected a folder, {out} is a file.")
+    suite = load_suite(options.suite)
+    tasks, methods = (_names(options.get(name, ""), f"--{name}") for name in ("tasks", "methods"))
+    return suite, out, part(suite, tasks, methods)
+
+
+def _render(suite: Suite, out: Path, say: Callable[[str], None]) -> None:
+    from tsimpute.suites.page import render
+
+    paths = render(suite, out)
+    say((out / "tables.md").read_text(encoding="utf-8"))
+    say(f"wrote {', '.join(path.name for path in paths)} to {out}/")
 
 
 def _names(text: str, option: str) -> list[str]:
@@ -100,9 +112,15 @@ def _names(text: str, option: str) -> list[str]:
     return names
 
 
-def _check(suite: Suite, out: Path, only: Sequence[Entry], say: Callable[[str], None]) -> None:
+def check(options: Namespace, say: Callable[[str], None]) -> None:
+    """Computes the numbers of entries again from the samples that were kept.
+
+    Raises:
+        DataError: there are no results, or a number is not what its samples give.
+    """
     from tsimpute.suites.entries import unequal
 
+    suite, out, only = _asked(options)
     differ, found = 0, list(unequal(suite, out, only))
     if not found:
         raise DataError(f"{out}: expected results of the suite to check, there are none with its settings.")

@@ -1,119 +1,172 @@
-"""The arguments of ``tsimpute impute``, and what it shows."""
+"""The arguments of ``tsimpute impute`` and ``describe``, and what they show of a table."""
 
 from __future__ import annotations
 
 import csv
 import math
-import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
+from tsimpute.cli_parsing import NOT_ALL_FILLED, Parser
+from tsimpute.cli_words import in_options
 from tsimpute.errors import ConfigError
 from tsimpute.terminal import Bars, stop_on_interrupt
 
+if TYPE_CHECKING:
+    from tsimpute.tables.files import TextForm
+
 SETTINGS = (
     "timezone", "dayfirst", "duplicates", "missing_times", "irregular", "drop_invalid", "no_information", "max_gap",
-    "calendar", "n_samples", "seed", "effort", "calibrate",
+    "calendar", "n_samples", "seed", "effort", "calibrate", "feature", "value", "unit", "model", "limits",
 )  # fmt: skip
 """Arguments that are settings of ``TableImputer`` as they are."""
-
-
-class OneSentence(ArgumentParser):
-    """A parser that refuses in one sentence."""
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        sys.exit(f"tsimpute impute: {sentence(message)} See tsimpute impute --help.")
-
-
-def sentence(message: str) -> str:
-    """What a parser says of a wrong argument, in one plain sentence."""
-    name, value = re.search(r'Parser key "(?:impute\.)?(\w+)"', message), re.search(r"value: (.*)\s*$", message)
-    if name is None or value is None:
-        return " ".join(message.replace("impute.", "").split()).rstrip(".") + "."
-    choices = re.search(r"Literal\[(.*?)\]", message)
-    kinds = {"'int'": "a whole number", "'bool'": "true or false"}
-    expected = "one of " + choices[1].replace("'", "") if choices else next(
-        (words for kind, words in kinds.items() if kind in message), "another value"
-    )  # fmt: skip
-    return f"--{name[1].replace('_', '-')}: expected {expected}, came {value[1].strip()!r}."
+COLUMNS = ("time", "group", "features", "text")
+"""Arguments that are lists of columns."""
+TEXTS = {
+    "time": "column of times, or several as Date,Time; none: the rows are steps. Default: detected",
+    "group": "columns that say which series a row belongs to, such as station; none: one series. Default: detected",
+    "features": "columns to fill, comma-separated. Default: the columns of numbers that are no times, ids or groups",
+    "text": "columns to pass through unchanged, comma-separated, whatever they hold",
+    "feature": "in a long table: the column of feature names. Default: detected",
+    "value": "in a long table: the column of values. Default: detected",
+    "unit": "in a long table: the column of units. Default: detected",
+    "units": "units of features, as PM2.5=ug/m3,T=degC. Default: those that the file gives",
+    "limits": "lowest and highest possible values, as PM2.5=0:,RH=0:100,steps=0::int,*=0: where * means all other "
+    "features and int whole numbers; or a data set's, as physionet2012. Default: no limits",
+    "missing_codes": "numbers and texts that mean missing, as -200,NR; none: no number does. Default: numbers such as "
+    "-999 that cannot be measurements in their column",
+    "missing_marks": "texts that mean missing, as Err,Bad Input, beside the usual ones such as NA and NaN",
+    "timezone": "time zone of the table's clock, such as Europe/Rome; needed where clocks change for daylight saving. "
+    "Default: none, it is not detected",
+    "delimiter": "character between the fields of a text file. Default: detected",
+    "decimal": "decimal mark of a text file, . or , (default: detected)",
+    "encoding": "encoding of a text file, such as cp1252. Default: detected",
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add: Any = parser.add_argument
-    add("source", type=Path, help="a table: .csv and the like, .parquet, .nc or .zarr")
-    add("-o", "--out", type=Path, required=True, help="the table filled, of the same kind; other files go beside it")
-    add("--model", type=str | None, default=None, help="a trained model; default: learn from the file itself")
-    add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels, comma-separated")
-    add("--effort", type=Literal["trial", "quick", "normal", "thorough"], default="normal", help="how long to learn")
+    add("source", type=Path, help="a table: .csv and other text, .parquet, .nc or .zarr")
+    add("-o", "--out", type=Path, required=True, help="file to write, of the same kind; other files go beside it")
+    add("--model", type=str | None, default=None, help="a trained model. Default: one is trained on the file itself")
+    add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels of the quantiles, comma-separated")
+    add("--effort", type=Literal["trial", "quick", "normal", "thorough"], default="normal", help="how long to train")
     add("--n_samples", type=int, default=50, help="draws per cell")
-    add("--seed", type=int, default=0, help="of everything drawn")
-    add("--force", action="store_true", help="overwrite files that are there")
-    add("--calibrate", type=bool, default=True, help="false: measure nothing, leave the intervals as drawn")
-    for name, what in (
-        ("time", "column of times, or date,time; none = rows are steps"),
-        ("group", "columns that tell series apart, such as station; none = one series"),
-        ("features", "columns to fill, comma-separated"),
-        ("feature", "of a long table: the column of feature names"),
-        ("value", "of a long table: the column of values"),
-        ("unit", "of a long table: the column of units"),
-        ("text", "columns that are passed through unchanged, comma-separated"),
-        ("units", "of features, as PM2.5=ug/m3,T=degC"),
-        (
-            "limits",
-            "lowest and highest value, as PM2.5=0:,RH=0:100,steps=0::int,*=0:, or a data set's, as physionet2012",
-        ),
-        ("missing_codes", "numbers and texts that mean missing, as -200,NR; none = no numbers do"),
-        ("missing_marks", "texts that mean missing, comma-separated, as Err,Bad Input"),
-        ("timezone", "zone of the wall clock, such as Europe/Rome"),
-        ("delimiter", "of a text file"),
-        ("decimal", "of a text file: . or ,"),
-        ("encoding", "of a text file"),
-    ):
-        add(f"--{name}", type=str | None, default=None, help=f"{what}; default: found out")
-    add("--dayfirst", type=bool | None, default=None, help="whether 03/04/2005 is in April; default: found out")
-    add("--irregular", type=bool | None, default=None, help="true: use the true times; default: found out")
-    add("--duplicates", type=Literal["refuse", "first", "last", "mean"], default="refuse", help="of times")
-    add("--missing_times", type=Literal["auto", "insert", "keep"], default="auto", help="rows for missing times")
-    add("--drop_invalid", action="store_true", help="values outside the limits are made missing, and filled")
-    add("--no_information", type=Literal["fill", "empty"], default="fill", help="features a series shows no value of")
+    add("--seed", type=int, default=0, help="seed of training and draws")
+    add("--force", action="store_true", help="overwrite files that exist")
+    add("--calibrate", type=bool, default=True, help="false: measure nothing and leave the intervals as drawn")
+    add_reading_arguments(parser)
+
+
+def add_reading_arguments(parser: ArgumentParser) -> None:
+    """What says how a table is to be understood."""
+    add: Any = parser.add_argument
+    for name, what in TEXTS.items():
+        add(f"--{name}", type=str | None, default=None, help=what)
+    add(
+        "--dayfirst", type=bool | None, default=None,
+        help="true: 03/04/2005 is 3 April; false: it is 4 March. Default: detected, and refused where both fit",
+    )  # fmt: skip
+    add(
+        "--irregular", type=bool | None, default=None,
+        help="true: use the times as they are; false: expect one step. Default: detected",
+    )  # fmt: skip
+    add(
+        "--duplicates", type=Literal["refuse", "first", "last", "mean"], default="refuse",
+        help="what to do with several rows of one time: refuse them, take one of them, or average them",
+    )  # fmt: skip
+    add(
+        "--missing_times", type=Literal["auto", "insert", "keep"], default="auto",
+        help="insert: add a row for every missing time; keep: add none; auto: add those that the table's own pattern "
+        "of times lacks",
+    )  # fmt: skip
+    add("--drop_invalid", action="store_true", help="make values outside the limits missing, and fill them")
+    add(
+        "--no_information", type=Literal["fill", "empty"], default="fill",
+        help="what to do with features of which a series has no value",
+    )  # fmt: skip
     add("--calendar", action="store_true", help="give the model the hour of the day and the day of the week")
-    add("--max_gap", type=int | None, default=None, help="longest gap, in steps, that is filled; longer: wholly empty")
+    add("--max_gap", type=int | None, default=None, help="longest gap to fill, in steps; longer gaps stay empty")
 
 
-def fill(options: Namespace, say: Callable[[str], None]) -> None:
-    """Fills the file and says what was understood and done."""
+def fill(options: Namespace, say: Callable[[str], None]) -> int:
+    """Fills the file and says what was understood and done.
+
+    Returns:
+        The exit code: ``NOT_ALL_FILLED`` where a column that looks like numbers was not filled, else 0.
+    """
     from tsimpute.filling.fill_file import Outputs, fill_file
-    from tsimpute.tables.files import TextForm
+    from tsimpute.filling.summary import unfilled
 
-    codes, marks = _codes(options.missing_codes)
-    marks += tuple(_words(options.missing_marks or ""))
-    form = TextForm(options.delimiter, options.decimal, options.encoding, marks)
     units = {"learning": "step", "measuring": "window", "imputing": "time"}
+    spell = partial(in_options, names=list(vars(options)))
     with stop_on_interrupt() as should_stop, Bars(units) as bars:
         found = fill_file(
-            options.source, options.out, settings_of(options) | {"missing_codes": codes}, form=form,
-            force=options.force, say=say, progress=bars.update, should_stop=should_stop,
+            options.source, options.out, settings_of(options), form=_form(options), force=options.force,
+            say=lambda text: say(spell(text)), progress=bars.update, should_stop=should_stop, spell=spell,
         )  # fmt: skip
     if found is None:
         state = Outputs.beside(options.out).state
         kept = f"; the same command goes on from what is in {state}" if state.exists() else ""
         sys.exit(f"tsimpute impute: stopped before anything was written{kept}")
     say(f"wrote {options.out}")
+    left = unfilled(found.prepared)
+    if left is None:
+        return 0
+    say(spell(left))
+    return NOT_ALL_FILLED
+
+
+def describe(options: Namespace, say: Callable[[str], None]) -> None:
+    """Says what the file is understood to be, as ``fill`` would begin; nothing is trained."""
+    from tsimpute.filling.fill_file import prepare_file
+    from tsimpute.filling.summary import understood, unfilled
+
+    for name in ("root", "picture"):
+        if options[name] is not None:
+            raise ConfigError(f"--{name}: expected a data set with it, came the file {options.source}. Leave it out.")
+    prepared, policy = prepare_file(options.source, settings_of(options), _form(options))
+    spell = partial(in_options, names=list(vars(options)))
+    say(spell(f"{options.source}:\n{understood(prepared, policy, most=None)}"))
+    if (left := unfilled(prepared)) is not None:
+        say(spell(f"  {left}"))
+
+
+def refuse_reading_arguments(options: Namespace, name: str) -> None:
+    """A data set says itself how it is read: what is given beside its name would be passed over.
+
+    Raises:
+        ConfigError: something is.
+    """
+    parser = Parser()
+    add_reading_arguments(parser)
+    plain = parser.get_defaults()
+    given = [f"--{of_one}" for of_one in vars(plain) if options[of_one] != plain[of_one]]
+    if given:
+        raise ConfigError(f"{', '.join(given)}: expected the file of a table with it, came the data set {name}.")
 
 
 def settings_of(options: Namespace) -> dict[str, Any]:
     """The settings of ``TableImputer`` that the arguments say."""
-    settings = {name: options[name] for name in SETTINGS}
-    settings |= {name: _names(options[name]) for name in ("time", "group", "features", "text")}
-    settings |= {name: options[name] for name in ("feature", "value", "unit", "model")}
+    settings = {name: options[name] for name in SETTINGS if name in options}
+    settings |= {name: _names(options[name]) for name in COLUMNS}
     settings["units"] = _pairs(options.units)
-    settings["limits"] = options.limits
-    settings["quantiles"] = tuple(_number(word, "--quantiles") for word in _words(options.quantiles))
+    settings["missing_codes"] = _codes(options.missing_codes)[0]
+    if "quantiles" in options:
+        settings["quantiles"] = tuple(_number(word, "--quantiles") for word in _words(options.quantiles))
     return settings
+
+
+def _form(options: Namespace) -> TextForm:
+    from tsimpute.tables.files import TextForm
+
+    marks = (*_codes(options.missing_codes)[1], *_words(options.missing_marks or ""))
+    return TextForm(options.delimiter, options.decimal, options.encoding, marks)
 
 
 def _words(text: str) -> list[str]:

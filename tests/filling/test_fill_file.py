@@ -84,7 +84,7 @@ def test_what_is_beside_the_table_says_what_each_cell_is(done: Path) -> None:
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_file_that_is_there_is_refused_before_any_work(done: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
-    with pytest.raises(ConfigError, match=f"{name} exists.*--force"):
+    with pytest.raises(ConfigError, match=f"{name} exists.*force=True"):
         fill_file(done / "in.csv", tmp_path / "out.csv", TRIAL, say=pytest.fail, progress=pytest.fail)  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "mine"

@@ -562,33 +562,46 @@ def test_one_command_runs_a_suite_and_says_what_it_wrote(tmp_path: Path, capsys:
         "tasks: {t: {data: {name: synthetic, options: {n_records: 20}}}}\n"
         "methods: {linear: {imputer: linear, n_samples: 1}, mean: {imputer: mean, n_samples: 1}}\n"
     )
-    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "out")])
+    given = [str(path), "--out", str(tmp_path / "out")]
+    main(["suite", "run", *given])
     printed = capsys.readouterr().out
     assert "2/2 t, mean, fold 0, seed 0: done" in printed
     assert "| linear | - | 1 |" in printed
-    assert (tmp_path / "out" / "index.html").is_file()
-    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "out"), "--check", "true"])
+    page = tmp_path / "out" / "index.html"
+    assert page.is_file()
+    main(["suite", "check", *given])
     assert "all as in the table, to the bit" in capsys.readouterr().out
-    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "b"), "--methods", "mean"])
+    page.unlink()
+    main(["suite", "report", *given])
+    assert "| linear | - | 1 |" in capsys.readouterr().out
+    assert page.is_file()
+    main(["suite", "run", str(path), "--out", str(tmp_path / "b"), "--methods", "mean"])
     assert "1/1 t, mean" in capsys.readouterr().out
-    main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "c"), "--minutes", "1e-9"])
+    main(["suite", "run", str(path), "--out", str(tmp_path / "c"), "--minutes", "1e-9"])
     assert "stopped after 0 of 2; the same command goes on" in capsys.readouterr().out
-    for given in (["--training.epochs", "3"], ["--baselines", "true"], ["some/run"]):
-        with pytest.raises(SystemExit, match=r"settings stand in the suite's file; \w+ would be passed over"):
-            main(["evaluate", *given, "--suite", str(path), "--out", str(tmp_path / "out")])
-    for given, match in (
-        (["--minutes", "0"], "--minutes: expected more than 0"),
-        (["--tasks", "t,"], "--tasks: expected names with commas between them"),
-    ):
-        with pytest.raises(SystemExit, match=match):
-            main(["evaluate", *given, "--suite", str(path), "--out", str(tmp_path / "out")])
-    with pytest.raises(SystemExit, match=r"expected a folder, .* is a file"):
-        main(["evaluate", "--suite", str(path), "--out", str(path)])
-    with pytest.raises(SystemExit, match="to check, there are none"):
-        main(["evaluate", "--suite", str(path), "--out", str(tmp_path / "none"), "--check", "true"])
-    with pytest.raises(SystemExit, match="--tasks, --check: expected --suite beside it"):
-        main(["evaluate", "some/run", "--tasks", "t", "--check", "true"])
-    with pytest.raises(SystemExit, match="name it with --out"):
-        main(["evaluate", "--suite", str(path)])
-    with pytest.raises(SystemExit, match="expected the folder of a run, or --suite FILE"):
-        main(["evaluate"])
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["suite", "run", "SUITE", "--out", "out", "--minutes", "0"], "--minutes: expected more than 0"),
+        (
+            ["suite", "run", "SUITE", "--out", "out", "--tasks", "t,"],
+            "--tasks: expected names with commas between them",
+        ),
+        (["suite", "run", "SUITE", "--out", "SUITE"], r"expected a folder, .* is a file"),
+        (["suite", "check", "SUITE", "--out", "none"], "to check, there are none"),
+        (["suite", "report", "SUITE", "--out", "none"], "there are none yet"),
+        (["suite", "report", "absent", "--out", "none"], "suite: expected a file or one of"),
+        (["evaluate", "--suite", "SUITE", "--out", "out"], "Use .tsimpute suite run SUITE --out FOLDER"),
+        (["evaluate", "--suite=SUITE", "--check", "true"], r"suite check"),
+    ],
+)
+def test_what_a_suite_cannot_do_is_said(
+    words: list[str], match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("SUITE").write_text("tasks: {t: {data: {name: synthetic}}}\nmethods: {mean: {imputer: mean, n_samples: 1}}\n")
+    with pytest.raises(SystemExit, match=match):
+        main(words)
+    assert [path.name for path in tmp_path.iterdir()] == ["SUITE"]

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tsimpute.errors import ConfigError
 from tsimpute.files import alone, remove_partial, write_whole
-from tsimpute.filling.imputation import Imputation
+from tsimpute.filling.imputation import Imputation, imputation_of
+from tsimpute.filling.preparing import Prepared
+from tsimpute.filling.series import Policy
+from tsimpute.filling.summary import behind, is_complete, shortened, understood, unfilled
 from tsimpute.filling.table_imputer import TableImputer
+from tsimpute.panel import Filling
 from tsimpute.quantiles import few_draws_text
 from tsimpute.tables.files import TextForm, check_ending, ending, is_folder_of_files, read_file, write_object
 from tsimpute.tables.folders import check_replaceable
@@ -93,7 +99,7 @@ class Outputs:
             elif path.is_dir() and ending(path) != ".zarr":
                 raise ConfigError(f"output: expected a file, {path} is a folder. Name a file in it.")
         if there and not force and not self.begun.exists():
-            raise ConfigError(f"output: {there[0]} exists. Choose another name, or overwrite it with --force.")
+            raise ConfigError(f"output: {there[0]} exists. Choose another name, or overwrite it with force=True.")
         folder = self.table.absolute().parent
         if not folder.is_dir():
             raise ConfigError(f"output: expected a folder {folder}, there is none. Make it first.")
@@ -115,6 +121,7 @@ def fill_file(
     say: Callable[[str], None] = lambda text: None,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
+    spell: Callable[[str], str] = str,
 ) -> Imputation | None:
     """Fills a file; the same call again goes on where an interrupted one was.
 
@@ -140,6 +147,7 @@ def fill_file(
         force: whether files that are there are overwritten.
         say: gets what was understood and done, in words.
         progress, should_stop: see ``TableImputer.fit``.
+        spell: how the report is to spell settings, such as "missing_times='keep'".
 
     Returns:
         What was filled; None where it was asked to stop: no output is written, and what was learnt is kept in a folder
@@ -157,9 +165,12 @@ def fill_file(
     outputs.check(source, force)
     with _alone(outputs):
         outputs.check(source, force)  # another process may just have written them
-        table = read_file(source, imputer.told, imputer.clockwork, imputer.settings.units, form)
-        prepared = imputer.prepared(table)
-        say(f"{source}:\n{prepared.text}")
+        prepared = _prepared(imputer, source, form)
+        policy = _policy(imputer)
+        say(f"{source}:\n{understood(prepared, policy)}")
+        if is_complete(prepared, policy):
+            say("nothing to fill: the output holds the table as it is")
+            return _copied(outputs, source, prepared, policy, imputer.levels)
 
         def show(what: str, done: int, total: int) -> None:
             progress(what, done, total)
@@ -174,9 +185,30 @@ def fill_file(
         except _Stopped:
             return None
         done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
-        _write(outputs, imputer, found, done, source)
-        say("\n".join([_said(imputer, done), *(f"  look: {hint}" for hint in found.hints())]))
+        hints = [*found.hints(), *filter(None, [behind(imputer.scores_, imputer.effort)])]
+        _write(outputs, found, _content(source, found, done, hints, imputer.scores_, spell), source, imputer)
+        hints = shortened("look", hints, where=f"see {outputs.report.name}")
+        say("\n".join([_said(imputer, done), *hints]))
         return found
+
+
+def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | None = None) -> tuple[Prepared, Policy]:
+    """What ``fill_file`` understands a file to be, and what it would fill; nothing is trained and nothing is written.
+
+    Raises:
+        DataError, ConfigError: as ``fill_file``.
+    """
+    imputer = TableImputer(**settings)
+    imputer.check()
+    return _prepared(imputer, source, form), _policy(imputer)
+
+
+def _prepared(imputer: TableImputer, source: Path, form: TextForm | None) -> Prepared:
+    return imputer.prepared(read_file(source, imputer.told, imputer.clockwork, imputer.settings.units, form))
+
+
+def _policy(imputer: TableImputer) -> Policy:
+    return Policy(imputer.settings.max_gap, imputer.settings.no_information == "fill")
 
 
 @contextmanager
@@ -190,39 +222,68 @@ def _alone(outputs: Outputs) -> Iterator[None]:
                 shutil.rmtree(outputs.state, ignore_errors=True)
 
 
-def _write(
-    outputs: Outputs, imputer: TableImputer, found: Imputation, done: list[tuple[str, str]], source: Path
-) -> None:
-    """All files, the table last: where it stands, the others do."""
+def _copied(
+    outputs: Outputs, source: Path, prepared: Prepared, policy: Policy, levels: tuple[float, ...]
+) -> Imputation:
+    """The files of a table in which there is nothing to fill: the table to the bit, and no model."""
+    codes = prepared.provenance(policy)
+    parts = zip(prepared.kept.series, codes, strict=True)
+    fillings = [Filling(s.values, levels, np.repeat(s.values[None], len(levels), 0), code) for s, code in parts]
+    found = imputation_of(prepared, fillings)
+    files = replace(outputs, model=None)
+    done = [("cells", _counts(found)), ("files", ", ".join(path.name for path in files.files))]
+    _write(files, found, _content(source, found, done, (), ()), source, None)
+    return found
+
+
+def _content(
+    source: Path,
+    found: Imputation,
+    done: Sequence[tuple[str, str]],
+    hints: Sequence[str],
+    scores: Sequence[Mapping[str, str | float]],
+    spell: Callable[[str], str] = str,
+) -> ReportContent:
     prepared = found.prepared
+    about = [(name, spell(value)) for name, value in prepared.about]
+    warnings = [*map(spell, (*prepared.warnings, *hints, *filter(None, [unfilled(prepared)])))]
+    return ReportContent(f"{source.name} filled", about, done, warnings, scores, prepared.kept, found.fillings)
+
+
+def _write(
+    outputs: Outputs, found: Imputation, content: ReportContent, source: Path, imputer: TableImputer | None
+) -> None:
+    """All files, the table last: where it stands, the others do. Without an imputer the table is the source."""
     write_whole(outputs.begun, lambda partial: partial.touch())
     for path in outputs.files:
         if ending(path) != ".zarr" and not (is_folder_of_files(source) and path in (outputs.table, outputs.provenance)):
             remove_partial(path)
-    if outputs.model is not None:
+    if outputs.model is not None and imputer is not None:
         imputer.imputer_.save(outputs.model)
-    content = ReportContent(
-        f"{source.name} filled", prepared.about, done, (*prepared.warnings, *found.hints()), imputer.scores_,
-        prepared.kept, found.fillings,
-    )  # fmt: skip
     write_report(content, outputs.report)
     write_whole(outputs.cells, lambda partial: found.cells.to_csv(partial, index=False, float_format="%.8g"))
     write_object(found.provenance, outputs.provenance)
-    write_object(found.table, outputs.table)
+    if imputer is None and source.is_file() and ending(source) == ending(outputs.table):
+        write_whole(outputs.table, lambda partial: shutil.copyfile(source, partial))
+    else:
+        write_object(found.table, outputs.table)
     shutil.rmtree(outputs.state, ignore_errors=True)
+
+
+def _counts(found: Imputation) -> str:
+    return ", ".join(f"{count:,} {word}" for word, count in found.counts().items() if count)
 
 
 def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tuple[str, str]]:
     model = imputer.imputer_
     learnt = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
-    counts = ", ".join(f"{count:,} {word}" for word, count in found.counts().items() if count)
     drawn = f"{imputer.n_samples} draws a cell, {model.n_steps} {model.solver} steps, seed {imputer.seed}"
     calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else "no"
     if not imputer.calibration_.n_cells and (note := few_draws_text(imputer.levels, imputer.n_samples)):
         calibrated += f"; {note}"
     return [
-        ("cells", counts), ("model", f"{model.process.name} on {model.network.name}, {learnt}"), ("draws", drawn),
-        ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
+        ("cells", _counts(found)), ("model", f"{model.process.name} on {model.network.name}, {learnt}"),
+        ("draws", drawn), ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
     ]  # fmt: skip
 
 

@@ -37,6 +37,11 @@ class TextForm:
     missing_marks: Collection[str] = ()
 
 
+def is_table(path: Path) -> bool:
+    """Whether the name is that of a file of a table."""
+    return ending(path) in sum(KINDS, ())
+
+
 def ending(path: Path) -> str:
     """The ending that says what a file is, in small letters."""
     name = path.name.lower()

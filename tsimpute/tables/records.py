@@ -103,7 +103,7 @@ def check_output(path: Path, force: bool, quantiles: Sequence[float]) -> None:
     if path.suffix == ".nc":
         need("h5netcdf", "h5py")
     if path.exists() and not force:
-        raise ConfigError(f"output: {path} exists. Choose another name, or say --force true to overwrite it.")
+        raise ConfigError(f"output: {path} exists. Choose another name, or overwrite it with force=True.")
 
 
 def _with_windows(parts: Iterable[Samples], windows: Windows) -> Iterator[tuple[int, Samples, Windows]]:

@@ -1,0 +1,72 @@
+"""Messages of the library in the spelling of the command line: ``missing_times='keep'`` as ``--missing_times keep``.
+
+The library speaks Python in its messages: a setting with its value is ``name=value``, a setting alone stands in
+brackets after what to do, as in "Name it (time)", and a message about a setting begins with its name. Here these three
+forms are translated; whatever else a message says stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Collection
+
+from tsimpute.errors import ConfigError
+
+_VALUE = r"""(?:'[^']*'|"[^"]*"|True|False|None|\((?:[^()]*)\)|\[[^\[\]]*\]|\{[^{}]*\}|-?\d+(?:\.\d+)?)"""
+_ADVICE = r"(?:[Nn]am(?:e|es|ing)|[Cc]hoose|[Gg]ive|[Ss]et|[Pp]ass|say|overwrite|fit)"
+FLAGS = ("force", "drop_invalid", "calendar")
+"""Options without a value."""
+
+
+def in_options(text: str, names: Collection[str]) -> str:
+    """A message, or a note, with the settings that are options here spelt as options.
+
+    Example:
+        >>> in_options("Name it (time), or set missing_times='keep'.", ("time", "missing_times"))
+        'Name it (--time), or set --missing_times keep.'
+
+    Args:
+        names: of the options, without dashes.
+    """
+    known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    if not known:
+        return text
+    text = re.sub(rf"(?<![\w.'\"=-])({known})=({_VALUE})(?!\w)", lambda found: _option(found[1], found[2]), text)
+    alone = rf"\(({known})(?=\)| = )"
+    text = re.sub(rf"(?:\b{_ADVICE}\b|\bmodel's\b)[^.!?]*?{alone}", _bracketed, text)
+    text = re.sub(rf"(?<![\w.])(\w+ )\(({known})\) = ", r"\1(--\2) = ", text)
+    return re.sub(r"(--\w+(?: [^\s()]+)?) \(\1\)", r"\1", text)  # said both ways
+
+
+def of_error(error: Exception, names: Collection[str]) -> str:
+    """What an error says, in options; one about a setting begins with its option."""
+    text = in_options(str(error), names)
+    name = text.partition(":")[0]
+    return f"--{text}" if isinstance(error, ConfigError) and name in names else text
+
+
+def _bracketed(found: re.Match[str]) -> str:
+    return found[0][: found.start(1) - found.start()] + "--" + found[1]
+
+
+def _option(name: str, value: str) -> str:
+    """One setting as words of a shell."""
+    try:
+        given = ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return f"--{name} {value}"
+    if name in FLAGS and given in (True, False):
+        return f"--{name}" if given else f"no --{name}"
+    return f"--{name} {_word(given)}"
+
+
+def _word(value: object) -> str:
+    if isinstance(value, dict):
+        return shlex.quote(",".join(f"{name}={of_one}" for name, of_one in value.items()))
+    if isinstance(value, list | tuple):
+        return shlex.quote(",".join(f'"{one}"' if "," in str(one) else str(one) for one in value)) if value else "none"
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if re.fullmatch(r"[\w./:,+-]+", str(value)) else shlex.quote(str(value))

@@ -1,0 +1,85 @@
+"""What is said of a table before it is filled and after, in lines that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tsimpute.filling.preparing import Prepared
+from tsimpute.filling.series import Policy
+from tsimpute.panel import LEFT_EMPTY, OBSERVED
+
+MOST = 10
+"""So many lines of a kind are shown; the others are counted."""
+
+
+def understood(prepared: Prepared, policy: Policy, most: int | None = MOST) -> str:
+    """What the table was taken to be, what is to be filled, and what deserves a look, a line each."""
+    codes = prepared.provenance(policy)
+    about = [(name, value) for name, value in prepared.about if name != "note"]
+    notes = [value for name, value in prepared.about if name == "note"]
+    n_added = rows_added(prepared)
+    added = [("rows added", f"{n_added:,}, for times or cells that the table has no row for")] * bool(n_added)
+    return "\n".join([
+        *(f"  {name}: {value}" for name, value in [*about, *added, ("to fill", _to_fill(prepared, codes))]),
+        *shortened("note", notes, most), *shortened("look", prepared.warnings, most),
+    ])  # fmt: skip
+
+
+def shortened(name: str, texts: Sequence[str], most: int | None = MOST, where: str = "") -> list[str]:
+    """A line for each text, and one that counts those beyond ``most``; ``where`` says where they stand."""
+    rest = len(texts) - len(texts[:most])
+    lines = [f"  {name}: {text}" for text in texts[:most]]
+    return [*lines, f"  {name}: and {rest:,} more{f', {where}' * bool(where)}"] if rest else lines
+
+
+def rows_added(prepared: Prepared) -> int:
+    """Rows that the filled table has and the given one has not."""
+    return prepared.table.n_added
+
+
+def is_complete(prepared: Prepared, policy: Policy) -> bool:
+    """Whether the filled table would be the given one, to the last cell."""
+    codes = prepared.provenance(policy)
+    filled = [(of_series != OBSERVED) & (of_series != LEFT_EMPTY) for of_series in codes]
+    return not rows_added(prepared) and not any(cells.any() for cells in prepared.changed(filled))
+
+
+def _to_fill(prepared: Prepared, codes: Sequence[np.ndarray]) -> str:
+    """How many cells are filled, and how many stay empty; what the table has no place for is not counted."""
+    there = np.concatenate([
+        of_series[~absent].ravel() for of_series, absent in zip(codes, prepared.table.absent, strict=True)
+    ])  # fmt: skip
+    n_left, total = int((there == LEFT_EMPTY).sum()), max(1, len(there))
+    n_filled = int((there != OBSERVED).sum()) - n_left
+    left = f"; {n_left:,} stay empty" * bool(n_left)
+    return f"{n_filled:,} of {len(there):,} cells ({n_filled / total:.1%}){left}"
+
+
+def behind(scores: Sequence[Mapping[str, str | float]], effort: str = "thorough") -> str | None:
+    """A sentence where linear interpolation was nearer to the hidden values than the model; see ``scores_of``."""
+    rows = {str(row["imputer"]): row for row in scores}
+    line = rows.pop("linear interpolation", None)
+    if line is None or not rows:
+        return None
+    model = list(rows.values())[-1]
+    own, other = float(model["MAE"]), float(line["MAE"])
+    if not own > other:
+        return None
+    longer = "Learning longer may help: effort='thorough'. " * (effort != "thorough")
+    return (
+        f"on hidden cells the model's error is {own:.4g}, linear interpolation's {other:.4g} (mean absolute error, "
+        f"{model['units']}): here a straight line between neighbours is nearer to the truth. {longer}"
+        "The intervals still say how far a value may be off."
+    )
+
+
+def unfilled(prepared: Prepared) -> str | None:
+    """A line that names columns which look like numbers and were not filled, each with the reason."""
+    columns = prepared.unfillable
+    if not columns:
+        return None
+    named = "; ".join(f"{name}: {reason.rstrip('.')}" for name, reason in columns[:3])
+    more = f"; and {len(columns) - 3} more" * (len(columns) > 3)
+    return f"{len(columns)} column{'s' * (len(columns) > 1)} with gaps not filled: {named}{more}."
