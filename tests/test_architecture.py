@@ -25,7 +25,7 @@ LAYERS = (
     {"peers"},
     {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "demo", "few_steps"},
     {"filling", "suites"},
-    {"cli", "cli_suites", "cli_tables", "accessors", "__main__"},
+    {"cli", "cli_parsing", "cli_suites", "cli_tables", "cli_words", "accessors", "__main__"},
 )
 """From the bottom up: a part may import any part of a layer below."""
 
