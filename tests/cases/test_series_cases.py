@@ -219,6 +219,25 @@ def test_what_explains_that_times_repeat_is_named(tmp_path: Path, name: str) -> 
         of_file(frame, tmp_path)
 
 
+def test_two_columns_that_tell_rows_apart_together_are_named(tmp_path: Path) -> None:
+    rows = [(t, s, i, 4.5 + h) for h, t in enumerate(hours(20)) for s in ("CA", "TX") for i in ("bread", "milk")]
+    frame = pd.DataFrame(rows, columns=["time", "store_id", "item_id", "sales"])
+    with pytest.raises(DataError, match=r"'store_id' and 'item_id' together tell.*--group store_id,item_id\)"):
+        of_file(frame, tmp_path)
+    assert len(of_file(frame, tmp_path, Told(group=["store_id", "item_id"])).panel.series) == 4
+
+
+def test_cycles_of_units_are_times_of_series(tmp_path: Path) -> None:
+    rows = [(u, c, 1.5 + c / 10, 2.5) for u in (1, 2, 3) for c in range(1, 30) if c != u + 5]
+    table = of_file(pd.DataFrame(rows, columns=["unit", "cycle", "s1", "s2"]), tmp_path)
+    assert (roles(table)["time"], roles(table)["group"], table.n_added) == (["cycle"], ["unit"], 3)
+
+
+def test_a_rising_number_named_index_is_no_feature_also_where_numbers_are_left_out(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"Index": [1, 2, 4, 7, 8, 9], "time": hours(6), "x": [1.5, 2, 3, 4, 5, 6]})
+    assert roles(of_file(frame, tmp_path))["features"] == ["x"]
+
+
 def test_rows_without_the_name_of_a_quantity_are_passed_through_and_named(tmp_path: Path) -> None:
     rows = [(7, t, n, v + h) for h, t in enumerate(hours(12)) for n, v in (("HR", 80.5), ("RR", 15.5))]
     frame = pd.DataFrame(rows, columns=["RecordID", "Time", "Parameter", "Value"])
@@ -260,6 +279,7 @@ def test_no_rows_are_added_for_what_is_said_of_a_patient_once(tmp_path: Path) ->
     new = added(table, tmp_path)
     assert set(new["Parameter"]) == {"HR", "Lactate"}
     assert table.n_added == len(new) == 6 * (1 + 6)
+    assert ("layout", "long, 132 rows, 42 to be added") in table.understood
     empty = descriptors()
     empty.loc[empty["Parameter"] == "Age", "Value"] = np.nan
     assert filled(of_file(empty, tmp_path), tmp_path)["Value"][1] == ""

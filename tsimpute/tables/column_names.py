@@ -96,7 +96,7 @@ _INSTRUMENTS = (
     "methodcode", "sensor", "sensorid", "sensorheight", "sensordepth", "serial", "serialnumber", "samplingheight",
     "logger", "device", "deviceid", "layer", "duplicate", "sampleid", "specimenid", "position", "port", "side",
 )  # fmt: skip
-_SINCE = re.compile(r"(min|mins|minutes|sec|seconds|hrs|hours|days)since\w*")
+_SINCE = re.compile(r"cycles?|cycle(number|index|no)|(min|mins|minutes|sec|seconds|hrs|hours|days)since\w*")
 _OFFSET = re.compile(
     r".*offset(min|mins|minutes|sec|seconds|hours|hr|hrs)?"
     r"|(time|min|mins|minutes|sec|seconds|hrs|hours|days)since(adm\w*|icu\w*|hosp\w*|start|intime|birth|onset|entry)"
@@ -105,8 +105,9 @@ _OFFSET = re.compile(
     r"|minutes|mins|min|sec|seconds|time)|icula?os|iculos|trel|reltime|relt|(chart|obs|rel)t(ime)?(min|h|hr|s)"
 )
 _LATER = (
-    "entry", "revised", "store", "verified", "update", "created", "modified", "ingest", "received", "lastchange",
-    "resulttime", "issued", "upload", "imported", "inserted", "processed", "registered", "published", "deleted",
+    "entry", "revised", "store", "verified", "update", "created", "creation", "modified", "ingest", "received",
+    "lastchange", "resulttime", "issued", "upload", "imported", "inserted", "processed", "registered", "published",
+    "deleted",
 )  # fmt: skip
 _REMARKS = (
     "flag", "flags", "qual", "quality", "qualifier", "qualifiers", "qc", "qa", "status", "valid", "validity",
@@ -200,7 +201,7 @@ def is_unit_name(name: Hashable) -> bool:
     """Named as the units of values: "unit", "valueuom", "Units of Measure"."""
     own = plain(name)
     stem = next((own.removesuffix(end) for end in ("units", "unit", "uom") if own.endswith(end)), None)
-    of_measure = re.fullmatch(r"units?ofmeasure(ment)?s?|measurementunits?", own)
+    of_measure = re.fullmatch(r"units?ofmeasure(ment)?s?|measurementunits?|\w*measureunitcode", own)
     of_value = stem is not None and stem in (
         "value",
         "result",
@@ -225,7 +226,7 @@ def is_offset_name(name: Hashable) -> bool:
 
 
 def may_be_offset_name(name: Hashable) -> bool:
-    """The same, or since something that may come again and again, as "minutes_since_rain"."""
+    """The same, or since something that may come again and again, as "minutes_since_rain"; or a count of cycles."""
     return is_offset_name(name) or bool(_SINCE.fullmatch(plain(name)))
 
 

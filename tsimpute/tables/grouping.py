@@ -140,6 +140,11 @@ def _frame(columns: Columns, at: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame({i: columns.codes(c) for i, c in enumerate(at)})
 
 
+def _are_digits(column: pd.Series | pd.Index) -> bool:
+    """Whether a column counts machines, as units 1, 2 and 3, and holds no units of measure."""
+    return all(str(item).isdigit() for item in column.unique())
+
+
 def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     """Texts or whole numbers in every row that name few groups with several rows each.
 
@@ -155,7 +160,7 @@ def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     whole = pd.api.types.is_integer_dtype(kind)
     if not (text or whole) or pd.isna(column).any() or plain(name) in CALENDAR_NAMES:
         return False
-    if is_remark_name(name) or is_unit_name(name) or is_offset_name(name):
+    if is_remark_name(name) or is_offset_name(name) or (is_unit_name(name) and not _are_digits(column)):
         return False
     if pd.api.types.is_object_dtype(kind) and not all(isinstance(item, str | int) for item in column):
         return False

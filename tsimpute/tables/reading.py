@@ -112,7 +112,8 @@ class FrameTable:
         def listed(columns: Sequence[int]) -> str:
             return " + ".join("index" if names[at] is None else str(names[at]) for at in columns)
 
-        said = [("layout", f"{roles.layout}, {len(reading.frame):,} rows")]
+        more = f", {self.n_added:,} to be added" if self.n_added else ""
+        said = [("layout", f"{roles.layout}, {len(reading.frame):,} rows{more}")]
         said.append(("time", f"{listed(roles.time) or 'none'}: {time_text(self.panel, reading.placement.step_text)}"))
         groups = f"{listed(roles.group)}: {len(self.panel.series)} series" if roles.group else "none, one series"
         said.append(("groups", groups))

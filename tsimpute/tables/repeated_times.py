@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from tsimpute.errors import TsimputeError
-from tsimpute.tables.column_names import is_instrument_name, is_place_name, is_remark_name
+from tsimpute.tables.column_names import is_id_name, is_instrument_name, is_place_name, is_remark_name
 from tsimpute.tables.number_texts import can_name, has_fractions, is_number
 from tsimpute.tables.stamp_names import part_of
 from tsimpute.tables.stamps import read_stamps
@@ -22,6 +23,7 @@ SHARE = 0.1
 REST = 0.05
 """Share of the repeated rows that may still be alike."""
 _SHOWN = 3
+_MOST_PAIRED = 8
 
 
 def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
@@ -57,7 +59,7 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
             f"(--time {','.join(listed)})."
         )
     if not names:
-        return ""
+        return _pair(columns, roles, key, before)
     shown = " or ".join(repr(columns.names[at]) for at in names[:_SHOWN])
     listed = [str(columns.names[at]) for at in (*roles.group, names[0])]
     return (
@@ -65,6 +67,26 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
         f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and "
         "the column of values as value."
     )
+
+
+def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
+    """Two columns that tell the rows apart together, as a store and an item do; "" where there are none."""
+    taken = {*roles.time, *roles.group, roles.feature, roles.value}
+    able = [at for at in range(len(columns)) if at not in taken and _may_name(columns, at, before)]
+    able = [at for at in able if not is_number(columns[at]) or is_id_name(columns.names[at])][:_MOST_PAIRED]
+    for one, other in combinations(able, 2):
+        if _left(columns, other, _paired(key, columns.codes(one))) <= REST * before:
+            listed = [str(columns.names[at]) for at in (*roles.group, one, other)]
+            return (
+                f" Columns {columns.names[one]!r} and {columns.names[other]!r} together tell these rows apart: if each "
+                f"pair of names is a series of its own, name them, as group={listed} "
+                f"(--group {_quoted(','.join(listed))})."
+            )
+    return ""
+
+
+def _paired(key: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return key * (int(codes.max()) + 2) + codes + 1
 
 
 def _says_apart(columns: Columns, at: int) -> bool:

@@ -250,10 +250,11 @@ def _find_unfillable(columns: Columns, left: Sequence[int]) -> tuple[tuple[str, 
 
 
 def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
-    """Counts on by one from row to row, and is named as what does: as the index that a file was written with."""
+    """Whole numbers that rise from row to row, named as what does so: as the index that a file was written with."""
     named = plain(name) in ROW_NAMES or re.fullmatch(r"Unnamed: \d+", str(name))
     if not named or pd.isna(column).any():
         return False
     values = floats(column)
     before, after = values[:-1], values[1:]
-    return bool(np.isfinite(values).all() and ((after == before + 1) & (after > before)).all())
+    whole = np.isfinite(values).all() and (values % 1 == 0).all()
+    return bool(whole and (after > before).all())
