@@ -129,6 +129,30 @@ def test_rows_of_daylight_alone_get_no_nights_that_grow_with_the_season(reading_
     assert len(found) <= 0.002 * len(light)
 
 
+def test_hours_of_observers_are_a_clock_with_pauses(reading_of) -> None:
+    when = HOURS[HOURS.hour.isin([7, 14, 21])]
+    reading = reading_of(when.delete([7, 50]))
+    assert added(reading) == [f"{time:%Y-%m-%d %H:%M}" for time in when[[7, 50]]]
+    assert reading.placement.step == 1.0
+    assert "no row at 08:00 to 13:00, 15:00 to 20:00, 22:00 to 06:00" in said(reading)
+
+
+def test_some_days_of_the_week_are_a_clock_with_pauses(reading_of) -> None:
+    days = DAYS[DAYS.day_of_week.isin([0, 2, 4])]
+    reading = reading_of(days.delete(5), "%Y-%m-%d")
+    assert added(reading) == [f"{days[5]:%Y-%m-%d} 00:00"]
+    assert "no row on Tuesday, Thursday, Saturday or Sunday" in said(reading)
+    assert reading.placement.step_text == "1 day"
+
+
+def test_days_at_random_are_irregular(reading_of) -> None:
+    for seed in range(5):
+        gaps = np.random.default_rng(seed).permutation(np.arange(120) % 11 + 1)
+        days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.cumsum(gaps), unit="D")
+        reading = reading_of(days, "%Y-%m-%d")
+        assert (reading.placement.step, added(reading)) == (None, [])
+
+
 def test_series_keep_calendars_of_their_own(tmp_path: Path) -> None:
     frame = pd.concat([
         pd.DataFrame({"site": "A", "date": DAYS.delete(40), "x": 1.5}),
@@ -211,6 +235,16 @@ def test_the_hour_that_clocks_skip_is_not_added_and_its_zone_is_named(
     assert f"timezone='{zone}' (--timezone {zone})" in warning
     assert len(added(reading_of(when[~gone], missing_times="insert"))) == np.count_nonzero(gone)
     assert added(reading_of(when[~gone], timezone=zone)) == []
+
+
+def test_the_skipped_hour_within_a_longer_gap_is_not_added_either(reading_of) -> None:
+    when = pd.date_range("2024-03-29", "2024-04-02", freq="30min")
+    gone = (when >= pd.Timestamp("2024-03-31 02:00")) & (when < pd.Timestamp("2024-03-31 05:00"))
+    reading = reading_of(when[~gone])
+    assert added(reading) == [f"2024-03-31 {hour}" for hour in ("03:00", "03:30", "04:00", "04:30")]
+    assert "2 times (first: 2024-03-31 02:00): clocks go forward" in reading.placement.warnings[0]
+    long = (when >= pd.Timestamp("2024-03-30 02:00")) & (when < pd.Timestamp("2024-03-31 05:00"))
+    assert len(added(reading_of(when[~long]))) == np.count_nonzero(long)
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S+0000"])

@@ -238,7 +238,7 @@ def test_rows_missing_at_random_are_no_change_of_step(share: float) -> None:
 
 def test_gaps_that_would_blow_up_the_table_are_refused() -> None:
     when = hours(0, 1, 2, 3, 20_000)
-    with pytest.raises(DataError, match=r"at a step of 1 hour series 0 has 5 times and lacks 19,996.*times='keep'"):
+    with pytest.raises(DataError, match=r"at a step of 1 hour the table has 5 times and lacks 19,996.*times='keep'"):
         placed(when)
     with pytest.raises(DataError, match=r"expected at most 100 times as many times in a series, .* lacks 19,996"):
         placed(when, missing_times="insert")

@@ -73,25 +73,36 @@ def _runs(slots: Slots) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _spring(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
-    """Runs of absent times that are the hour which the clocks of a zone skip, where no row stands in such an hour."""
+    """Absent times in the hour that the clocks of a zone skip, where no row of the table stands in such an hour.
+
+    First the runs of absent times that are just this hour, then those up to a day long that hold it.
+    """
     first, last = _runs(slots)
-    brief = (last - first + 1) * slots.step <= HOUR
-    brief &= wall[first] % DAY < 4 * HOUR
+    brief = (last - first + 1) * slots.step <= DAY
     first, last, taken = first[brief], last[brief], np.zeros(len(wall), bool)
-    ends = [np.unique(wall[at], return_inverse=True) for at in (first, last, first - 1, last + 1)]
-    there = pd.unique(wall[slots.present]) if len(first) else wall[:0]
-    for zone in ZONES:
-        begins, stops, before, after = (is_skipped(times, zone)[codes] for times, codes in ends)
-        inside = begins & stops & ~before & ~after & ~taken[first]
-        if not inside.any() or is_skipped(there, zone).any():
-            continue
-        found = _filled(len(wall), first[inside], last[inside])
-        taken |= found
-        yield LeftOut(
-            found,
-            f"{_counted(wall[found], slots.step)}: clocks go forward over this hour, as in {zone}",
-            f"If the table is on such a clock, name its time zone with timezone='{zone}' (--timezone {zone})",
-        )
+    there = np.unique(wall[slots.present]) if len(first) else wall[:0]
+    held = np.flatnonzero(_filled(len(wall), first, last))
+    run = np.repeat(np.arange(len(first)), last - first + 1)
+    night = wall[held] % DAY < 4 * HOUR
+    held, run = held[night], run[night]
+    times, codes = np.unique(wall[held], return_inverse=True)
+    skipped = {zone: is_skipped(times, zone)[codes] for zone in ZONES}
+    possible = [zone for zone in ZONES if skipped[zone].any() and not is_skipped(there, zone).any()]
+    for exact in (True, False):
+        for zone in possible:
+            hit = skipped[zone] & ~taken[first[run]]
+            if exact:
+                hit &= (np.bincount(run[hit], minlength=len(first)) == last - first + 1)[run]
+            if not hit.any():
+                continue
+            found = np.zeros(len(wall), bool)
+            found[held[hit]] = True
+            taken |= _filled(len(wall), first[run[hit]], last[run[hit]])
+            yield LeftOut(
+                found,
+                f"{_counted(wall[found], slots.step)}: clocks go forward over this hour, as in {zone}",
+                f"If the table is on such a clock, name its time zone with timezone='{zone}' (--timezone {zone})",
+            )
 
 
 def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:

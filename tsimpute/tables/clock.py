@@ -11,9 +11,9 @@ import numpy as np
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.axes import Axis, axes
 from tsimpute.tables.duplicates import Duplicates, resolve, series_text
-from tsimpute.tables.missing_times import Lengthened, MissingTimes, Times, lengthened
+from tsimpute.tables.missing_times import Lengthened, MissingTimes, Times, lengthened, with_pauses
 from tsimpute.tables.stamps import Stamps, label_text
-from tsimpute.tables.steps import Change, Grid, Irregular, find_grid
+from tsimpute.tables.steps import Change, Grid, Irregular, find_grid, finest_grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +102,20 @@ def place(
     notes += found
     steps = _distinct(stamps.moments, series_of_row, kept)
     moments = stamps.moments[steps.row]
-    axis, grid = _regular(stamps, moments, steps.series, irregular, notes, names)
     labels = stamps.labels[steps.row]
-    if not isinstance(grid, Grid):
+    axis, clock = _regular(stamps, moments, steps.series, irregular, names)
+    on = lambda grid: Times(stamps, steps.series, moments, labels, axis, grid, names, n_series)
+    grid = found = None
+    if isinstance(clock, Grid):
+        grid, found = clock, lengthened(on(clock), missing_times)
+    elif clock.unequal and irregular is None and missing_times == "auto":
+        grid = finest_grid(axis.positions, steps.series)
+        found = None if grid is None else with_pauses(on(grid))
+    if grid is None or found is None:
+        notes += _irregular_notes(clock, irregular)
         first = np.searchsorted(steps.series, steps.series)
-        times = (moments - moments[first]) / axis.unit
-        kept_only = Lengthened.unchanged(steps.series, steps.series, moments, labels)
-        return _by_series(steps, kept_only, times, n_series, kept, notes)
-    found = lengthened(Times(stamps, steps.series, moments, labels, axis, grid, names, n_series), missing_times)
+        found = Lengthened.unchanged(steps.series, steps.series, moments, labels)
+        return _by_series(steps, found, (moments - moments[first]) / axis.unit, n_series, kept, notes)
     notes += [f"regular clock, a step of {found.step_text}", *_grid_notes(stamps, moments, axis, grid), *found.notes]
     step = axis.hours(grid.step)
     return _by_series(steps, found, found.index * step, n_series, kept, notes, step)
@@ -152,18 +158,12 @@ def _distinct(moments: np.ndarray, series: np.ndarray, kept: np.ndarray) -> _Ste
 
 
 def _regular(
-    stamps: Stamps,
-    moments: np.ndarray,
-    series: np.ndarray,
-    irregular: bool | None,
-    notes: list[str],
-    names: Sequence[str],
-) -> tuple[Axis, Grid | None]:
-    """The axis on which the times are regular, with its grid; None where the true times are used."""
+    stamps: Stamps, moments: np.ndarray, series: np.ndarray, irregular: bool | None, names: Sequence[str]
+) -> tuple[Axis, Grid | Irregular]:
+    """The axis on which the times are regular, with its grid; or the true one, and why there is none."""
     true, *others = axes(stamps, moments, series)
     if irregular:
-        notes.append("the true times are used, as asked")
-        return true, None
+        return true, Irregular("")
     for axis in (*others, true):
         found = find_grid(axis.positions, series, axis.roundings)
         if isinstance(found, Change):
@@ -172,13 +172,20 @@ def _regular(
             return axis, found
     assert isinstance(found, Irregular)
     if not (np.diff(series) == 0).any():
-        return true, None
+        return true, Irregular("")
     if irregular is False:
         raise DataError(
             f"times: expected a regular clock, but {found.reason}; resample the table, or leave irregular=False out."
         )
-    notes.append(f"times are irregular ({found.reason}): the true times are used and none is inserted")
-    return true, None
+    return true, found
+
+
+def _irregular_notes(clock: Grid | Irregular, irregular: bool | None) -> list[str]:
+    if irregular:
+        return ["the true times are used, as asked"]
+    if isinstance(clock, Grid) or not clock.reason:
+        return []
+    return [f"times are irregular ({clock.reason}): the true times are used and none is inserted"]
 
 
 def _grid_notes(stamps: Stamps, moments: np.ndarray, axis: Axis, grid: Grid) -> list[str]:

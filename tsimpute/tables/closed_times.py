@@ -84,7 +84,7 @@ class Closed:
     Attributes:
         slots: (S,) bool: absent, and at a time at which its series hardly ever has a row.
         texts: what is absent, in words, one per cycle.
-        weekend: (S,) bool: the series has no row on some weekend.
+        weekend: (S,) bool: the series has rows on all days of the week but those of a weekend.
         turns: whether rows stand at a few times of each hour, or of a shorter or longer cycle, alone.
     """
 
@@ -162,10 +162,11 @@ def _usual_nearby(lengths: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 def _on_series(slots: Slots, rare: np.ndarray, cycle: Cycle) -> np.ndarray:
-    """(S,) bool: both days of some weekend are rare in the series."""
+    """(S,) bool: the two days of a weekend, and no others, are rare in the series."""
     days = np.zeros((slots.n_series, cycle.n_phases), bool)
     days[slots.series[rare], cycle.phase[rare]] = True
-    return np.logical_or.reduce([days[:, list(pair)].all(1) for pair in WEEKENDS])[slots.series]
+    closed = np.logical_or.reduce([days[:, list(pair)].all(1) for pair in WEEKENDS])
+    return (closed & (days.sum(1) == 2))[slots.series]
 
 
 def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
@@ -282,7 +283,8 @@ def _runs(phases: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _weekday_text(phases: np.ndarray) -> str:
-    return f"no row on {' or '.join(_DAYS[day] for day in phases)}"
+    *names, last = (_DAYS[day] for day in phases)
+    return f"no row on {', '.join(names)} or {last}" if names else f"no row on {last}"
 
 
 def _runs_text(phases: np.ndarray, names: tuple[str, ...]) -> str:

@@ -21,6 +21,8 @@ MissingTimes = Literal["auto", "insert", "keep"]
 MAX_STRETCH = 100
 """A series may become at most so many times longer than its rows by what is inserted as asked."""
 MAX_INSERTED = 5_000_000
+MISSING_AMONG_PAUSES = 0.1
+"""Share of times that may be missing where unequal differences count as a clock with pauses."""
 _SHOWN = 3
 _INSERT = "missing_times='insert' (--missing_times insert)"
 _ADDS = f"{_INSERT} adds them"
@@ -97,8 +99,7 @@ def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
     if policy == "keep":
         return kept
     counts = np.bincount(times.series, minlength=times.n_series)
-    length = np.zeros(times.n_series, np.int64)
-    np.maximum.at(length, times.series, times.grid.index + 1)
+    length = _lengths(times)
     if (length == counts).all():
         return kept
     if (length - counts).sum() > MAX_INSERTED:
@@ -107,6 +108,33 @@ def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
         raise _too_many(times, np.where(length > MAX_STRETCH * counts, length - counts, 0), policy)
     slots, moments = _all_slots(times, length)
     return _with_inserted(times, slots, moments, policy, text)
+
+
+def with_pauses(times: Times) -> Lengthened | None:
+    """Unequal differences that are a clock with pauses, as 7:00, 14:00 and 21:00 or Monday, Wednesday and Friday.
+
+    Args:
+        times: on the finest grid that holds all of them.
+
+    Returns:
+        None where much more is missing than the pauses.
+    """
+    length = _lengths(times)
+    if times.stamps.offsets is None or length.sum() > MAX_INSERTED:
+        return None
+    slots, moments = _all_slots(times, length)
+    closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
+    n_missing = int((~slots.present & ~closed.slots).sum())
+    if not closed.texts or n_missing > MISSING_AMONG_PAUSES * slots.present.sum():
+        return None
+    return _with_inserted(times, slots, moments, "auto", times.axis.text(times.grid.step))
+
+
+def _lengths(times: Times) -> np.ndarray:
+    """Steps from the first to the last time of each series."""
+    length = np.zeros(times.n_series, np.int64)
+    np.maximum.at(length, times.series, times.grid.index + 1)
+    return length
 
 
 def _all_slots(times: Times, length: np.ndarray) -> tuple[Slots, np.ndarray]:
@@ -202,13 +230,14 @@ def _too_many(times: Times, added: np.ndarray, policy: MissingTimes) -> DataErro
     gap = int(np.diff(times.grid.index[own]).argmax()) if count > 1 else 0
     ends = " to ".join(_label(times, label) for label in times.labels[own[gap : gap + 2]])
     step = times.axis.text(times.grid.step)
+    which = series_text(times.names, worst) if times.n_series > 1 else "the table"
     of_all = f" ({total:,} in the whole table of {len(times.series):,} times)" if times.n_series > 1 else ""
     most = "no more missing times than there are times" if policy == "auto" else (
         f"at most {MAX_STRETCH} times as many times in a series, and {MAX_INSERTED:,} new ones in all"
     )  # fmt: skip
     insert = f", or insert them all with {_INSERT}" if policy == "auto" and total <= MAX_INSERTED else ""
     return DataError(
-        f"times: expected {most}, but at a step of {step} {series_text(times.names, worst)} has {count:,} times and "
+        f"times: expected {most}, but at a step of {step} {which} has {count:,} times and "
         f"lacks {int(added[worst]):,}{of_all}; its longest gap is {ends}. Correct the times if they are wrong; else "
         f"insert none with {_KEEP}, take the true times with irregular=True (--irregular true){insert}."
     )

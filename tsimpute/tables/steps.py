@@ -16,6 +16,8 @@ JITTER = 0.25
 """The farthest from the grid that a time may lie, as a share of a step."""
 RARE = 1e-3
 """A coarse stretch that missing rows would give a table less often than this is a change of step."""
+FINEST = 48
+"""How many times smaller than the usual difference a step of a clock with pauses may be."""
 RUN = 4
 """Differences that must be alike in a row to count as a stretch with a step of its own."""
 
@@ -39,9 +41,15 @@ class Grid:
 
 @dataclass(frozen=True)
 class Irregular:
-    """No step fits; ``reason`` says why, as the end of a sentence."""
+    """No step fits.
+
+    Attributes:
+        reason: the end of a sentence that says why.
+        unequal: the differences are of several lengths.
+    """
 
     reason: str
+    unequal: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ def find_grid(positions: np.ndarray, series: np.ndarray, roundings: Sequence[flo
     multiples, near = _multiples(steps, common)
     if near.mean() < MOST:
         reason = f"only {near.mean():.0%} of the differences are whole numbers of the most common one"
-        return _stretches(steps, place, series) or Irregular(reason)
+        return _stretches(steps, place, series) or Irregular(reason, unequal=True)
     change = _coarse_run(steps, np.maximum(multiples, 1), place, series)
     if change is not None:
         return change
@@ -91,6 +99,19 @@ def find_grid(positions: np.ndarray, series: np.ndarray, roundings: Sequence[flo
     if ((np.diff(grid.index) == 0) & inside).any():
         return _stretches(steps, place, series) or Irregular("two times of a series fall on one time of the grid")
     return grid
+
+
+def finest_grid(positions: np.ndarray, series: np.ndarray) -> Grid | None:
+    """The grid of the largest step of which all differences are whole numbers; None where it is far below them."""
+    steps = np.diff(positions)[np.diff(series) == 0]
+    if positions.dtype.kind != "i" or not len(steps):
+        return None
+    step = int(np.gcd.reduce(steps))
+    if step * FINEST < np.median(steps):
+        return None
+    first = np.searchsorted(series, series)
+    origin = positions[first]
+    return Grid(step, (positions - origin) // step, origin, np.zeros(len(positions)))
 
 
 def exactly_regular(positions: np.ndarray, series: np.ndarray) -> float:
