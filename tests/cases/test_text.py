@@ -66,6 +66,7 @@ POINTS = body(lambda i, t: f"{t:%d.%m.%Y %H:%M};{value(i, '1,5')};{i},0", "\r\n"
         ("TOA5,CR1000,1234\nTIMESTAMP,a,b\nTS,Volts,mm\n,Avg,Tot\n", PLAIN, ["a", "b"], ["Volts", "mm"]),
         (",A,A\ntime,x,y\n", PLAIN, ["x", "y"], ["", ""]),
         (",A,B\ntime,x,x\n", PLAIN, ["A x", "B x"], ["", ""]),
+        ("Date,A,\n,x,y\n,mg,mg\n", PLAIN, ["x", "y"], ["mg", "mg"]),
         ("time,A,A\n,x,y\n", PLAIN, ["A x", "A y"], ["", ""]),
         ("sep=;\r\nStation;Mitte\r\n\r\nZeit;a;b\r\n;µg/m³;[°C]\r\n", POINTS, ["a", "b"], ["µg/m³", "°C"]),
         ("\ufeffBericht 2024;;\r\n;;\r\nDatum;a;b\r\n", POINTS, ["a", "b"], ["", ""]),
@@ -417,6 +418,8 @@ def test_the_output_of_a_folder_is_a_folder_and_overwrites_no_other_files(tmp_pa
     folder = folder_of(tmp_path, {"a.csv": "time,x\n1,2\n"})
     with pytest.raises(ConfigError, match="expected a name of a folder"):
         check_ending(folder, tmp_path / "out.csv")
+    with pytest.raises(ConfigError, match="outside of"):
+        check_ending(folder, folder / "out")
     out = Outputs.beside(tmp_path / "out.v1", is_folder=True)
     assert (out.provenance.name, out.cells.name) == ("out.v1.provenance", "out.v1.cells.csv")
     out.check(folder, force=False)

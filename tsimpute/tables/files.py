@@ -101,6 +101,10 @@ def check_ending(source: Path, out: Path) -> None:
             raise ConfigError(
                 f"output: expected a name of a folder, as {source.name} is one; came {out.name}. Leave its ending out."
             )
+        if source.resolve() in out.resolve().parents:
+            raise ConfigError(
+                f"output: expected a folder outside of {source}, whose files are all read; came {out}. Choose another."
+            )
         return
     kind = next((kind for kind in KINDS if ending(source) in kind), None)
     if kind is not None and ending(out) not in kind:

@@ -205,7 +205,10 @@ def _distinct(records: list[list[str]], header: int, below: list[int], above: li
     for start in range(len(above) - 1, -1, -1):
         for lines in ([above[start]], above[start:]):
             joined = _joined([*(_carried_on(records[i]) for i in lines), names])
-            joined = [text if name else "" for text, name in zip(joined, names, strict=False)]
+            # A name that stands over others carries on to the columns behind it, but not to one without any name.
+            own = _joined([records[i] for i in lines])
+            bare = [own[at] if at < len(own) else "" for at in range(len(names))]
+            joined = [text if name else other for text, name, other in zip(joined, names, bare, strict=False)]
             if are_distinct(joined) and all(len(records[i]) > 1 for i in lines):
                 return Header(header, joined, header + 1)
     return alone
