@@ -104,6 +104,14 @@ def test_hours_of_offices_and_sessions_stay_theirs(reading_of) -> None:
     assert "no row at 18:00 to 07:00" in said(reading)
 
 
+@pytest.mark.parametrize("freq", ["10min", "h"])
+def test_two_nights_are_enough_where_nothing_else_is_missing(reading_of, freq: str) -> None:
+    times = pd.date_range("2024-01-01", "2024-01-03 23:50", freq=freq)
+    reading = reading_of(times[(times.hour >= 8) & (times.hour < 18)])
+    assert added(reading) == []
+    assert "no row at 18:00 to 07:" in said(reading)
+
+
 def test_five_minutes_of_an_exchange_get_no_night(reading_of) -> None:
     minutes = pd.date_range("2024-01-08", "2024-02-02", freq="5min")
     of_day = minutes.hour * 60 + minutes.minute

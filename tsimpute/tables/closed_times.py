@@ -18,6 +18,8 @@ CHANCE = 1e-3
 """Rows that are missing at random leave a part of a cycle that rare less often than this."""
 QUARTER = 15 * MINUTE
 """How much earlier or later than on the days around a closed time may begin or end, where it moves with the season."""
+NIGHT = 4 * HOUR
+"""Two nights that are closed for so long are enough where nothing else is missing."""
 TURNS = 3
 """A cycle must be seen so many times."""
 MOST_PHASES = 2_000_000
@@ -63,6 +65,7 @@ class Cycle:
         number: (S,) int64, how often it has turned.
         phase: (S,) int64, the part of it, in [0, n_phases).
         own: whether each series is judged by itself alone.
+        night: parts of a day, if it is one, that are closed together as a night is; 0 = it is none.
         short: whether several rows stand in it at unequal distances, as where instruments take turns.
         weekdays: whether the phases are days of the week.
         text: what is absent, in words, from the phases that are closed.
@@ -74,6 +77,7 @@ class Cycle:
     text: Callable[[np.ndarray], str]
     own: bool = False
     weekdays: bool = False
+    night: int = 0
     short: bool = False
 
 
@@ -188,7 +192,7 @@ def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
         yield Cycle(wall // HOUR, wall % HOUR // step, HOUR // step, text, short=True)
     if step < DAY and DAY % step == 0:
         text = lambda phases: f"no row {_times_text(phases, step, DAY, start)}"
-        yield Cycle(wall // DAY, wall % DAY // step, DAY // step, text)
+        yield Cycle(wall // DAY, wall % DAY // step, DAY // step, text, night=-(-NIGHT // step))
         week = (wall // DAY + _WEDNESDAY) // 7
         into = wall - (week * 7 - _WEDNESDAY) * DAY
         yield Cycle(week, into // step, 7 * DAY // step, lambda phases: _week_text(phases, step, start))
@@ -246,7 +250,9 @@ def _rare(owner: np.ndarray, number: np.ndarray, phase: np.ndarray, present: np.
     usual = ((count * ~few).sum(1, keepdims=True) + 1) / (often + 2)
     by_chance = np.exp(-possible * _divergence(share, usual)) * n * n_owners
     rare = few & (possible >= TURNS) & (by_chance < CHANCE)
-    return rare | _closed_weekend(count, possible) if cycle.weekdays else rare
+    if cycle.weekdays:
+        return rare | _closed_weekend(count, possible)
+    return rare | _closed_night(count, possible, cycle.night) if cycle.night else rare
 
 
 def _divergence(share: np.ndarray, usual: np.ndarray) -> np.ndarray:
@@ -274,6 +280,17 @@ def _closed_weekend(count: np.ndarray, possible: np.ndarray) -> np.ndarray:
         hit = never & enough & ((count[:, others] > 0).sum(1) >= 3) & ~closed[:, these].any(1)
         closed[np.ix_(hit, these)] = True
     return closed
+
+
+def _closed_night(count: np.ndarray, possible: np.ndarray, least: int) -> np.ndarray:
+    """(owners, phases) bool: a long stretch of the day without any row on two days, the rest being nearly all there."""
+    never = (count == 0) & (possible >= 2)
+    rest = np.where(never, 0, possible).sum(1)
+    complete = np.where(never, 0, count).sum(1) >= 0.95 * np.maximum(rest, 1)
+    around = np.concatenate([never, never], axis=1)  # midnight ends no stretch
+    whole = np.array([np.minimum(_run_lengths(row, 1) + _run_lengths(row, -1) - row, never.shape[1]) for row in around])
+    long = np.maximum(*np.split(whole, 2, axis=1)) >= least
+    return never & long & complete[:, None]
 
 
 def _runs(phases: np.ndarray) -> list[tuple[int, int]]:

@@ -152,7 +152,8 @@ def _second_pass(wall: np.ndarray, sequence: np.ndarray, twofold: np.ndarray, no
         row = int(twofold[np.argmax(mixed)])
         raise RowError(
             "times, ", row, f": {pd.Timestamp(wall[row], unit='us')} comes twice where clocks go back, and the rows "
-            "are not in the order of time, which would tell the two apart; sort them, or write UTC offsets.",
+            "are not in the order of time, which would tell the two apart. Sort them, or write UTC offsets; if several "
+            "series stand below one another, name the column that tells them apart (group, --group).",
         )  # fmt: skip
     night["at"] = np.where(newest_first, -twofold, twofold)
     night["day"] = night["wall"] // (12 * 3_600_000_000)
