@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.fill_file import Outputs
+from tsimpute.filling.fill_file import Outputs, fill_file
 from tsimpute.filling.preparing import prepare
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.tables.files import TextForm, check_ending, read_file, write_object
@@ -334,9 +334,8 @@ def test_hours_in_24_columns_are_refused_with_a_recipe_that_works(hours: list[st
         long = found["long"]
         assert isinstance(long, pd.DataFrame)
         assert len(long) == 6 * 24
-        assert long["time"].min() == pd.Timestamp("2024-03-01") + pd.Timedelta(
-            hours=int(hours[0] not in ("0", "00", "00:00"))
-        )
+        first = DAYS[0] + pd.Timedelta(hours=int(hours[0] not in ("0", "00", "00:00")))
+        assert str(long["time"].min()) == str(first)
     assert "feature='item'" in str(error.value)
     frame = pd.read_csv(tmp_path / "in.csv")
     with pytest.raises(DataError, match="hours of a day"):
@@ -387,6 +386,23 @@ def test_new_rows_of_files_in_any_order_of_time_stand_in_their_file(tmp_path: Pa
         written = pd.read_csv(tmp_path / "out" / f"{name}.csv")
         assert written["a"].tolist() == [0, 1, 2, 99, 4, 5, 99, 7]
         assert written["time"].str.startswith(f"2024-03-0{day}").all()
+
+
+def test_a_folder_is_filled_in_one_call(tmp_path: Path) -> None:
+    files = {
+        f"p{k}.psv": "HR|Temp\n" + "".join(f"{80 + i % 7}|{value(i, '36.5')}\n" for i in range(40)) for k in range(3)
+    }
+    folder = folder_of(tmp_path, files)
+    found = fill_file(folder, tmp_path / "out", {"effort": "trial", "n_samples": 3, "calibrate": False})
+    assert found is not None
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out", "out.cells.csv", "out.model.safetensors", "out.provenance", "out.report.html", "stays",
+    ]  # fmt: skip
+    for name, content in files.items():
+        lines = (tmp_path / "out" / name).read_text().splitlines()
+        kept = [line for i, line in enumerate(content.splitlines()) if i - 1 not in GAPS]
+        assert [line for i, line in enumerate(lines) if i - 1 not in GAPS] == kept
+        assert all(line.split("|")[1] for line in lines)
 
 
 def test_files_of_a_folder_are_named_in_errors(tmp_path: Path) -> None:
