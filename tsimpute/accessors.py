@@ -31,7 +31,7 @@ class Accessor:
           groups: none, one series
           features: 2: a 33.3% missing, b 33.3% missing
           note: no column of times was found: each row counts as one step
-        >>> filled = frame.tsimpute.impute(effort="trial", n_samples=3, calibrate=False)
+        >>> filled = frame.tsimpute.impute(effort="trial", n_samples=3, calibrate=False, limits=(0, None))
         >>> int(filled.isna().sum().sum())
         0
     """

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     "timezone", "dayfirst", "duplicates", "missing_times", "irregular", "drop_invalid", "no_information", "max_gap",
-    "calendar", "n_samples", "seed", "effort", "calibrate", "feature", "value", "unit", "model", "limits",
+    "calendar", "n_samples", "seed", "effort", "calibrate", "recalibrate", "feature", "value", "unit", "model",
+    "limits",
 )  # fmt: skip
 """Arguments that are settings of ``TableImputer`` as they are."""
 COLUMNS = ("time", "group", "features", "text")
@@ -53,13 +54,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     add: Any = parser.add_argument
     add("source", type=Path, help="a table: .csv and other text, .parquet, .nc or .zarr")
     add("-o", "--out", type=Path, required=True, help="file to write, of the same kind; other files go beside it")
-    add("--model", type=str | None, default=None, help="a trained model. Default: one is trained on the file itself")
+    add(
+        "--model", type=str | None, default=None,
+        help="a trained model, or the .model.safetensors that the filling of an earlier file left: then its calibration, "
+        "codes, limits and columns hold. Default: one is trained on the file itself",
+    )  # fmt: skip
     add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels of the quantiles, comma-separated")
     add("--effort", type=Literal["trial", "quick", "normal", "thorough"], default="normal", help="how long to train")
     add("--n_samples", type=int, default=50, help="draws per cell")
     add("--seed", type=int, default=0, help="seed of training and draws")
     add("--force", action="store_true", help="overwrite files that exist")
     add("--calibrate", type=bool, default=True, help="false: measure nothing and leave the intervals as drawn")
+    add(
+        "--recalibrate",
+        action="store_true",
+        help="calibrate the intervals on this file, not as the model's file has it",
+    )
     add_reading_arguments(parser)
 
 

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,6 +17,7 @@ import tsimpute as ti
 from tsimpute.errors import ConfigError
 from tsimpute.filling.settings import Settings
 from tsimpute.limits import Limits
+from tsimpute.pretrained import model_path
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,11 @@ def _words(at: str, *words: str) -> Case:
     return Case(at, tuple((word, word) for word in words), ("other", [words[0]], 1, None, True))
 
 
+FILE = model_path("physionet2012")
 _NO_COLUMN = (("none", ()), ([], ()), ((), ()))
 CASES: Mapping[str, Case] = {
     "model": Case(
-        "model", ((None, None), ("name", "name"), (Path("a.safetensors"), Path("a.safetensors"))), (3, ["name"], True)
+        "model", ((None, None), ("physionet2012", "physionet2012"), (FILE, FILE)), (3, ["name"], True)
     ),
     "time": _columns("told.time", _NO_COLUMN),
     "group": _columns("told.group", _NO_COLUMN),
@@ -125,6 +126,7 @@ CASES: Mapping[str, Case] = {
     "seed": Case("seed", ((0, 0), (-3, -3), (np.uint8(7), 7)), (1.5, "1", [1], None, True)),
     "effort": _words("effort", "trial", "quick", "normal", "thorough"),
     "calibrate": _true_or_false("calibrate"),
+    "recalibrate": _true_or_false("recalibrate"),
     "keep_samples": _true_or_false("keep_samples"),
 }  # fmt: skip
 

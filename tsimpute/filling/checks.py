@@ -8,6 +8,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_text
+from tsimpute.filling.learnt_tables import LearntTable
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Clock
@@ -63,6 +64,21 @@ def check_clock(model: GenerativeImputer, clock: Clock) -> None:
         raise DataError(
             f"times: expected {_CLOCKS[model.time_unit_]}, as the model has learnt, came {_CLOCKS[clock.unit]}. Give "
             f"the times so (time names their column), or fit on the table itself."
+        )
+
+
+def check_step(learnt: LearntTable, clock: Clock) -> None:
+    """Refuses a table of another step than the one that was learnt from.
+
+    Raises:
+        DataError: it has one.
+    """
+    known = learnt.clock.step
+    if known is not None and clock.step is not None and not np.isclose(known, clock.step):
+        unit = {"hours": " h", "": "", "steps": " rows"}[clock.unit]
+        raise DataError(
+            f"times: expected a step of {known:g}{unit}, as in {learnt.name} that the model was fitted to; came "
+            f"{clock.step:g}{unit}. Bring the table to that step (pandas: resample), or fit on the table itself."
         )
 
 

@@ -178,15 +178,16 @@ def fill_file(
                 raise _Stopped
 
         try:
-            imputer.fit_prepared(prepared, folder=outputs.state, progress=show, should_stop=should_stop)
+            about = {"name": source.name, "folder": outputs.state}
+            imputer.learn_prepared(prepared, **about, progress=show, should_stop=should_stop)
             if should_stop():
                 return None
             found = imputer.draw_prepared(prepared, progress=show)
         except _Stopped:
             return None
         done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
-        hints = [*found.hints(), *filter(None, [behind(imputer.scores_, imputer.effort)])]
-        _write(outputs, found, _content(source, found, done, hints, imputer.scores_, spell), source, imputer)
+        hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), imputer.effort)])]
+        _write(outputs, found, _content(source, found, done, hints, measured_here(imputer), spell), source, imputer)
         hints = shortened("look", hints, where=f"see {outputs.report.name}")
         say("\n".join([_said(imputer, done), *hints]))
         return found
@@ -259,7 +260,7 @@ def _write(
         if ending(path) != ".zarr" and not (is_folder_of_files(source) and path in (outputs.table, outputs.provenance)):
             remove_partial(path)
     if outputs.model is not None and imputer is not None:
-        imputer.imputer_.save(outputs.model)
+        imputer.save(outputs.model)
     write_report(content, outputs.report)
     write_whole(outputs.cells, lambda partial: found.cells.to_csv(partial, index=False, float_format="%.8g"))
     write_object(found.provenance, outputs.provenance)
@@ -274,11 +275,19 @@ def _counts(found: Imputation) -> str:
     return ", ".join(f"{count:,} {word}" for word, count in found.counts().items() if count)
 
 
+def measured_here(imputer: TableImputer) -> tuple[dict[str, str | float], ...]:
+    """What was measured on cells of this file; nothing where the model's file brought it along."""
+    return () if imputer.keeps_calibration else imputer.scores_
+
+
 def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tuple[str, str]]:
     model = imputer.imputer_
     learnt = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
     drawn = f"{imputer.n_samples} draws a cell, {model.n_steps} {model.solver} steps, seed {imputer.seed}"
     calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else "no"
+    if imputer.keeps_calibration and imputer.calibration_.n_cells:
+        calibrated += f" of {imputer.table_.name}, learnt on {imputer.table_.date}; to calibrate on this file instead, "
+        calibrated += "set recalibrate"
     if not imputer.calibration_.n_cells and (note := few_draws_text(imputer.levels, imputer.n_samples)):
         calibrated += f"; {note}"
     return [
@@ -289,10 +298,11 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
 
 def _said(imputer: TableImputer, done: list[tuple[str, str]]) -> str:
     lines = [f"  {name}: {value}" for name, value in done]
-    if imputer.scores_:
-        about = imputer.scores_[0]
+    scores = measured_here(imputer)
+    if scores:
+        about = scores[0]
         lines.append(f"  measured on {about['cells']:,} observed cells that were hidden, in {about['units']}:")
-    lines += [f"    {row['imputer']}: {', '.join(_numbers(row))}" for row in imputer.scores_]
+    lines += [f"    {row['imputer']}: {', '.join(_numbers(row))}" for row in scores]
     return "\n".join(lines)
 
 

@@ -219,7 +219,8 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
     """What fills blocks of a table, and the table as a data set. Checks all that can be without reading a value."""
     if not isinstance(table, xr.Dataset | xr.DataArray):
         raise DataError(f"table: expected an xarray DataArray or Dataset, came {type(table).__name__}.")
-    if not hasattr(imputer, "imputer_"):
+    _ = imputer.settings  # a model that is given counts as fitted
+    if not hasattr(imputer, "imputer_") or not hasattr(imputer, "codes_"):
         raise NotFittedError("table imputer: expected fit, on a part that fits into memory, before filling lazily.")
     array = (table.name,) if isinstance(table, xr.DataArray) else ()
     if isinstance(table, xr.DataArray):
@@ -230,10 +231,11 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
         dataset, features = table, variables
     if LEVEL in dataset.variables or LEVEL in dataset.dims:
         raise DataError(f"table: expected no {LEVEL!r}, which is a dimension of the result. Rename it.")
-    told = copy.copy(imputer).set_params(
-        model=None, time=list(dims.stamps) or [dims.time], group=list(dims.groups), features=features,
-        feature=dims.feature, keep_samples=False,
-    )  # fmt: skip
+    said = {
+        "model": None, "time": list(dims.stamps) or [dims.time], "group": list(dims.groups), "features": features,
+        "feature": dims.feature, "keep_samples": False,
+    }  # fmt: skip
+    told = copy.copy(imputer).set_params(**imputer.effective_params() | said)
     core = {dims.time, dims.feature}
     along = lambda name: set(dataset[name].dims) <= core and (dims.stamps or dims.time not in dataset[name].dims)
     like = dataset.drop_vars([n for n in dataset.variables if n in dataset.data_vars or not along(n)]).compute()

@@ -13,7 +13,6 @@ from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
 from tsimpute.panel import Panel
 from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.pretrained import model_path
 from tsimpute.terminal import Tell
 from tsimpute.windows import Windows
 
@@ -48,11 +47,6 @@ def learnt(
     for step in imputer.fit_steps(windows, scaler=scaler, time_unit=unit, folder=state, should_stop=should_stop):
         progress("learning", step.step, step.n_steps)
     return imputer
-
-
-def loaded(model: GenerativeImputer | str | Path) -> GenerativeImputer:
-    """A model as it is, or from its file or name."""
-    return model if isinstance(model, GenerativeImputer) else GenerativeImputer.load(model_path(model))
 
 
 def _fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:

@@ -245,6 +245,21 @@ def _codes_of(
     return {name: of_one for name, of_one in codes.items() if of_one}
 
 
+def check_features(names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuses features of other names than those learnt.
+
+    Raises:
+        DataError: one is absent, or new.
+    """
+    absent, new = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
+    if absent or new:
+        raise DataError(
+            f"features: expected the model's {len(wanted)}; absent from the table: {', '.join(absent) or 'none'}; not "
+            f"known to the model: {', '.join(new) or 'none'}. Rename columns, add a column without values, choose "
+            "features, or fit on the table itself."
+        )
+
+
 def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarray]:
     """The panel with a model's features, found by name, in the model's order; and where each stands in the panel.
 
@@ -256,13 +271,7 @@ def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarra
     """
     own, given = [f for f in features if not f.given], [f for f in features if f.given]
     names, wanted = [f.name for f in panel.features], [f.name for f in own]
-    absent, new = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
-    if absent or new:
-        raise DataError(
-            f"features: expected the model's {len(wanted)}; absent from the table: {', '.join(absent) or 'none'}; not "
-            f"known to the model: {', '.join(new) or 'none'}. Rename columns, add a column without values, choose "
-            "features, or fit on the table itself."
-        )
+    check_features(names, wanted)
     order = np.array([names.index(name) for name in wanted])
     for at, feature in zip(order, own, strict=True):
         unit = panel.features[at].unit

@@ -91,3 +91,12 @@ def optional_text(setting: str, given: Any, example: str) -> str | None:
     if given is None or isinstance(given, str):
         return given
     raise ConfigError(f"{setting}: expected a text such as {example!r}, or None; came {given!r}.")
+
+
+def is_same(given: Any, default: Any) -> bool:
+    """Whether a setting was left at its default."""
+    return (
+        given is default
+        or (type(given) is type(default) and not is_list(given) and bool(given == default))
+        or (isinstance(given, tuple | list) and is_list(default) and list(given) == list(default))
+    )

@@ -66,6 +66,7 @@ class Settings:
     seed: int
     effort: str
     calibrate: bool
+    recalibrate: bool
     keep_samples: bool
 
 
@@ -94,6 +95,7 @@ def normalised(given: Mapping[str, Any]) -> Settings:
         seed=whole_number("seed", given["seed"]),
         effort=one_of("effort", given["effort"], EFFORTS),
         calibrate=true_or_false("calibrate", given["calibrate"]),
+        recalibrate=true_or_false("recalibrate", given["recalibrate"]),
         keep_samples=true_or_false("keep_samples", given["keep_samples"]),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,28 +10,27 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from tsimpute.errors import ConfigError, NotFittedError
+from tsimpute.errors import ConfigError
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import Calibration
-from tsimpute.filling.checks import check_calendar, check_clock, check_limits
+from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_step
 from tsimpute.filling.efforts import EFFORTS
 from tsimpute.filling.imputation import Imputation, imputation_of
-from tsimpute.filling.learning import learnt, loaded
+from tsimpute.filling.learning import learnt
+from tsimpute.filling.learnt_tables import LearntTable
 from tsimpute.filling.long_calls import long_call, never
 from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
 from tsimpute.filling.notices import warn, warn_of
-from tsimpute.filling.preparing import Prepared, matched, prepare
+from tsimpute.filling.persistent import Persistent
+from tsimpute.filling.preparing import Prepared, check_features, matched, prepare
 from tsimpute.filling.series import Policy, fill_series
-from tsimpute.filling.settings import Settings, normalised
 from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
 from tsimpute.panel import Filling
 from tsimpute.tables.duplicates import Duplicates
-from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.reading import read_table
-from tsimpute.tables.roles import Told
 from tsimpute.tables.units import check_names
 from tsimpute.terminal import Progress, Tell, silent
 
@@ -42,7 +40,7 @@ OneCodes = float | Collection[float] | Literal["certain", "none"]
 """What means "missing": a number, several, those that are certain, or none."""
 
 
-class TableImputer:
+class TableImputer(Persistent):
     """Learns from a table and fills its gaps, or those of others like it.
 
     Observed values come back to the bit, but for codes for missing (``missing_codes``) and, with ``drop_invalid``,
@@ -56,8 +54,9 @@ class TableImputer:
         True
 
     Args:
-        model: a trained ``GenerativeImputer``, its file, or the name of one that comes along; then ``fit`` only
-            measures. None = ``fit`` trains one.
+        model: a trained ``GenerativeImputer``, its file, or the name of one that comes along; or a file of ``save``,
+            of which codes, limits, columns, clock and calibration hold, too, and settings of how a table is read where
+            they are left at their defaults. A model counts as fitted; ``fit`` only measures. None = ``fit`` trains one.
         time, group, features: columns, where they cannot be told: one name or a list of names. ``time="none"``: rows
             are steps; ``group="none"``: there is one series.
         feature, value, unit: of a long table, the columns of names, values and units.
@@ -79,6 +78,7 @@ class TableImputer:
         seed: of everything that is drawn.
         effort: how long to learn: "trial", "quick", "normal" or "thorough".
         calibrate: True hides a share of the observed cells in ``fit``, measures on them and calibrates the quantiles.
+        recalibrate: True does so on each table that is filled by a file of ``save``; otherwise its calibration holds.
         keep_samples: True keeps all draws in ``Imputation.fillings``.
 
     Attributes:
@@ -86,6 +86,7 @@ class TableImputer:
         calibration_: of the quantiles.
         codes_: by feature, the codes for missing of the table that it was fitted to.
         scores_: what was measured on hidden cells, one row per imputer.
+        table_: what is known of the table that it was fitted to; absent where a model alone was given.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class TableImputer:
         seed: int = 0,
         effort: Literal["trial", "quick", "normal", "thorough"] = "normal",
         calibrate: bool = True,
+        recalibrate: bool = False,
         keep_samples: bool = False,
     ) -> None:
         self.model = model
@@ -129,31 +131,8 @@ class TableImputer:
         self.missing_codes: Mapping[str, OneCodes] | OneCodes = missing_codes
         self.no_information, self.max_gap, self.calendar = no_information, max_gap, calendar
         self.n_samples, self.quantiles, self.seed = n_samples, quantiles, seed
-        self.effort, self.calibrate, self.keep_samples = effort, calibrate, keep_samples
-
-    def __repr__(self) -> str:
-        """The settings that are not the defaults."""
-        defaults = {name: repr(of_one.default) for name, of_one in inspect.signature(type(self)).parameters.items()}
-        texts = {name: repr(value) for name, value in self.get_params().items()}
-        changed = ", ".join(f"{name}={text}" for name, text in texts.items() if text != defaults[name])
-        return f"{type(self).__name__}({changed})"
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name, as they were given; ``deep`` is not used, as no setting has settings of its own."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **settings: Any) -> Self:
-        """Changes settings.
-
-        Raises:
-            ConfigError: there is no such setting.
-        """
-        unknown = sorted(set(settings) - set(self.get_params()))
-        if unknown:
-            raise ConfigError(f"settings: expected some of {', '.join(self.get_params())}; came {unknown[0]!r}.")
-        for name, value in settings.items():
-            setattr(self, name, value)
-        return self
+        self.effort, self.calibrate, self.recalibrate = effort, calibrate, recalibrate
+        self.keep_samples = keep_samples
 
     def fit(
         self,
@@ -178,7 +157,7 @@ class TableImputer:
         Raises:
             KeyboardInterrupt: Ctrl-C came.
         """
-        prepared = self._prepared(table, None)
+        prepared = self._prepared(table, fitting=True)
         warn_of(prepared, self.settings)
         with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
             return self.fit_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
@@ -187,12 +166,15 @@ class TableImputer:
         self,
         prepared: Prepared,
         *,
+        name: str = "",
         folder: Path | None = None,
         progress: Tell = silent,
         should_stop: Callable[[], bool] = never,
     ) -> Self:
-        """``fit`` of a table that has been understood."""
+        """``fit`` of a table that has been understood; ``name`` is kept with what is learnt from it."""
         settings = self.settings
+        if not self.is_known:
+            self._forget_table()
         effort = EFFORTS[settings.effort]
         seen = prepared.seen
         nothing = [np.zeros(series.values.shape, bool) for series in seen.series]
@@ -202,11 +184,11 @@ class TableImputer:
             shown = with_calendar(shown, prepared.given)
             self.imputer_ = learnt(shown, prepared.limits, effort, settings.seed, folder, progress, should_stop)
         else:
-            self.imputer_ = loaded(settings.model)
             self._check_model(prepared)
         seen, order = matched(seen, self.imputer_.features_)
         hidden = [cells[order] for cells in hidden]
         self.calibration_, self.scores_, self.codes_ = Calibration(), (), dict(prepared.codes)
+        self.table_ = LearntTable.of(prepared, name)
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
                 self.imputer_, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
@@ -240,12 +222,30 @@ class TableImputer:
         progress: Progress = "auto",
         should_stop: Callable[[], bool] = never,
     ) -> Imputation:
-        """``fit`` and then ``draw`` of one table, which is read and checked once; see there."""
-        prepared = self._prepared(table, None)
+        """``fit`` and then ``draw`` of one table, which is read and checked once; see there.
+
+        With a file of ``save`` as model its calibration holds, and nothing is measured on the table, unless
+        ``recalibrate`` is set.
+        """
+        prepared = self._prepared(table, fitting=True)
         warn_of(prepared, self.settings)
         with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
-            self.fit_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
+            self.learn_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
             return self._drawn(prepared, tell)
+
+    def learn_prepared(
+        self,
+        prepared: Prepared,
+        *,
+        name: str = "",
+        folder: Path | None = None,
+        progress: Tell = silent,
+        should_stop: Callable[[], bool] = never,
+    ) -> Self:
+        """``fit_prepared``, unless all that it would give comes with the model and is not to be measured anew."""
+        if not self.keeps_calibration:
+            self.fit_prepared(prepared, name=name, folder=folder, progress=progress, should_stop=should_stop)
+        return self
 
     def _drawn(self, prepared: Prepared, progress: Tell) -> Imputation:
         found = self.draw_prepared(prepared, progress=progress)
@@ -258,13 +258,14 @@ class TableImputer:
 
     def fillings_of(self, prepared: Prepared, *, progress: Tell = silent) -> tuple[Filling, ...]:
         """What ``draw`` puts into a table that has been understood, one per series."""
-        if not hasattr(self, "imputer_"):
-            raise NotFittedError("table imputer: expected fit before impute.")
+        self._check_fitted()
         settings = self.settings
         self._check_model(prepared)
         new = [level for level in settings.levels if level != 0.5 and level not in self.calibration_.factors]
         if self.calibration_.n_cells and new:
-            raise ConfigError(f"quantiles: expected levels that fit has calibrated, came {new[0]:g}. Fit once more.")
+            raise ConfigError(
+                f"quantiles: expected levels that fit has calibrated, came {new[0]:g}. Fit once more (recalibrate)."
+            )
         seen, order = matched(prepared.seen, self.imputer_.features_)
         back = np.argsort(order)
         codes = prepared.provenance(Policy(settings.max_gap, settings.no_information == "fill"))
@@ -284,56 +285,30 @@ class TableImputer:
 
     def prepared(self, table: Any) -> Prepared:
         """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
-        return self._prepared(table, getattr(self, "codes_", None))
+        return self._prepared(table, fitting=False)
 
-    def _prepared(self, table: Any, learnt_codes: Mapping[str, tuple[float, ...]] | None) -> Prepared:
+    def _prepared(self, table: Any, fitting: bool) -> Prepared:
         settings = self.settings
+        learnt_codes = getattr(self, "codes_", None) if self.is_known or not fitting else None
         read = (
             table
             if hasattr(table, "completed") and hasattr(table, "marked")
-            else read_table(table, settings.told, settings.clockwork, settings.units)
+            else read_table(table, self._told(fitting), settings.clockwork, settings.units)
         )
-        check_names(settings.units, [feature.name for feature in read.panel.features])
+        names = [feature.name for feature in read.panel.features]
+        if hasattr(self, "table_") and (self.is_known or not fitting):
+            check_features(names, self.table_.features)
+        check_names(settings.units, names)
         return prepare(
             read, limits=settings.limits, missing_codes=settings.codes, drop_invalid=settings.drop_invalid,
             calendar=settings.calendar, learnt_codes=learnt_codes,
         )  # fmt: skip
 
-    @property
-    def settings(self) -> Settings:
-        """The settings in one form each.
-
-        Raises:
-            ConfigError: one is of the wrong kind or out of range.
-        """
-        return normalised(self.get_params())
-
-    @property
-    def told(self) -> Told:
-        """What is said of the columns."""
-        return self.settings.told
-
-    @property
-    def clockwork(self) -> Clockwork:
-        """How times are read."""
-        return self.settings.clockwork
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """The quantiles' levels, increasing."""
-        return self.settings.levels
-
-    def check(self) -> None:
-        """Refuses settings that are out of range.
-
-        Raises:
-            ConfigError: one is.
-        """
-        _ = self.settings
-
     def _check_model(self, prepared: Prepared) -> None:
         check_limits(self.imputer_, prepared.limits)
         check_clock(self.imputer_, prepared.seen.clock)
+        if hasattr(self, "table_"):
+            check_step(self.table_, prepared.seen.clock)
         check_calendar(self.imputer_, self.settings.calendar)
 
 
@@ -350,7 +325,7 @@ def impute(table: Any, *, folder: Path | str | None = None, progress: Progress =
     Example:
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
-        >>> filled = impute(frame, effort="trial", n_samples=3, calibrate=False)
+        >>> filled = impute(frame, effort="trial", n_samples=3, calibrate=False, limits=(0, None))
         >>> int(frame.isna().sum().sum()), int(filled.isna().sum().sum())
         (40, 0)
     """

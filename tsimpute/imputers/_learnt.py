@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import astuple
 from importlib.metadata import version
 from pathlib import Path
@@ -62,14 +63,22 @@ class Learnt(Sampling):
         """What ``usual_cells_`` would be of records of so many steps; of models that do not know theirs, as it is."""
         return self.usual_cells_ * n_steps / (self.n_steps_ or n_steps)
 
-    def save(self, path: Path) -> None:
-        write_model(Path(path), self._fitted().state_dict(), self._about(self.fitted_))
+    def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
+        """See ``Imputer``; ``also`` is kept beside, as plain values by names that models do not use."""
+        write_model(Path(path), self._fitted().state_dict(), {**(also or {}), **self._about(self.fitted_)})
 
     @classmethod
     def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
         """Reads what ``save`` wrote; ``sampling`` takes the place of the stored sampler settings."""
         path = Path(path)
         weights, about = read_model(path)
+        return cls.from_file(path, weights, about, sampling)
+
+    @classmethod
+    def from_file(
+        cls, path: Path, weights: dict[str, torch.Tensor], about: dict[str, Any], sampling: SamplingConfig | None = None
+    ) -> Self:
+        """What ``read_model`` read from ``path``."""
         try:
             settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
             imputer = cls(**settings)

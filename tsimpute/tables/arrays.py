@@ -75,6 +75,10 @@ class ArrayTable:
         return 0
 
     @property
+    def roles_by_name(self) -> Told | None:
+        return None
+
+    @property
     def passed_through(self) -> tuple[str, ...]:
         return ()
 

@@ -14,6 +14,7 @@ from tsimpute.tables.added_rows import Source, check_rows_to_add, index_notes, l
 from tsimpute.tables.axes import step_text
 from tsimpute.tables.clock import Placement, place
 from tsimpute.tables.duplicates import Duplicates, RepeatedTimes
+from tsimpute.tables.learnt_columns import as_learnt
 from tsimpute.tables.long_rows import features_of, features_of_rows, nameless_note, places_of
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
@@ -118,6 +119,7 @@ def read_frame(
     if told.features is None and told.value is None:
         check_wide_hours(frame)
     columns = Columns(frame)
+    told = as_learnt(told, columns.names)
     roles = find_roles(columns, told)
     series_of_row, groups = _groups(columns, roles)
     read = _long if roles.layout == "long" else _wide

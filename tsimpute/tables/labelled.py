@@ -77,6 +77,10 @@ class LabelledTable:
         return ()
 
     @property
+    def roles_by_name(self) -> Told | None:
+        return None
+
+    @property
     def passed_through(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.dataset.data_vars if name not in self.variables)
 

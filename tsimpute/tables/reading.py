@@ -15,6 +15,7 @@ from tsimpute.tables.averaging import LeftOut, averaged, layers_of
 from tsimpute.tables.edits import edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import completed_frame, decimals_of, marked_frame
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame, time_text
+from tsimpute.tables.learnt_columns import told_by
 from tsimpute.tables.roles import Told
 
 
@@ -57,6 +58,11 @@ class Table(Protocol):
     @property
     def n_added(self) -> int:
         """How many rows are added where every gap is filled."""
+        ...
+
+    @property
+    def roles_by_name(self) -> Told | None:
+        """What its columns are, as a caller would say it; None of a table without columns."""
         ...
 
     @property
@@ -143,6 +149,10 @@ class FrameTable:
     @property
     def n_added(self) -> int:
         return self.reading.n_added
+
+    @property
+    def roles_by_name(self) -> Told | None:
+        return told_by(self.reading.columns, self.reading.roles)
 
     @property
     def passed_through(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class Told:
         features: the columns to fill, of a wide table.
         feature, value, unit: of a long table, the columns of names, values and units.
         text: columns that are passed through unchanged, whatever they hold.
+        learnt: of the table that a model was fitted to; see ``learnt_columns.as_learnt``.
     """
 
     time: Sequence[Hashable] | None = None
@@ -61,6 +62,7 @@ class Told:
     value: Hashable | None = None
     unit: Hashable | None = None
     text: Sequence[Hashable] | None = None
+    learnt: Told | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import new_labels
 from tsimpute.tables.folders import Folder, write_folder
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.learnt_columns import as_learnt
 from tsimpute.tables.number_forms import PLAIN
 from tsimpute.tables.number_texts import unfillable_text
 from tsimpute.tables.numbers import (
@@ -98,6 +99,10 @@ class TextTable:
     @property
     def absent(self) -> list[np.ndarray]:
         return self.inner.absent
+
+    @property
+    def roles_by_name(self) -> Told | None:
+        return self.inner.roles_by_name
 
     @property
     def passed_through(self) -> tuple[str, ...]:
@@ -236,6 +241,7 @@ def _understood(
     marks = (*MISSING_MARKS, *missing_marks)
     columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
     names = [file.header[at] or f"Unnamed: {at}" for at in columns]
+    told = as_learnt(told, names)
     if told.features is None and told.value is None:
         _check_wide_hours(file, columns, names)
     found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
