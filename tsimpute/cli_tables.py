@@ -56,8 +56,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("-o", "--out", type=Path, required=True, help="file to write, of the same kind; other files go beside it")
     add(
         "--model", type=str | None, default=None,
-        help="a trained model, or the .model.safetensors that the filling of an earlier file left: then its calibration, "
-        "codes, limits and columns hold. Default: one is trained on the file itself",
+        help="a trained model, or the .model.safetensors that the filling of an earlier file left: then its "
+        "calibration, codes, limits and columns hold. Default: one is trained on the file itself",
     )  # fmt: skip
     add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels of the quantiles, comma-separated")
     add("--effort", type=Literal["trial", "quick", "normal", "thorough"], default="normal", help="how long to train")

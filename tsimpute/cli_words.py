@@ -16,7 +16,7 @@ from tsimpute.errors import ConfigError
 
 _VALUE = r"""(?:'[^']*'|"[^"]*"|True|False|None|\((?:[^()]*)\)|\[[^\[\]]*\]|\{[^{}]*\}|-?\d+(?:\.\d+)?)"""
 _ADVICE = r"(?:[Nn]am(?:e|es|ing)|[Cc]hoose|[Gg]ive|[Ss]et|[Pp]ass|say|overwrite|fit)"
-FLAGS = ("force", "drop_invalid", "calendar")
+FLAGS = ("force", "drop_invalid", "calendar", "recalibrate")
 """Options without a value."""
 
 

@@ -43,11 +43,11 @@ def with_all() -> pd.DataFrame:
 
 WANTED = [
     "-999: 2 cells of 1 feature hold a code for missing and are filled as gaps; if these are true values, set "
-    "missing_codes to none.",
-    "1 value outside the limits is kept unchanged and hidden from the model; to fill such values, set drop_invalid (b: "
-    "1 value lies above the limit 100 (500)).",
+    "missing_codes='none'.",
+    "1 value outside the limits is kept unchanged and hidden from the model; to fill such values, set "
+    "drop_invalid=True (b: 1 value lies above the limit 100 (500)).",
     "look at b: 1 value lies far above all others (500).",
-    "2 rows are added for times that the table does not have; to add none, set missing_times to keep.",
+    "2 rows are added for times that the table does not have; to add none, set missing_times='keep'.",
     "2 columns are passed through unchanged, not filled: word, note; to fill them, name all columns to fill "
     "(features).",
 ]

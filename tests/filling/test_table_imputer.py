@@ -254,7 +254,7 @@ def test_times_of_another_kind_than_the_models_are_refused_and_the_kind_is_saved
 def test_codes_of_the_table_that_was_fitted_are_those_of_later_ones_until_it_is_fitted_anew() -> None:
     table = stations()
     table.iloc[[3, 8], 0] = -999
-    with pytest.warns(ImputationWarning, match="-999: 2 cells of 1 feature hold a code .*set missing_codes to none"):
+    with pytest.warns(ImputationWarning, match="-999: 2 cells of 1 feature hold a code .*set missing_codes='none'"):
         imputer = ti.TableImputer(**SETTINGS, calibrate=False).fit(table)
     later = stations(40, seed=3)
     later.iloc[5, 0] = -999  # alone it would not be certain

@@ -134,7 +134,7 @@ def test_a_code_in_a_column_of_whole_numbers_is_filled_and_the_column_stays_whol
     assert [int(c.sum()) for c in ready.coded] == [2]
     assert [w for w in ready.warnings if "code" in w] == [
         "-200: 2 cells of 1 feature hold a code for missing and are filled as gaps; if these are true values, set "
-        "missing_codes to none"
+        "missing_codes='none'"
     ]
     done = imputed(ready)
     assert done.table["co"].dtype == np.int64
@@ -159,8 +159,8 @@ def test_values_outside_the_limits_are_hidden_from_the_model_and_kept_unless_the
     assert np.isnan(kept.seen.series[0].values[0, 0])
     assert kept.kept.series[0].values[0, 0] == 735.0
     assert kept.warnings == (
-        "1 value outside the limits is kept unchanged and hidden from the model; to fill such values, set drop_invalid "
-        "(x: 1 value lies above the limit 14 (735))",
+        "1 value outside the limits is kept unchanged and hidden from the model; to fill such values, "
+        "set drop_invalid=True (x: 1 value lies above the limit 14 (735))",
     )
     assert imputed(kept).table["x"].tolist() == frame["x"].tolist()
 

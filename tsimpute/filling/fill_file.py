@@ -287,7 +287,7 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
     calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else "no"
     if imputer.keeps_calibration and imputer.calibration_.n_cells:
         calibrated += f" of {imputer.table_.name}, learnt on {imputer.table_.date}; to calibrate on this file instead, "
-        calibrated += "set recalibrate"
+        calibrated += "set recalibrate=True"
     if not imputer.calibration_.n_cells and (note := few_draws_text(imputer.levels, imputer.n_samples)):
         calibrated += f"; {note}"
     return [

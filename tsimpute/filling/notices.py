@@ -24,7 +24,7 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
     table = prepared.table
     if table.n_added and settings.clockwork.missing_times != "keep":
         rows = "1 row is" if table.n_added == 1 else f"{table.n_added:,} rows are"
-        texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times to keep")
+        texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times='keep'")
     names = [name for name in table.passed_through if name not in map(str, settings.told.text or ())]
     if names and settings.told.features is None:
         columns, it = ("column is", "it") if len(names) == 1 else ("columns are", "them")

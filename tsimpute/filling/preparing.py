@@ -175,7 +175,7 @@ def _code_warning(
     hold, filled = ("holds", "is filled as a gap") if n == 1 else ("hold", "are filled as gaps")
     return [
         f"{named}: {n:,} cell{'s' * (n > 1)} {of_features} {hold} a code for missing and {filled}; if these are true "
-        "values, set missing_codes to none"
+        "values, set missing_codes='none'"
     ]
 
 
@@ -192,7 +192,7 @@ def _outside_warnings(
     what = (
         "made missing and filled; to keep such values, leave drop_invalid out or widen the limits"
         if drop_invalid
-        else "kept unchanged and hidden from the model; to fill such values, set drop_invalid"
+        else "kept unchanged and hidden from the model; to fill such values, set drop_invalid=True"
     )
     which = some_of([finding.text for finding in findings if finding.kind == "outside limits"], "; ")
     warnings = [f"{n_outside:,} {values} outside the limits {are} {what}" + f" ({which})" * bool(which)]
