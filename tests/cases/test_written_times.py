@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ def text_of(names: str, rows: Sequence[Sequence[str]], sep: str = ",") -> str:
     return "\n".join([sep.join([*names.split(","), "load"]), *lines]) + "\n"
 
 
-def read(folder: Path, text: str, **told: object) -> TextTable:
+def read(folder: Path, text: str, **told: Any) -> TextTable:
     path = folder / "in.csv"
     path.write_text(text, encoding="utf-8")
     table = read_file(path, Told(**told))
@@ -57,7 +58,7 @@ def check(folder: Path, names: str, rows: list[list[str]], times: pd.DatetimeInd
     assert added(table) == [tuple(row) for row in rows[GAP]]
 
 
-def before(time: pd.Timestamp) -> pd.Timestamp:
+def before(time: pd.Timestamp) -> Any:
     """A time whose date is that of the hour before: midnight belongs to the day that ends."""
     return time - HOUR
 

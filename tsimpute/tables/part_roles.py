@@ -132,7 +132,7 @@ def _valid(columns: Columns, left: Sequence[int], part: str, highest: int | None
 
 def _mostly(column: pd.Series | pd.Index, part: str) -> bool:
     """Whether nearly all rows of a column that holds something else somewhere are a part of the time."""
-    numbers = pd.to_numeric(pd.Series(np.asarray(column, object)), errors="coerce").to_numpy(np.float64)
+    numbers = np.asarray(pd.to_numeric(pd.Series(np.asarray(column, object)), errors="coerce"), np.float64)
     inside = (numbers >= LOWEST.get(part, 0)) & (numbers <= HIGHEST[part]) & (numbers % 1 == 0)
     return bool(inside.mean() >= MOST and inside.sum() >= FEW)
 

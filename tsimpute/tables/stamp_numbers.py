@@ -179,9 +179,11 @@ def is_decimal_year(column: pd.Series | pd.Index) -> bool:
 def _months_of_years(column: pd.Series | pd.Index) -> NumberDates | None:
     """Years with decimals that are whole months, counted from their first day or from their middle."""
     found = fractions_of(column)
-    if found is not None and (written := _months_after_point(found)):
+    if found is None:
+        return None
+    if written := _months_after_point(found):
         return written
-    for middle in (0.0, 0.5) if found is not None else ():
+    for middle in (0.0, 0.5):
         months = np.rint(found.numbers * 12 - middle).astype(np.int64)
         form = found.form(lambda days, clock, offset, middle=middle: (_month_number(days) + middle) / 12)
         days = (months - 12 * 1970).astype("M8[M]").astype("M8[D]").astype(np.int64)

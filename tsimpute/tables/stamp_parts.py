@@ -137,7 +137,7 @@ def _with_half(columns: Sequence[pd.Series | pd.Index], at: int) -> tuple[Column
     column, forms = read_together([other for i, other in enumerate(columns) if i != at])
     clock = with_halves(column.clock, columns[at], f"times of day beside {columns[at].name!r}")
     half = half_form(columns[at])
-    whole = {
+    whole: dict[str, tuple[Form, ...]] = {
         name: (*(TwelveForm(form) for form in of_name[:at]), half, *(TwelveForm(form) for form in of_name[at:]))
         for name, of_name in forms.items()
     }

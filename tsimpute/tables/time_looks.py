@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -124,7 +125,7 @@ def _of_objects(series: pd.Series) -> Look:
     return Look()
 
 
-def _of_typed(series: pd.Series, items: list[object]) -> Look:
+def _of_typed(series: pd.Series, items: Sequence[object]) -> Look:
     if not items or not is_time(series):
         return Look()
     if all(isinstance(item, dt.time) for item in items):
