@@ -79,6 +79,10 @@ PARTED = {
         "Year,Month,Day,Hour,ap", lambda t: (t.year, t.month, t.day, (t.hour - 1) % 12 + 1, ("am", "pm")[t.hour // 12])
     ),
     "names of another language": ("Fecha,Hora", lambda t: (f"{t:%d/%m/%Y}", f"{t:%H:%M}")),
+    "parts in French": ("Année,Mois,Jour,Heure", lambda t: (t.year, t.month, t.day, t.hour)),
+    "parts in Japanese": ("年,月,日,時", lambda t: (t.year, t.month, t.day, t.hour)),
+    "parts in Korean": ("년,월,일,시", lambda t: (t.year, t.month, t.day, t.hour)),
+    "HHMM with its zone": ("Data,Hora UTC", lambda t: (f"{t:%Y/%m/%d}", f"{t:%H%M UTC}")),
     "a date with midnight": ("date,hour", lambda t: (f"{t:%Y-%m-%d} 00:00:00", t.hour)),
     "an hour before its date": ("hour,date", lambda t: (t.hour, f"{t:%Y-%m-%d}")),
     "date, hour and minute": ("Date,Hour,Minute", lambda t: (f"{t:%Y-%m-%d}", t.hour, 0)),
@@ -119,6 +123,9 @@ ALONE = {
     "day of the year": ("when", lambda t: (f"{t:%Y-%jT%H:%M}",)),
     "stamps and parts": ("time,yr,mo,dy,hr", lambda t: (f"{t:%Y-%m-%d %H:%M}", t.year, t.month, t.day, t.hour)),
     "start, end": ("TIMESTAMP_START,TIMESTAMP_END", lambda t: (f"{t:%Y%m%d%H%M}", f"{t + HOUR:%Y%m%d%H%M}")),
+    "milliseconds of open and close": (
+        "Open time,Close time", lambda t: (int(t.timestamp() * 1000), int(t.timestamp() * 1000) + 3_599_999)
+    ),
     "end before start": ("bis,von", lambda t: (f"{t + HOUR:%d.%m.%Y %H:%M}", f"{t:%d.%m.%Y %H:%M}")),
 }  # fmt: skip
 
@@ -155,6 +162,7 @@ DATED = {
     "ISO week": ("week", "W-MON", lambda t: (f"{t:%G-W%V}",)),
     "ISO day of the week": ("date", "D", lambda t: (f"{t:%G-W%V-%u}",)),
     "year and week": ("Year,Week", "W-MON", lambda t: (int(f"{t:%G}"), int(f"{t:%V}"))),
+    "yyyyww": ("epiweek", "W-MON", lambda t: (f"{t:%G%V}",)),
     "yyyyjjj": ("date", "D", lambda t: (f"{t:%Y%j}",)),
     "yyyymmdd, whatever its name": ("YEARMODA", "D", lambda t: (f"{t:%Y%m%d}",)),
     "serial days of a workbook": ("Date", "D", lambda t: ((t - DAY_ZERO).days,)),

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
-from tsimpute.tables.calendar_columns import CALENDAR_NAMES, plain
+from tsimpute.tables.calendar_columns import CALENDAR_NAMES, at_new_times, plain
 from tsimpute.tables.clock import Placement
 from tsimpute.tables.column_names import is_group_name, is_id_name, is_remark_name
 from tsimpute.tables.number_texts import can_name
 from tsimpute.tables.roles import Columns, Roles
+from tsimpute.tables.stamps import Stamps
 
 MAX_TIMES = 20
 """More rows to add than so many times those given are a table misread, where they are more than ``MANY``."""
@@ -109,14 +110,22 @@ def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:
     return several and pairs.shape[1] == len(rows) and len(np.unique(codes)) >= 2
 
 
-def labels_note(columns: Columns, roles: Roles, found: Mapping[int, Source]) -> tuple[str, ...]:
+def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, found: Mapping[int, Source]) -> tuple[str, ...]:
     """Which columns that are passed through are copied to added rows, and which are empty there."""
     inside = [at for at in roles.extra if at >= columns.n_levels]
     copied = [str(columns.names[at]) for at in inside if at in found]
-    calendar = [at for at in inside if at not in found and plain(columns.names[at]) in CALENDAR_NAMES]
+    calendar = [at for at in inside if at not in found and _follows_time(columns, at, stamps)]
     empty = [str(columns.names[at]) for at in inside if at not in found and at not in calendar]
     parts = [f"{what}: {', '.join(of)}" for what, of in (("copied", copied), ("empty", empty)) if of]
     return (f"in added rows, columns that are passed through are {'; '.join(parts)}",) if parts else ()
+
+
+def _follows_time(columns: Columns, at: int, stamps: Stamps | None) -> bool:
+    """Whether a column is a part of the time or a stamp that can be told for new times."""
+    if stamps is None or stamps.kind != "dates" or not can_name(columns[at]):
+        return plain(columns.names[at]) in CALENDAR_NAMES
+    column = pd.Series(columns[at].array)
+    return at_new_times(column, columns.names[at], stamps.labels, stamps.labels[:1]) is not None
 
 
 def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.
             found = part(later).to_numpy(np.int64)
             written = pd.Series(found) if width is None else pd.Series([str(v).zfill(width) for v in found.tolist()])
             return written.astype(column.dtype)
-    return None
+    return _shifted(column, name, labels, new) if known.all() else None
 
 
 def _shifted(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.ndarray) -> pd.Series | None:

@@ -141,7 +141,7 @@ def read_frame(
     check_rows_to_add(columns, roles, count, len(frame), clockwork.missing_times == "insert")
     lent = sources(columns, roles, series_of_row, feature_of_row) if count else {}
     if count:
-        notes += (*index_notes(columns, roles, series_of_row), *labels_note(columns, roles, lent))
+        notes += (*index_notes(columns, roles, series_of_row), *labels_note(columns, roles, stamps, lent))
     return FrameReading(
         frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes, nameless=nameless,
         fixed=None if places is None else places.fixed, n_added=count, sources=lent,

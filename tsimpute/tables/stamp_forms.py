@@ -196,3 +196,9 @@ def part_numbers(part: str, days: np.ndarray, clock: np.ndarray) -> np.ndarray:
         "doy": days - years.astype("M8[D]").astype(np.int64) + 1,
     }
     return numbers[part]
+
+
+def first_mondays(years: np.ndarray) -> np.ndarray:
+    """(R,) days since 1970 on which the first ISO week of each year begins: that of the 4th of January."""
+    fourth = (years - 1970).astype("M8[Y]").astype("M8[D]").astype(np.int64) + 3
+    return fourth - (fourth + 3) % 7

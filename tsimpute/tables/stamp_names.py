@@ -12,17 +12,20 @@ COUNT_NAMES = ("t", "hour", "hours", "minute", "minutes", "seconds", "step", "el
 """Of numbers that are times where every row has one and there are no stamps."""
 
 _FULL = {
-    "year": ("year", "years", "yyyy", "jahr", "annee", "anno", "ano", "calendaryear"),
+    "year": ("year", "years", "yyyy", "jahr", "annee", "anno", "ano", "calendaryear", "年", "년", "год"),
     "quarter": ("quarter", "quartal", "trimestre"),
-    "month": ("month", "months", "monat", "mois", "mes", "mese", "maand"),
-    "week": ("week", "weeks", "isoweek", "weekofyear", "weeknumber", "woche", "kw", "semaine", "semana"),
-    "day": ("day", "days", "dayofmonth", "mday", "tag", "dia", "giorno"),
+    "month": ("month", "months", "monat", "mois", "mes", "mese", "maand", "月", "월", "месяц"),
+    "week": ("week", "weeks", "isoweek", "weekofyear", "weeknumber", "woche", "kw", "semaine", "semana", "周", "週"),
+    "day": ("day", "days", "dayofmonth", "mday", "tag", "dia", "giorno", "jour", "日", "일", "день"),
     "doy": (
         "dayofyear", "doy", "julianday", "julday", "jday", "yday", "yearday", "ordinalday", "dayyear", "julian",
         "ordinaldate",
     ),
-    "hour": ("hour", "hours", "hourofday", "stunde", "heure", "hora", "ora", "hourending", "hourend", "uur"),
-    "minute": ("minute", "minutes", "minuten", "minuto"),
+    "hour": (
+        "hour", "hours", "hourofday", "stunde", "heure", "hora", "ora", "hourending", "hourend", "uur", "時", "时",
+        "시", "час",
+    ),
+    "minute": ("minute", "minutes", "minuten", "minuto", "分", "분"),
     "second": ("second", "seconds", "sekunde", "seconde", "segundo"),
 }  # fmt: skip
 _SHORT = {
@@ -47,7 +50,8 @@ _QUALIFIERS = frozenset(
     ("utc", "gmt", "lst", "lt", "local", "mez", "mesz", "cet", "cest", "est", "rtm", "obs", "observation",
      "observed", "sample", "sampling", "measurement", "number", "num", "nr", "no", "y", "et", "und", "and", "e",
      "of", "the", "meter", "reading", "record", "recorded", "start", "started", "begin", "beginning", "end",
-     "ending", "from", "to", "event")
+     "ending", "from", "to", "event", "open", "close", "opening", "closing", "created", "server", "device",
+     "gps", "system")
 )  # fmt: skip
 """Words beside those of time that change nothing of what a column is."""
 _TIME_WORDS = frozenset(
@@ -55,15 +59,47 @@ _TIME_WORDS = frozenset(
      "fecha", "hora", "fechahora", "jour", "heure", "horodatage", "dateheure", "dataora", "ora", "tijd",
      "tijdstip", "epoch", "ts", "unix", "unixtime", "utctime", "localtime", "dateutc", "datelocal", "timeutc",
      "datenum", "datestr", "periodo", "period", "dt", "mjd", "yyyymmdd", "yyyymm", "yyyymmddhhmm", "yyyymmddhh",
-     "yyyymmddhhmmss", "yyyyddd", "yyyyjjj", "yearmonth", "yearmon", "yearquarter", "yearweek", "yearday",
-     "decyear", "日期", "時間", "时间", "日時", "день", "дата", "время")
+     "yyyymmddhhmmss", "yyyyddd", "yyyyjjj", "yearmonth", "yearmon", "yearquarter", "yearweek", "epiweek",
+     "yyyyww", "yearday", "decyear", "日期", "時間", "时间", "日時", "день", "дата", "время")
 )  # fmt: skip
 _KINDS = frozenset(("decimal", "excel", "matlab", "serial", "unix", "fiscal", "ms", "iso", "iso8601"))
 """Words that say how a stamp is written."""
 _LENGTHS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds", "minuten")
-_START = frozenset(("start", "started", "begin", "beginning", "from", "von", "ab", "debut", "inicio", "desde", "since"))
+_START = frozenset(
+    (
+        "start",
+        "open",
+        "opening",
+        "started",
+        "begin",
+        "beginning",
+        "from",
+        "von",
+        "ab",
+        "debut",
+        "inicio",
+        "desde",
+        "since",
+    )
+)
 _END = frozenset(
-    ("end", "ending", "stop", "to", "until", "till", "bis", "fin", "hasta", "final", "finish", "ende", "stopped")
+    (
+        "end",
+        "ending",
+        "close",
+        "closing",
+        "stop",
+        "to",
+        "until",
+        "till",
+        "bis",
+        "fin",
+        "hasta",
+        "final",
+        "finish",
+        "ende",
+        "stopped",
+    )
 )
 _BORN = frozenset(("birth", "dob", "born", "death", "dod", "admission", "admit", "discharge", "intime", "outtime"))
 
@@ -77,6 +113,7 @@ def words_of(name: Hashable) -> list[str]:
     """The words of a name in small letters without accents and without a unit in square brackets."""
     text = re.sub(r"\[[^\]]*\]", " ", str(name))
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    bare = unicodedata.normalize("NFC", bare)  # so that Hangul stays in one piece
     parts = re.findall(r"[^\W\d_]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare))
     return [part.lower() for part in parts]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.stamp_digits import Digits, digits_of
-from tsimpute.tables.stamp_forms import DAY, MINUTE, SECOND, part_numbers
-from tsimpute.tables.stamp_names import is_time_name, part_of, words_of
+from tsimpute.tables.stamp_forms import DAY, MINUTE, SECOND, first_mondays, part_numbers
+from tsimpute.tables.stamp_names import is_time_name, part_of, speaks_of_time, words_of
 
 _FIRST, _LAST = 631_152_000, 4_102_444_800
 """Seconds since 1970 of the years 1990 and 2100, within which an epoch is believed."""
@@ -86,10 +86,12 @@ def dates_of_numbers(column: pd.Series | pd.Index) -> NumberDates | None:
     if is_decimal_year(column):
         return _months_of_years(column)
     if digits is not None and (named or _turns_years(digits.numbers)):
-        found = _year_and_day(digits) or _year_and_month(digits)
+        found = _year_and_week(digits) or _year_and_day(digits) or _year_and_month(digits)
         found = found or (_years(digits) or _epoch(digits) if named else None)
         if found:
             return found
+    if digits is not None and column.name is not None and speaks_of_time(column.name):
+        return _epoch(digits) or (_serial(column) if named else None)
     return _serial(column) if named else None
 
 
@@ -128,6 +130,15 @@ def _year_and_day(digits: Digits) -> NumberDates | None:
     number = lambda days, clock, offset: part_numbers("year", days, clock) * 1000 + part_numbers("doy", days, clock)
     days = _first_day(digits.numbers // 1000) + digits.numbers % 1000 - 1
     return _checked(digits, days, number, "dates are read as year and day of the year")
+
+
+def _year_and_week(digits: Digits) -> NumberDates | None:
+    weekly = digits.name is not None and "week" in str(digits.name).lower()
+    if not weekly or not _within(digits, 100_001, 299_953) or (digits.numbers % 100 < 1).any():
+        return None
+    number = lambda days, clock, offset: part_numbers("isoyear", days, clock) * 100 + part_numbers("week", days, clock)
+    days = first_mondays(digits.numbers // 100) + 7 * (digits.numbers % 100 - 1)
+    return _checked(digits, days, number, "dates are read as ISO years and weeks")
 
 
 def _year_and_month(digits: Digits) -> NumberDates | None:

@@ -15,7 +15,7 @@ from tsimpute.tables.half_days import TwelveForm, half_form, is_half, with_halve
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_columns import Column, Numbers, read_column
 from tsimpute.tables.stamp_digits import Digits, digits_of
-from tsimpute.tables.stamp_forms import DAY, HOUR, MINUTE, SECOND, Form, TextForm, part_numbers
+from tsimpute.tables.stamp_forms import DAY, HOUR, MINUTE, SECOND, Form, TextForm, first_mondays, part_numbers
 from tsimpute.tables.stamp_names import is_clock_name, part_of
 from tsimpute.tables.stamp_numbers import fractions_as_dates, fractions_of
 from tsimpute.tables.stamp_texts import MONTH_OF
@@ -123,6 +123,7 @@ def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, dict
             except DataError:
                 raise error from None
     dates = [i for i, column in enumerate(columns) if part_of(column.name) is None]
+    dates = dates or [i for i, column in enumerate(columns) if part_of(column.name) == ("day", True)]
     if len(dates) != 1:
         listed = ", ".join(repr(column.name) for column in columns)
         raise DataError(
@@ -175,7 +176,10 @@ def _from_parts(
     days = _days(by_part, listed)
     clock = _clock_of(by_part, len(days))
     forms = tuple(_iso(part) if "week" in by_part else part.form for part in parts)
-    column = Column({"": days}, clock, None, {}, None, bool(clock.any()), (f"the time is read from {listed}",))
+    notes = (f"the time is read from {listed}",)
+    if "week" in by_part:
+        notes += ("weeks are read as ISO weeks, from Monday on",)
+    column = Column({"": days}, clock, None, {}, None, bool(clock.any()), notes)
     return column, {"": forms}
 
 
@@ -264,8 +268,7 @@ def _days(parts: Mapping[str, np.ndarray], listed: str) -> np.ndarray:
     """Days since 1970 of whole parts, each row's first day where the chain ends before the day."""
     year = parts["year"]
     if "week" in parts:
-        fourth = _date(year, np.ones_like(year)) + 3  # the 4th of January is in week 1
-        days = fourth - (fourth + 3) % 7 + 7 * (parts["week"] - 1)
+        days = first_mondays(year) + 7 * (parts["week"] - 1)
         _check_day(part_numbers("isoyear", days, days) == year, parts, listed)
         return days
     if "doy" in parts:

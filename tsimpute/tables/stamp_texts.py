@@ -11,7 +11,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.row_errors import Part, RowError
-from tsimpute.tables.stamp_forms import HOUR, MINUTE, MONTHS, SECOND, WEEKDAYS, TextForm, part_numbers
+from tsimpute.tables.stamp_forms import HOUR, MINUTE, MONTHS, SECOND, WEEKDAYS, TextForm, first_mondays, part_numbers
 
 MONTH_OF = {name[:n]: i + 1 for i, name in enumerate(MONTHS) for n in (3, len(name))} | {"sept": 9}
 _WEEKDAY_OF = {name[:n]: i + 1 for i, name in enumerate(WEEKDAYS) for n in (3, len(name))}
@@ -45,11 +45,12 @@ DATES = tuple(
         r"[Qq](?P<quarter>[1-4])[-/ .]?(?P<year>\d{4})",
     )
 )
+_TAIL = r"(?:\s*(?:UTC|GMT|Z|Uhr|hrs|h))?"
 CLOCKS = (
-    re.compile(rf"(?P<hour>\d{{1,2}}){_MINUTES}{_HALF}"),
+    re.compile(rf"(?P<hour>\d{{1,2}}){_MINUTES}{_HALF}{_TAIL}"),
     re.compile(r"(?P<hour>\d{1,2})\s*(?P<half>[AaPp]\.?[Mm]\.?)"),
     re.compile(r"(?P<hour>\d{1,2})"),
-    re.compile(r"(?P<hour>\d{1,2})(?P<minute>\d\d)"),
+    re.compile(rf"(?P<hour>\d{{1,2}})(?P<minute>\d\d){_TAIL}"),
     re.compile(r"(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)"),
 )
 ELAPSED = (
@@ -246,8 +247,7 @@ def _calendar(matches: list[re.Match[str]]) -> dict[str, np.ndarray]:
     if "doy" in names:
         days = days + _numbers(matches, "doy", "1") - 1
     else:
-        monday = days + 3 - (days + 6) % 7  # of the week with the 4th of January
-        days = monday + 7 * (_numbers(matches, "week", "1") - 1) + _numbers(matches, "weekday", "1") - 1
+        days = first_mondays(year) + 7 * (_numbers(matches, "week", "1") - 1) + _numbers(matches, "weekday", "1") - 1
     found = {part: part_numbers(part, days, days) for part in ("year", "month", "day")}
     return found | {"exists": part_numbers(whole, days, days) == year}
 

@@ -110,7 +110,7 @@ def _of_objects(series: pd.Series) -> Look:
     texts = [item.strip() for item in items]
     if all(map(_NUMBER.fullmatch, _sample(texts))):
         return _of_numbers(series) if all(map(_NUMBER.fullmatch, texts)) else Look()
-    for patterns in (DATES, ELAPSED, CLOCKS[:2]):
+    for patterns in (DATES, ELAPSED, (*CLOCKS[:2], CLOCKS[3])):
         sample = _sample(texts)
         if readable(sample, patterns).sum() < max(1, MOST * len(sample) - 1):
             continue

@@ -26,6 +26,7 @@ from tsimpute.tables.stamp_names import (
     is_time_name,
     part_of,
     plain,
+    speaks_of_time,
 )
 from tsimpute.tables.stamp_texts import advice_on
 from tsimpute.tables.time_looks import Look, look_of, resembles_time
@@ -209,6 +210,15 @@ def _refuse_unreadable(columns: Columns, left: Sequence[int]) -> None:
                 f"2024-03-31 02:00, came {text!r} in ", row, f"; {advice_on(str(text))}. Or name another column of "
                 f"times (time), {NONE}.",
             )  # fmt: skip
+    odd = [i for i in left if is_number(columns[i]) and not is_calendar_name(columns.names[i])]
+    odd = [i for i in odd if speaks_of_time(columns.names[i]) and _says_time(columns, i)]
+    if odd:
+        name = columns.names[odd[0]]
+        raise RowError(
+            f"time: column {name!r} is named as a time and cannot be read as one: expected numbers such as 20240331, "
+            f"202403310200 or seconds since 1970, came {columns[odd[0]].tolist()[0]!r} in ", 0, ". Write dates such as "
+            f"2024-03-31 02:00, name the column of times (time), {NONE}.",
+        )  # fmt: skip
     parts = [i for i in left if is_calendar_name(columns.names[i]) and is_number(columns[i])]
     if parts:
         listed = ", ".join(str(columns.names[i]) for i in parts)
