@@ -173,6 +173,21 @@ def test_names_of_places_and_instruments_are_groups_and_not_quantities(tmp_path:
     assert (roles(table)["group"], roles(table)["features"]) == ([name], ["NO2"])
 
 
+@pytest.mark.parametrize("name", ["quantity", "measure", "metric", "element", "measurement"])
+def test_numbers_are_readings_and_no_names_of_quantities(tmp_path: Path, name: str) -> None:
+    frame = pd.DataFrame({"time": hours(24), name: np.arange(24) % 5, "value": 1.5 + np.arange(24)})
+    assert roles(of_file(frame, tmp_path))["features"] == [name, "value"]
+
+
+def test_a_station_without_a_name_is_refused_with_its_line(tmp_path: Path) -> None:
+    frame = stations().drop(columns="id")
+    frame.loc[4, "station_id"] = ""
+    with pytest.raises(DataError, match=r"column 'station_id': expected a name in every row, line 6 has none"):
+        of_file(frame, tmp_path)
+    empty = frame[frame["station_id"] == "S1"].assign(station_id="")
+    assert roles(of_file(empty, tmp_path))["group"] == []
+
+
 def test_it_is_asked_where_a_column_may_name_quantities_or_places(tmp_path: Path) -> None:
     values = {"t1": 21.5, "h1": 50.5, "p1": 1013.5}
     rows = [(t, n, v + np.sin(h)) for h, t in enumerate(hours(12)) for n, v in values.items()]

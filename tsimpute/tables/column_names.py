@@ -29,7 +29,9 @@ FEATURE_NAMES = (
     "metric", "kpi", "tag", "tagname", "element", "quantity", "observable", "species", "determinand", "characteristic",
     "vital", "measure", "test", "lab", "sensortype", "field", "entityid", "indicator", "attribute", "property",
     "concept", "conceptid", "measurementconceptid", "loinc", "loinccode", "airpollutant", "observationtype",
+    "observationidentifier", "observationname", "observationcode",
 )  # fmt: skip
+_NUMBERED = ("feature", "parameter", "variable", "pollutant", "analyte", "item", "signal", "channel", "tag", "test")
 QUANTITY_WORDS = (
     "parameter", "param", "pollutant", "analyte", "variable", "vital", "vitals", "vitalsign", "lab", "labtest",
     "kpi", "metric", "observable", "element", "determinand", "characteristic", "species",
@@ -92,11 +94,14 @@ _RECORDS = (
     "provider",
 )
 _INSTRUMENTS = (
-    "poc", "instrument", "channel", "replicate", "repeat", "rep", "height", "depth", "level", "probe", "method",
+    "poc", "instrument", "channel", "replicate", "repeat", "rep", "height", "depth", "probe", "method",
     "methodcode", "sensor", "sensorid", "sensorheight", "sensordepth", "serial", "serialnumber", "samplingheight",
     "logger", "device", "deviceid", "layer", "duplicate", "sampleid", "specimenid", "position", "port", "side",
 )  # fmt: skip
-_SINCE = re.compile(r"cycles?|cycle(number|index|no)|(min|mins|minutes|sec|seconds|hrs|hours|days)since\w*")
+_SINCE = re.compile(
+    r"cycles?|cycle(number|index|no)|(measured|recorded|observed|charted)at"
+    r"|(min|mins|minutes|sec|seconds|hrs|hours|days)since\w*"
+)
 _OFFSET = re.compile(
     r".*offset(min|mins|minutes|sec|seconds|hours|hr|hrs)?"
     r"|(time|min|mins|minutes|sec|seconds|hrs|hours|days)since(adm\w*|icu\w*|hosp\w*|start|intime|birth|onset|entry)"
@@ -115,7 +120,7 @@ _REMARKS = (
     "notes", "text", "result", "value", "symbol", "datacapture", "uncertainty", "stop", "stopped", "edited",
     "censored", "reason", "event", "alarm", "message", "lastupdated", "lastchanged", "priority", "sequence",
 )  # fmt: skip
-_GLUED_REMARKS = ("flag", "quality", "qualifier", "comment", "comments", "remark", "remarks", "text", "status")
+_GLUED_REMARKS = ("flag", "quality", "qualifier", "comment", "comments", "remark", "remarks", "text", "status", "by")
 
 
 def words(name: Hashable) -> list[str]:
@@ -144,6 +149,12 @@ def is_feature_name(name: Hashable) -> bool:
     return names_quantity(name) or (bool(of_name) and of_name[-1] in _LAST_WORDS)
 
 
+def may_be_numbered(name: Hashable) -> bool:
+    """Whether numbers in a column of that name may stand for quantities, as item 211 or parameter 44201 do."""
+    own = plain(name)
+    return own in _NUMBERED or own.endswith(("id", "code", "num", "nr", "loinc"))
+
+
 def names_quantity(name: Hashable) -> bool:
     """Named as quantities and nothing else: "labname", "Parameter Code", "vital", "pollutant_id"."""
     own = plain(name)
@@ -157,7 +168,9 @@ def may_name_quantities(name: Hashable) -> bool:
     """Named as a name or a label of something that is no place: it may be one of quantities."""
     own = plain(name)
     end = next((end for end in ("name", "label") if own.endswith(end)), None)
-    return own in ("code", "display", "description") or (end is not None and own.removesuffix(end) not in _PLACES)
+    return own in ("code", "display", "description", "label") or (
+        end is not None and own.removesuffix(end) not in _PLACES
+    )
 
 
 def is_place_name(name: Hashable) -> bool:
@@ -238,4 +251,6 @@ def is_later_time(name: Hashable) -> bool:
 def is_remark_name(name: Hashable) -> bool:
     """Named as what is said of one row: a flag, a status, a comment, a text of the result."""
     of_name = words(re.sub(r"(?i)(air|water)[ _]?quality", "", str(name)))
-    return any(word in _REMARKS for word in of_name) or plain(name).endswith(_GLUED_REMARKS)
+    starts = ("valid", "verif", "qualif", "flag", "comment", "remark", "status")
+    said = any(word in _REMARKS or word.startswith(starts) for word in of_name)
+    return said or plain(name).endswith(_GLUED_REMARKS)

@@ -161,14 +161,15 @@ def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
 
 
 def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
-    codes, found = pd.factorize(np.asarray(columns[at], dtype=object))
+    codes = columns.codes(at)
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
         raise RowError(
             f"column {columns.names[at]!r}: expected a name in every row, ", row, row_label(columns[at], row), " has "
             "none. Fill it in, take the row out, or name the column of groups (group=() = there is none)."
         )  # fmt: skip
-    return codes, [_name_text(name) for name in found]
+    first = np.unique(codes, return_index=True)[1]
+    return codes, [_name_text(name) for name in np.asarray(columns[at], object)[first]]
 
 
 def _name_text(name: object) -> str:

@@ -46,6 +46,7 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     left = [i for i in left if can_name(columns[i])]
     levels = [i for i in left if i < columns.n_levels and columns.n_levels > 1]
     named = [i for i in left if is_group_name(columns.names[i]) and not has_fractions(columns[i])]
+    named = [i for i in named if columns.codes(i).max(initial=-1) >= 0]
     named = _without_row_numbers(columns, levels or named, notes)
     if not key:
         return named if levels else named[:1]

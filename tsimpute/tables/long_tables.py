@@ -21,6 +21,7 @@ from tsimpute.tables.column_names import (
     is_remark_name,
     is_thing_name,
     is_unit_name,
+    may_be_numbered,
     may_name_quantities,
     names_quantity,
     value_rank,
@@ -135,6 +136,7 @@ def find_long(
     search = _Search(columns, left, time, group)
     names = [i for i in left if _may_be_names(columns, i)]
     plainly = [i for i in names if is_feature_name(columns.names[i])]
+    plainly = [i for i in plainly if not is_number(columns[i]) or may_be_numbered(columns.names[i])]
     plainly = [i for i in plainly if _are_few(columns, i)] or plainly
     values = [i for i in left if i >= columns.n_levels and value_rank(columns.names[i]) is not None]
     values = [i for i in values if i not in plainly or len(plainly) > 1]

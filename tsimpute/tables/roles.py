@@ -104,9 +104,12 @@ class Columns:
         return self._levels[at] if at < self.n_levels else self._frame.iloc[:, at - self.n_levels]
 
     def codes(self, at: int) -> np.ndarray:
-        """(R,) what a column holds as whole numbers, in the order in which they first come, -1 = nothing."""
+        """(R,) what a column holds as whole numbers, in the order in which they first come, -1 = nothing or blank."""
         if at not in self._codes:
-            self._codes[at] = pd.factorize(np.asarray(self[at], object))[0]
+            codes, found = pd.factorize(np.asarray(self[at], object))
+            blank = np.array([isinstance(item, str) and not item.strip() for item in found], bool)
+            number = np.append(np.where(blank, -1, np.cumsum(~blank) - 1), -1)
+            self._codes[at] = number[codes]
         return self._codes[at]
 
     def find(self, name: Hashable, role: str) -> int:
