@@ -96,9 +96,9 @@ def sources(
             if is_group_name(columns.names[at]) or not is_id_name(columns.names[at]):
                 found[at] = "table"
             continue
-        source = next((source for source, key in keys if _is_property(codes, key)), None)
-        if source is not None:
-            found[at] = source
+        for source, key in keys:
+            if _is_property(codes, key):
+                found.setdefault(at, source)
     return found
 
 

@@ -36,11 +36,12 @@ def features_of_rows(columns: Columns, at: int) -> tuple[np.ndarray, list[object
         DataError: no row has a name.
     """
     names = np.asarray(columns[at], object)
-    blank = pd.isna(names) | np.array([isinstance(name, str) and not name.strip() for name in names], bool)
+    blank = columns.codes(at) < 0
     if blank.all():
         raise DataError(f"column {columns.names[at]!r}: expected names of quantities, came none. Name another column.")
-    codes, found = pd.factorize(np.where(blank, None, names))
-    return np.where(blank, 0, codes), found.tolist(), blank
+    codes = columns.codes(at)
+    first = np.unique(codes[~blank], return_index=True)[1]
+    return np.maximum(codes, 0), names[~blank][first].tolist(), blank
 
 
 def nameless_note(name: object, blank: np.ndarray) -> tuple[RowNote, ...]:
@@ -126,7 +127,7 @@ def places_of(
     named = ~nameless
     there[feature_of_row[named], (start[series_of_row] + placement.step_of_row)[named]] = True
     first = placement.step_of_row == 0
-    still = static(*(of_row[named] for of_row in (series_of_row, feature_of_row, first, values)), len(features))
+    still = static(series_of_row[named], feature_of_row[named], first[named], values[named], len(features))
     fixed, added = [], []
     for a, b in pairwise(start):
         here = there[:, a:b]
@@ -158,6 +159,4 @@ def static(
     by_feature = pd.DataFrame({"described": described, "once": size == 1}).groupby(level="feature")
     differs = (rows.groupby("feature")["value"].nunique() > 1) & (by_feature.size() >= SEVERAL)
     still = by_feature["described"].all() & (by_feature["once"].all() | differs)
-    out = np.zeros(n_features, bool)
-    out[still.index[still].to_numpy(np.int64)] = True
-    return out
+    return still.reindex(range(n_features), fill_value=False).to_numpy(bool)

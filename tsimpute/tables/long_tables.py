@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pandas as pd
+import numpy as np
 
 from tsimpute.errors import DataError
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES, plain
@@ -157,14 +157,14 @@ def _best_value(columns: Columns, values: Sequence[int], names: Sequence[int]) -
     Raises:
         RowError: there are names of quantities, and what is named as their values holds something that is no number.
     """
-    rank = lambda at: value_rank(columns.names[at])
+    rank = {at: value_rank(columns.names[at]) or 0 for at in values}
     able = [i for i in values if is_number(columns[i]) and columns.codes(i).max() >= 0]
     if not able:
-        problems = (text_problem(columns[i], columns.names[i]) for i in sorted(values, key=rank) if names)
+        problems = (text_problem(columns[i], columns.names[i]) for i in sorted(values, key=rank.__getitem__) if names)
         if problem := next((problem for problem in problems if problem is not None), None):
             raise RowError("long table: ", *problem.parts)
         return None
-    best = [i for i in able if rank(i) == min(map(rank, able))]
+    best = [i for i in able if rank[i] == min(rank[at] for at in able)]
     return best[0] if len(best) == 1 else None
 
 
@@ -250,10 +250,11 @@ def _unclear(columns: Columns, at: int, value: int) -> DataError:
 
 def _lie_apart(columns: Columns, at: int, value: int) -> bool:
     """Whether values under several names differ so much that they hardly are of one quantity."""
-    by_name = pd.Series(floats(columns[value])).groupby(columns.codes(at))
-    medians, quarters = by_name.median().dropna(), by_name.quantile([0.25, 0.75]).unstack()
-    spread = float((quarters[0.75] - quarters[0.25]).median())
-    return len(medians) > 1 and float(medians.max() - medians.min()) > APART * max(spread, 1e-9)
+    codes, numbers = columns.codes(at), floats(columns[value])
+    parts = [numbers[(codes == k) & ~np.isnan(numbers)] for k in range(int(codes.max()) + 1)]
+    quarters = np.array([np.quantile(part, (0.25, 0.5, 0.75)) for part in parts if len(part)])
+    spread = np.median(quarters[:, 2] - quarters[:, 0])
+    return bool(len(quarters) > 1 and np.ptp(quarters[:, 1]) > APART * max(spread, 1e-9))
 
 
 def _are_few(columns: Columns, at: int) -> bool:
