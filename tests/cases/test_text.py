@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -64,6 +65,12 @@ POINTS = body(lambda i, t: f"{t:%d.%m.%Y %H:%M};{value(i, '1,5')};{i},0", "\r\n"
         ("# made by hand, twice, today\ntime,a,b\n# s,mg/L,degC\n", PLAIN, ["a", "b"], ["mg/L", "degC"]),
         ("time,a,b\nTS,Volts,Deg C\n,Avg,Min\n", PLAIN, ["a", "b"], ["Volts", "Deg C"]),
         ("TOA5,CR1000,1234\nTIMESTAMP,a,b\nTS,Volts,mm\n,Avg,Tot\n", PLAIN, ["a", "b"], ["Volts", "mm"]),
+        (
+            "Name,FI101,TI102\nDescriptor,Feed flow,Feed temp\nUnits,m3/h,degC\n",
+            PLAIN,
+            ["FI101", "TI102"],
+            ["m3/h", "degC"],
+        ),
         (",A,A\ntime,x,y\n", PLAIN, ["x", "y"], ["", ""]),
         (",A,B\ntime,x,x\n", PLAIN, ["A x", "B x"], ["", ""]),
         ("Date,A,\n,x,y\n,mg,mg\n", PLAIN, ["x", "y"], ["mg", "mg"]),
@@ -185,6 +192,8 @@ def test_a_line_of_names_between_the_rows_stays_and_is_named(head: str, tmp_path
         (["45 %", "46,5 %"], ",", "12,3 %", "%"),
         (["12.3 °C", "-3.5 °C"], ".", "12.3 °C", "°C"),
         (["5 mg/L", "5.5 mg/L"], ".", "12.3 mg/L", "mg/L"),
+        (["5.5 (m3/h)", "6.5 (m3/h)"], ".", "12.3 (m3/h)", "m3/h"),
+        (["5.5 deg C", "6.5 deg C"], ".", "12.3 deg C", "deg C"),
         (["$5.10", "$6.20"], ".", "$12.30", "$"),
         (["\u22125,5", "\u22124,5"], ",", "12,3", ""),
         (["1,234.5", "987.5", "1,001.0"], ".", "12.3", ""),
@@ -205,7 +214,7 @@ def test_signs_beside_all_numbers_of_a_column_are_read_and_written_back(
     content = head + body(lambda i, t: f"{t:%Y-%m-%d %H:%M};{cells[i]};{other}", end)
     table = read(tmp_path, content)
     assert (names(table), units(table)) == (["a", "b"], [unit, ""])
-    number = texts[0].strip("$%°CmgLkWh/ ").replace("\u2212", "-")
+    number = re.sub(r"\(m3/h\)|[^-\u2212\d.,' \u202f]", "", texts[0]).strip().replace("\u2212", "-")
     for sign in " '\u202f" + {".": ",", ",": "."}[decimal]:
         number = number.replace(sign, "")
     assert table.panel.series[0].values[0, 0] == float(number.replace(",", "."))
@@ -260,9 +269,11 @@ def test_what_is_no_number_among_numbers_is_refused_by_name_and_some_ways_out_ho
         (["12.3 A", "12.4 P"], "the flag 'A'"),
         (["12.3 A", "12.4 A"], "the flag 'A'"),
         (["110/70", "115/75"], "two numbers"),
+        (["10-20", "20-30"], "two numbers"),
         (["5 mg/L", "6 mmol/L"], "the unit 'mg/L'"),
         (["<0.5", "<0.5", "1.5"], "a bound"),
         (["Calib", "Calib", "1.5"], "no number"),
+        ([f"{k} odd units" for k in range(20)], "no number"),
         (["(12.3)"], "written in another way"),
         (["0.12D+02"], "written in another way"),
         (["12,34,567"], "written in another way"),

@@ -33,6 +33,7 @@ _COLUMN_FORMAT = re.compile(r"\d+[sdnS]")
 _DATE_FORMAT = re.compile(r"(?=.*(?:yy|dd|hh))[ymdhs]{1,4}([-/.: T][ymdhs]{1,4})+", re.IGNORECASE)
 _VALUE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}|:\s|:$")
 _TIME_WORDS = re.compile(r"time|date|stamp|datum|fecha|zeit|heure|hora|日期|时间|時間", re.IGNORECASE)
+_OF_UNITS = frozenset(("unit", "units", "uom", "einheit", "einheiten", "unidad", "unit\u00e9"))
 _TIMES = frozenset(("time", "timestamp", "date", "datetime", "datum", "zeit", "fecha", "hora", "valid", "date_time"))
 _ENVIRONMENTS = frozenset(("TOA5", "TOACI1", "TOB1"))
 """First fields of the line above the names in files of Campbell loggers."""
@@ -168,6 +169,8 @@ def _has_values(fields: Sequence[str]) -> bool:
 
 def _are_annotations(fields: Sequence[str]) -> bool:
     known = [text.lstrip("# ") for text in fields if text and not _TIME_WORDS.search(text)]
+    if known and known[0].casefold().rstrip(":") in _OF_UNITS:
+        return True
     return bool(known) and 2 * sum(map(is_annotation, known)) >= len(known)
 
 

@@ -16,7 +16,7 @@ UNITS = frozenset(
      "kW", "MW", "Wh", "kWh", "MWh", "J", "kJ", "MJ", "Hz", "kHz", "g", "mg", "ug", "ng", "kg", "t", "L", "l",
      "mL", "ml", "dL", "mol", "mmol", "bpm", "pH", "dB", "lx", "lux", "NTU", "PSU", "IU", "mEq", "kt", "kn",
      "knots", "nmi", "EUR", "USD", "GBP", "CHF", "cfs", "gpm", "psi", "mph", "inHg", "Torr", "rpm", "VA", "kVA", "kvar",
-     "var", "Ah", "ppmv", "ppbv", "MPa", "GWh", "kN", "cd", "hPa", "dBA", "mSv", "uSv")
+     "var", "Ah", "ppmv", "ppbv", "MPa", "GWh", "kN", "cd", "dBA", "mSv", "uSv", "deg C", "deg F")
 )  # fmt: skip
 """Units that are known without a sign such as % or / in them."""
 
@@ -39,17 +39,18 @@ _OTHER = re.compile(
     rf"\({NUMBER}\)|{NUMBER}-|{NUMBER}[dD][+-]?\d{{1,3}}|[+-]?\d{{1,2}}(?:,\d\d)+,\d{{3}}(?:\.\d+)?", re.ASCII
 )
 """In brackets or with the sign behind, as accounts have them, with an exponent of Fortran, and in lakhs and crores."""
-_PAIR = re.compile(r"\d{2,3} ?/ ?\d{2,3}", re.ASCII)
+_PAIR = re.compile(r"\d{2,3} ?/ ?\d{2,3}|\d{1,3}(?:[.,]\d+)? ?[-\u2013] ?\d{1,3}(?:[.,]\d+)?")
 _NO_UNITS = frozenset(("st", "nd", "rd", "th", "am", "pm", "a.m.", "p.m.", "x"))
 _FLAG_LETTERS = frozenset("AEJP")
 """Letters that say approved, estimated or provisional as often as they are units."""
 
 _BOUNDS = "<>\u2264\u2265~\u2248="
 _SIGNED_UNIT = re.compile(
-    r"[^\d\s/]*[%\u00b0\u00b2\u00b3\u00b5\u03bc\u2030]\S*|[^\d\s/]*/[A-Za-z\u00b0\u00b5\u03bc]\S*|[x*]?10\^\d+/[A-Za-z\u00b5\u03bc]\S*"
+    r"[^\d\s/]*[%\u00b0\u00b2\u00b3\u00b5\u03bc\u2030]\S*|(?:[^\d\s/][^\s/]*)?/[A-Za-z\u00b0\u00b5\u03bc]\S*|[x*]?10\^\d+/[A-Za-z\u00b5\u03bc]\S*"
 )
 LOOKS = 0.25
 """A column of texts with at least this share of numbers that wear something looks like one of numbers."""
+_MANY, _MOSTLY = 8, 0.8
 LEAST = 3
 """At least so many of them."""
 
@@ -71,7 +72,7 @@ class NumberForm:
 
     @property
     def unit(self) -> str:
-        return self.after.strip() or self.before.strip()
+        return self.after.strip("()[] \u00a0\u202f") or self.before.strip()
 
     @property
     def text(self) -> str:
@@ -155,6 +156,12 @@ def looks_like_number(text: str) -> bool:
         return True
     is_word = after.casefold() in _NO_UNITS or (after[0] in "-/.:" and any(map(str.isdigit, after)))
     return _AFTER.fullmatch(after) is not None and not is_word
+
+
+def share_a_tail(texts: Sequence[str]) -> bool:
+    """Whether most of many different texts are numbers with the same words behind them."""
+    tails = Counter(found["after"] for found in map(_DRESSED.fullmatch, texts) if found is not None)
+    return len(set(texts)) >= _MANY and bool(tails) and tails.most_common(1)[0][1] >= _MOSTLY * len(texts)
 
 
 def decimal_of(text: str) -> str:

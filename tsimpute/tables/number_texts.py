@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsimpute.tables.number_forms import LEAST, LOOKS, looks_like_number, nature
+from tsimpute.tables.number_forms import LEAST, LOOKS, looks_like_number, nature, share_a_tail
 from tsimpute.tables.numbers import CALL, MISSING_MARKS, NUMERIC_MARKS, Ways, advice, is_missing, parse, tally
 from tsimpute.tables.row_errors import RowError
 
@@ -132,7 +132,8 @@ def unfillable_text(
             texts[row] = item.strip()
         elif not isinstance(item, str) and not blank:
             return None
-    distinct = {text: looks_like_number(text) for text in set(texts.values())}
+    is_sure = share_a_tail(list(texts.values()))
+    distinct = {text: is_sure or looks_like_number(text) for text in set(texts.values())}
     rows = [row for row, text in texts.items() if distinct[text]]
     if len(texts) == len(column) or len(rows) < max(LEAST, LOOKS * len(texts)):
         return None
