@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
+from tsimpute.filling.fill_file import fill_file
 from tsimpute.tables.files import read_file
 from tsimpute.tables.frames import Clockwork, FrameReading
 from tsimpute.tables.text_tables import TextTable
@@ -56,6 +57,20 @@ def test_a_table_of_working_days_gets_no_weekend(reading_of, form: str, sep: str
     assert reading.placement.step_text == "1 working day"
     assert "no row on Saturday or Sunday" in said(reading)
     assert added(reading_of(WORKING, form, sep)) == []
+
+
+def test_a_filled_file_of_working_days_has_the_rows_that_it_had(tmp_path: Path) -> None:
+    values = [f"{10 + k % 5 / 4:.2f}" if k % 9 else "" for k in range(len(WORKING))]
+    lines = [f"{day:%d.%m.%Y};{value}" for day, value in zip(WORKING, values, strict=True)]
+    (tmp_path / "in.csv").write_text("\n".join(["Datum;Kurs", *lines]) + "\n")
+    settings = {"effort": "trial", "n_samples": 3, "calibrate": False}
+    assert fill_file(tmp_path / "in.csv", tmp_path / "out.csv", settings) is not None
+    filled = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert [line.split(";")[0] for line in filled] == [line.split(";")[0] for line in lines]
+    assert [new for new, old in zip(filled, lines, strict=True) if not old.endswith(";")] == [
+        old for old in lines if not old.endswith(";")
+    ]
+    assert not any(line.endswith(";") for line in filled)
 
 
 def test_rows_of_weekends_are_added_where_they_are_asked_for(reading_of) -> None:
