@@ -103,6 +103,13 @@ def test_public_holidays_of_working_days_are_named_and_not_added(reading_of) -> 
     assert added(reading) == ["2024-03-13 00:00"]
 
 
+def test_a_holiday_among_many_missing_days_is_one_of_them(reading_of) -> None:
+    days = pd.bdate_range("2023-01-02", "2023-12-29")
+    kept = np.random.default_rng(0).random(len(days)) > 0.4
+    kept[[0, -1]] = True
+    assert len(added(reading_of(days[kept], "%Y-%m-%d"))) == (~kept).sum()
+
+
 def test_two_weeks_of_working_days_are_enough(reading_of) -> None:
     assert added(reading_of(WORKING[2:9], "%Y-%m-%d")) == []
 

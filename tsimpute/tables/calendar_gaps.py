@@ -15,6 +15,8 @@ from tsimpute.tables.stamp_forms import DAY, HOUR
 from tsimpute.tables.stamps import label_text
 from tsimpute.tables.zones import ZONES, is_skipped
 
+MOSTLY = 0.9
+"""Share of the other working days that must be there for absent ones to count as holidays."""
 _FIXED = ((1, 1), (1, 2), (1, 6), (5, 1), (8, 15), (10, 3), (11, 1), (12, 24), (12, 25), (12, 26), (12, 31))
 _MOVED = ((1, 1), (12, 25), (12, 26))
 _FROM_EASTER = (-2, 1, 39, 50, 60)
@@ -119,14 +121,15 @@ def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
 
 
 def _holidays(slots: Slots, wall: np.ndarray, weekend: np.ndarray) -> Iterator[LeftOut]:
-    """Whole working days that are public holidays."""
+    """Whole working days that are public holidays, where hardly any other working day is absent."""
     days, day = np.unique(wall // DAY, return_inverse=True)
     dates = pd.DatetimeIndex(days.astype("M8[D]").astype("M8[us]"))
     known = dates.isin(_Holidays().holidays(dates[0], dates[-1] + Day(1)))
     cell = slots.series * len(days) + day
     open_ = np.bincount(cell, weights=slots.present) > 0
     found = ~slots.present & weekend & known[day] & ~open_[cell]
-    if found.any():
+    others = slots.present[weekend & ~known[day]]
+    if found.any() and others.mean() >= MOSTLY:  # where many days are missing, a holiday is one of them
         yield LeftOut(found, f"{_counted(wall[found], slots.step)}: public holidays in Europe or the United States")
 
 
