@@ -285,6 +285,14 @@ def test_a_repeated_time_names_the_column_that_tells_the_rows_apart_and_throws_n
         read(tmp_path, text_of("date", rows_of(lambda t: (f"{t:%Y-%m-%d}",))))
 
 
+def test_times_that_are_written_in_two_ways_are_said_to_be(tmp_path: Path) -> None:
+    rows = rows_of(lambda t: (f"{t:%Y-%m-%d %H:%M}" if t.hour else f"{t:%Y-%m-%d}",))
+    notes = read(tmp_path, text_of("time", rows[: GAP.start] + rows[GAP.stop :])).notes
+    assert any("more than one way: '2024-02-28' would be '2024-02-28 00:00' in an added row" in note for note in notes)
+    notes = read(tmp_path, text_of("time", STAMPS[: GAP.start] + STAMPS[GAP.stop :])).notes
+    assert not any("more than one way" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     ("names", "write", "message"),
     [

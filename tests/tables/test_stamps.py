@@ -49,6 +49,14 @@ FORMS = [
     ["2014-05-01 23:00 UTC", "2014-05-02 01:00 UTC"],
     ["2014-05-01", "2014-05-02"],
     ["2014-05", "2014-06"],
+    ["5/2014", "12/2014"],
+    ["2014Q2", "2014Q4"],
+    ["Q2-2014", "Q1-2015"],
+    ["2014-W18", "2015-W53"],
+    ["2014W181", "2014W527"],
+    ["2014-121T23:00", "2016-366T01:00"],
+    ["Thu, 01 May 2014 23:00:00 +0000", "Fri, 02 May 2014 01:00:00 +0000"],
+    ["Thu May 01 23:00:00 2014", "Fri May 02 01:00:00 2014"],
     ["May 2014", "June 2014"],
     ["Apr 2014", "Jun 2014"],
     ["00:07", "47:37"],
@@ -76,6 +84,9 @@ def test_texts_come_back_as_they_were_written(texts: list[str]) -> None:
         ("31-12-68", "2068-12-31 00:00Z"),
         ("31-12-69", "1969-12-31 00:00Z"),
         ("2014-12", "2014-12-01 00:00Z"),
+        ("2014Q4", "2014-10-01 00:00Z"),
+        ("2015-W01-1", "2014-12-29 00:00Z"),
+        ("2016-060", "2016-02-29 00:00Z"),
     ],
 )
 def test_a_text_means_this_instant(text: str, instant: str) -> None:
@@ -166,6 +177,10 @@ def test_an_order_that_some_row_contradicts_is_refused() -> None:
         (["2014-05-01 01:00", "2014-05-01 25:00"], "row 1: .*came '2014-05-01 25:00'"),
         (["2014-05-01 01:00", "2014-05-01 24:30"], "row 1: .*24:30"),
         (["2014-05-01 13:00 PM"], "row 0: .*13:00 PM"),
+        (["2014-W52", "2014-W53"], "row 1: .*2014-W53"),
+        (["2014-365", "2014-366"], "row 1: .*2014-366"),
+        (["Fri 2014-05-02", "Fri 2014-05-03"], "row 1: .*Fri 2014-05-03"),
+        (["2009/10", "2010/11", "2011/12"], "'2009/10', '2010/11', which look like fiscal years"),
         (["2014-05-01 01:00Z", "2014-05-01 02:00"], "UTC offset in every row or in none.*row 1"),
         ([1.0, np.inf], "row 1: expected a finite number, came inf"),
         (["1.5", "1e999"], "row 1: expected a finite number"),
@@ -304,7 +319,15 @@ WALL = st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2068, 12, 31)).map(lamb
 @given(
     st.lists(WALL, min_size=1, max_size=8),
     st.sampled_from(
-        ["%Y-%m-%d %H:%M:%S", "%Y%m%dT%H%M%S", "%d.%m.%y %H.%M.%S", "%m/%d/%Y %I:%M:%S %p", "%d %b %Y %H-%M-%S"]
+        [
+            "%Y-%m-%d %H:%M:%S",
+            "%Y-%jT%H:%M:%S",
+            "%a %d %b %Y %H:%M:%S",
+            "%Y%m%dT%H%M%S",
+            "%d.%m.%y %H.%M.%S",
+            "%m/%d/%Y %I:%M:%S %p",
+            "%d %b %Y %H-%M-%S",
+        ]
     ),
 )
 def test_what_a_format_writes_is_read_back(walls: list[dt.datetime], form: str) -> None:

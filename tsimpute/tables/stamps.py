@@ -15,6 +15,8 @@ from tsimpute.tables.stamp_forms import DAY, HOUR, Form, NumberForm
 from tsimpute.tables.stamp_parts import read_together
 from tsimpute.tables.zones import Offsets, localise, wall_clock
 
+_CHECKED = 5000
+"""Rows at the beginning of a table whose texts are held against the form in which new ones are written."""
 MOSTLY = 2.0
 """A reading of day and month wins where it leaves at most half of the gaps' length of the other ones."""
 
@@ -235,3 +237,16 @@ def _check_zone(moments: np.ndarray, wall: np.ndarray, timezone: str) -> None:
             f"timezone {timezone!r}: the stamps carry UTC offsets of their own, and that of "
             f"{wall[row].astype('M8[us]')} is another; leave timezone out."
         )
+
+
+def forms_note(stamps: Stamps, columns: Sequence[np.ndarray]) -> tuple[str, ...]:
+    """A note where the texts of time columns (R,) are written in more ways than the one in which rows are added."""
+    texts = stamps.texts(stamps.moments[:_CHECKED])
+    for at, column in enumerate(columns):
+        odd = next((i for i, row in enumerate(texts) if row[at] != str(column[i]).strip()), None)
+        if odd is not None:
+            return (
+                f"times are written in more than one way: {str(column[odd]).strip()!r} would be {texts[odd][at]!r} in "
+                "an added row",
+            )
+    return ()

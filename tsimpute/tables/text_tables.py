@@ -37,6 +37,7 @@ from tsimpute.tables.reading import FrameTable, words
 from tsimpute.tables.roles import COUNT_NAMES, FILL, GROUP_NAMES, TIME_NAMES, UNIT_NAMES, VALUE_NAMES, Told, plain
 from tsimpute.tables.row_errors import RowError, RowNote
 from tsimpute.tables.stamp_names import is_time_name
+from tsimpute.tables.stamps import forms_note
 from tsimpute.tables.units import beside
 from tsimpute.tables.wide_hours import check_wide_hours
 
@@ -269,6 +270,8 @@ def _understood(
     said += [
         f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
     ]
+    if reading.n_added and reading.stamps is not None:
+        said += forms_note(reading.stamps, [file.columns[columns[at]] for at in reading.roles.time])
     notes = (note.in_lines(file.lines) if isinstance(note, RowNote) else note for note in reading.notes)
     reading = replace(reading, notes=(*notes, *said))
     unfillable = _unfillable(file, frame, reading, missing_marks)
