@@ -126,6 +126,7 @@ ALONE = {
     "milliseconds of open and close": (
         "Open time,Close time", lambda t: (int(t.timestamp() * 1000), int(t.timestamp() * 1000) + 3_599_999)
     ),
+    "date and its end": ("start_date,end_date,hour", lambda t: (f"{t:%Y-%m-%d}", f"{t + DAY:%Y-%m-%d}", t.hour)),
     "end before start": ("bis,von", lambda t: (f"{t + HOUR:%d.%m.%Y %H:%M}", f"{t:%d.%m.%Y %H:%M}")),
 }  # fmt: skip
 
@@ -239,6 +240,7 @@ def test_one_stamp_amid_numbers_is_named_as_a_stamp(name: str, tmp_path: Path) -
         ("FY", lambda t: (f"FY{2000 + t.hour}",), "looks like a fiscal year"),
         ("season", lambda t: (f"{1990 + t.hour}/{(1991 + t.hour) % 100:02d}",), "looks like a fiscal year"),
         ("month", lambda t: (t.hour % 12 + 1,), "whole parts of it from the year on .* found month"),
+        ("time", lambda t: (f"{t:%Y-%m-%d %H:%M} CEST",), r"take the name of the zone off .* \(timezone\)"),
         ("Sample Date", lambda t: ("some day",), "column 'Sample Date' looks like a time"),
     ],
 )

@@ -109,7 +109,9 @@ def _moved(known: np.ndarray, wall: np.ndarray, later: np.ndarray) -> np.ndarray
     if len(distance := np.unique(ends - months)) == 1 and (rest == at_end).all() and (rest < day).all():
         into = _months(later)
         return (into[0] + distance[0]).astype("M8[M]").astype("M8[us]").astype(np.int64) + into[1] - day
-    return later // day * day if (wall == known // day * day).all() else None
+    if len(distance := np.unique(wall - known // day * day)) == 1:
+        return later // day * day + distance[0]
+    return None
 
 
 def _months(wall: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -67,6 +67,7 @@ _SUMMARY = re.compile(
 )
 _DOUBLED = re.compile(r"\d\s*[AaBb]$")
 _FOREIGN = re.compile(r"\b\d{1,2}[-/. ]+([^\W\d_]{3,})\.?[-/. ,]+\d{2,4}")
+_ZONED = re.compile(r"\d\s*(?:[A-Z]{2,5}|\[[\w/+-]+\])$")
 _FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE)
 
 
@@ -150,6 +151,8 @@ def advice_on(text: str) -> str:
             "if the letter marks the hour that comes twice in autumn, take the letters off and name the time zone "
             "(timezone), or write UTC offsets"
         )
+    if _ZONED.search(text):
+        return "take the name of the zone off all stamps and name it (timezone), as in --timezone Europe/Berlin"
     if (found := _FOREIGN.search(text)) and found[1].lower() not in MONTH_OF:
         return f"{found[1]!r} is no English name of a month: write months as numbers, as in 2024-03-31"
     if _FISCAL.search(text):
