@@ -67,6 +67,12 @@ def test_an_interrupted_call_goes_on_in_its_folder_to_the_same_bits(
     pd.testing.assert_frame_equal(again, expected, check_exact=True)
 
 
+@pytest.mark.parametrize("folder", [__file__, 3, ["a"]])
+def test_a_folder_that_is_none_is_refused_before_any_work(folder: Any) -> None:
+    with pytest.raises(ConfigError, match="folder: expected the name of a folder"):
+        ti.impute(frame(), folder=folder, progress=pytest.fail, **TRIAL)
+
+
 def test_without_a_folder_an_interruption_ends_the_call_at_once(tmp_path: Path) -> None:
     steps: list[int] = []
     press = press_at("learning", 2)

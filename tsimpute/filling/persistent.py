@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from tsimpute.errors import CheckpointError, NotFittedError
 from tsimpute.filling.calibration import Calibration
@@ -135,7 +135,7 @@ class Persistent(Parameters):
 
     def _take(self, taken: Taken, calibrated: bool) -> None:
         saved, self._from_file = taken.saved, taken
-        self.imputer_ = saved.model
+        self.imputer_ = cast(GenerativeImputer, saved.model)
         self._forget_table()
         if saved.table is not None:
             self.table_, self.codes_ = saved.table, dict(saved.table.codes)

@@ -241,7 +241,7 @@ def _codes_of(
             f"{unknown[0]!r}. Correct the name or leave it out."
         )
     rules = {name: given.get(name, given.get("*", ())) for name in names}
-    codes = {name: certain.get(name, ()) if rule == "certain" else rule for name, rule in rules.items()}
+    codes = {name: certain.get(name, ()) if isinstance(rule, str) else rule for name, rule in rules.items()}
     return {name: of_one for name, of_one in codes.items() if of_one}
 
 

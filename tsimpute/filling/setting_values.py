@@ -53,10 +53,11 @@ def whole_number(setting: str, given: Any, least: int | None = None, or_none: bo
     if isinstance(given, np.ndarray) and given.ndim == 0:
         given = given.item()
     is_whole = isinstance(given, Integral) and not isinstance(given, bool | np.bool_)
-    if not is_whole or (least is not None and int(given) < least):
+    number = int(given) if isinstance(given, Integral) else 0
+    if not is_whole or (least is not None and number < least):
         described = "a whole number" + ("" if least is None else f" from {least}") + " or None" * or_none
         raise ConfigError(f"{setting}: expected {described}, came {given!r}.")
-    return int(given)
+    return number
 
 
 def true_or_false(setting: str, given: Any, or_none: bool = False) -> Any:

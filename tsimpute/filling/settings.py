@@ -84,7 +84,7 @@ def normalised(given: Mapping[str, Any]) -> Settings:
         told=_told(given),
         clockwork=_clockwork(given),
         units=units_of(given["units"]),
-        limits=limits_by_name(given["limits"]),
+        limits=given["limits"] if isinstance(given["limits"], str) else limits_by_name(given["limits"]),
         codes=codes_by_name(given["missing_codes"]),
         drop_invalid=true_or_false("drop_invalid", given["drop_invalid"]),
         no_information=cast(Any, one_of("no_information", given["no_information"], ("fill", "empty"))),
@@ -101,12 +101,12 @@ def normalised(given: Mapping[str, Any]) -> Settings:
 
 
 def _told(given: Mapping[str, Any]) -> Told:
-    one = {name: _one_column(name, given[name]) for name in ("feature", "value", "unit")}
+    feature, value, unit = (_one_column(name, given[name]) for name in ("feature", "value", "unit"))
     features = columns_of("features", given["features"])
     if features == ():
         raise ConfigError("features: expected one or more columns to fill, came none. Name them, or leave it out.")
     time, group = (_columns_or_none(name, given[name]) for name in ("time", "group"))
-    return Told(time, group, features, **one, text=columns_of("text", given["text"]))
+    return Told(time, group, features, feature, value, unit, text=columns_of("text", given["text"]))
 
 
 def _clockwork(given: Mapping[str, Any]) -> Clockwork:
@@ -159,12 +159,10 @@ def units_of(given: Any) -> Mapping[str, str]:
     )
 
 
-def limits_by_name(given: Any) -> Mapping[str, Limits] | str:
-    """Limits by feature; a pair bounds all features. A text is left as it is."""
+def limits_by_name(given: Any) -> dict[str, Limits]:
+    """Limits by feature; a pair bounds all features."""
     if given is None:
         return {}
-    if isinstance(given, str):
-        return given
     if isinstance(given, Limits) or (is_list(given) and len(listed(given)) == 2):
         given = {"*": given}
     if not isinstance(given, Mapping):
@@ -181,7 +179,8 @@ def _limits(name: str, given: Any) -> Limits:
     bounds = listed(given) if is_list(given) else []
     if len(bounds) != 2 or not all(bound is None or plain_number(bound) is not None for bound in bounds):
         raise ConfigError(f"limits of {name!r}: expected a lowest and a highest value (or None), came {given!r}.")
-    return Limits(*(None if bound is None else plain_number(bound) for bound in bounds))
+    low, high = (None if bound is None else plain_number(bound) for bound in bounds)
+    return Limits(low, high)
 
 
 def codes_by_name(given: Any) -> Codes:

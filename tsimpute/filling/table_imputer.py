@@ -333,6 +333,8 @@ def impute(table: Any, *, folder: Path | str | None = None, progress: Progress =
 
 
 def _path(folder: Path | str | None) -> Path | None:
+    if folder is not None and (not isinstance(folder, Path | str) or Path(folder).is_file()):
+        raise ConfigError(f"folder: expected the name of a folder for the state of training, came {folder!r}.")
     return None if folder is None else Path(folder)
 
 
