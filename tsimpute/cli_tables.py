@@ -79,11 +79,11 @@ def add_reading_arguments(parser: ArgumentParser) -> None:
     for name, what in TEXTS.items():
         add(f"--{name}", type=str | None, default=None, help=what)
     add(
-        "--dayfirst", type=bool | None, default=None,
+        "--dayfirst", type=bool | None, default=None, metavar="{true,false}",
         help="true: 03/04/2005 is 3 April; false: it is 4 March. Default: detected, and refused where both fit",
     )  # fmt: skip
     add(
-        "--irregular", type=bool | None, default=None,
+        "--irregular", type=bool | None, default=None, metavar="{true,false}",
         help="true: use the times as they are; false: expect one step. Default: detected",
     )  # fmt: skip
     add(

@@ -1,8 +1,8 @@
 """Messages of the library in the spelling of the command line: ``missing_times='keep'`` as ``--missing_times keep``.
 
-The library speaks Python in its messages: a setting with its value is ``name=value``, a setting alone stands in
-brackets after what to do, as in "Name it (time)", and a message about a setting begins with its name. Here these three
-forms are translated; whatever else a message says stays as it is.
+The library speaks Python in its messages: a setting with its value is ``name=value`` or "set name to value"; a setting
+alone stands in brackets after what to do, as in "Name it (time)", or as it is where its name is no English word; and a
+message about a setting begins with its name. Here these forms are translated; whatever else a message says stays.
 """
 
 from __future__ import annotations
@@ -34,9 +34,14 @@ def in_options(text: str, names: Collection[str]) -> str:
     if not known:
         return text
     text = re.sub(rf"(?<![\w.'\"=-])({known})=({_VALUE})(?!\w)", lambda found: _option(found[1], found[2]), text)
-    alone = rf"\(({known})(?=\)| = )"
-    text = re.sub(rf"(?:\b{_ADVICE}\b|\bmodel's\b)[^.!?]*?{alone}", _bracketed, text)
+    bracketed = re.compile(rf"(?:\b{_ADVICE}\b|\bmodel's\b)[^.!?]*?\(({known})(?=\)| = )")
+    while found := bracketed.search(text):
+        text = f"{text[: found.start(1)]}--{text[found.start(1) :]}"
     text = re.sub(rf"(?<![\w.])(\w+ )\(({known})\) = ", r"\1(--\2) = ", text)
+    unmistakable = "|".join(name for name in known.split("|") if "_" in name)
+    if unmistakable:
+        text = re.sub(rf"(?<![\w.'\"=/-])({unmistakable})(?![\w'\"=(/])", r"--\1", text)
+    text = re.sub(rf"\b([Ss]et) (?:--)?({known}) to (\w+)", r"\1 --\2 \3", text)
     return re.sub(r"(--\w+(?: [^\s()]+)?) \(\1\)", r"\1", text)  # said both ways
 
 
@@ -45,10 +50,6 @@ def of_error(error: Exception, names: Collection[str]) -> str:
     text = in_options(str(error), names)
     name = text.partition(":")[0]
     return f"--{text}" if isinstance(error, ConfigError) and name in names else text
-
-
-def _bracketed(found: re.Match[str]) -> str:
-    return found[0][: found.start(1) - found.start()] + "--" + found[1]
 
 
 def _option(name: str, value: str) -> str:
