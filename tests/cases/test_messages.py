@@ -200,16 +200,15 @@ def test_describe_says_what_impute_would_understand_and_trains_nothing(
     assert code == 0
     assert lines[0] == f"{source}:"
     text = "\n".join(lines)
-    assert "layout: wide, 58 rows" in text
+    assert "layout: wide, 58 rows, 2 to be added" in text
     assert "time: When: every 10 minutes, 2024-03-01 00:00 to 2024-03-01 09:50" in text
     assert "groups: none, one series" in text
     assert "features: 2: Temp" in text
     assert "remark" in text
-    assert "rows added: 2" in text
     assert "to fill: 6 of 120 cells (5.0%)" in text
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
     _, kept = run(capsys, "describe", str(source), "--missing_times", "keep", "--features", "Temp")
-    assert "rows added" not in "\n".join(kept)
+    assert "to be added" not in "\n".join(kept)
     assert "to fill: 2 of 58 cells" in "\n".join(kept)
 
 
@@ -269,7 +268,7 @@ def test_a_complete_table_that_only_looks_so_is_filled(tmp_path: Path, capsys: p
     lines = source.read_text().splitlines()
     source.write_text("\n".join([*lines[:30], *lines[32:]]) + "\n")
     _, said = run(capsys, "describe", str(source))
-    assert "  rows added: 2, for times or cells that the table has no row for" in said
+    assert "  layout: wide, 58 rows, 2 to be added" in said
     code, said = run(capsys, "impute", str(source), "-o", str(tmp_path / "out.csv"), "--effort", "trial",
                      "--n_samples", "2", "--calibrate", "false")  # fmt: skip
     assert code == 0

@@ -19,10 +19,8 @@ def understood(prepared: Prepared, policy: Policy, most: int | None = MOST) -> s
     codes = prepared.provenance(policy)
     about = [(name, value) for name, value in prepared.about if name != "note"]
     notes = [value for name, value in prepared.about if name == "note"]
-    n_added = rows_added(prepared)
-    added = [("rows added", f"{n_added:,}, for times or cells that the table has no row for")] * bool(n_added)
     return "\n".join([
-        *(f"  {name}: {value}" for name, value in [*about, *added, ("to fill", _to_fill(prepared, codes))]),
+        *(f"  {name}: {value}" for name, value in [*about, ("to fill", _to_fill(prepared, codes))]),
         *shortened("note", notes, most), *shortened("look", prepared.warnings, most),
     ])  # fmt: skip
 
@@ -34,16 +32,11 @@ def shortened(name: str, texts: Sequence[str], most: int | None = MOST, where: s
     return [*lines, f"  {name}: and {rest:,} more{f', {where}' * bool(where)}"] if rest else lines
 
 
-def rows_added(prepared: Prepared) -> int:
-    """Rows that the filled table has and the given one has not."""
-    return prepared.table.n_added
-
-
 def is_complete(prepared: Prepared, policy: Policy) -> bool:
     """Whether the filled table would be the given one, to the last cell."""
     codes = prepared.provenance(policy)
     filled = [(of_series != OBSERVED) & (of_series != LEFT_EMPTY) for of_series in codes]
-    return not rows_added(prepared) and not any(cells.any() for cells in prepared.changed(filled))
+    return not prepared.table.n_added and not any(cells.any() for cells in prepared.changed(filled))
 
 
 def _to_fill(prepared: Prepared, codes: Sequence[np.ndarray]) -> str:
