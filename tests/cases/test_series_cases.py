@@ -155,7 +155,8 @@ def test_a_value_that_is_no_number_in_a_long_table_is_refused_with_its_line(tmp_
         ("Parameter", "Value"), ("parameter_name", "Sample Measurement"), ("pollutant", "Concentration"),
         ("labtest", "result"), ("tag", "value"), ("TagName", "Reading"), ("kpi", "amount"), ("sensor_type", "value"),
         ("analyte", "concentration"), ("ELEMENT", "DATA_VALUE"), ("observable", "observation"), ("_field", "_value"),
-        ("vital_sign", "numeric_value"), ("display", "valueQuantity.value"), ("test_name", "result_value"),
+        ("Komponente", "Wert"), ("magnitud", "valor"), ("polluant", "valeur"), ("vital_sign", "numeric_value"),
+        ("display", "valueQuantity.value"), ("test_name", "result_value"),
     ],
 )  # fmt: skip
 def test_names_of_quantities_and_values_are_known_by_many_names(tmp_path: Path, feature: str, value: str) -> None:
@@ -251,6 +252,13 @@ def test_cycles_of_units_are_times_of_series(tmp_path: Path) -> None:
 def test_a_rising_number_named_index_is_no_feature_also_where_numbers_are_left_out(tmp_path: Path) -> None:
     frame = pd.DataFrame({"Index": [1, 2, 4, 7, 8, 9], "time": hours(6), "x": [1.5, 2, 3, 4, 5, 6]})
     assert roles(of_file(frame, tmp_path))["features"] == ["x"]
+
+
+def test_a_running_number_is_no_feature_and_empty_in_added_rows(tmp_path: Path) -> None:
+    frame = stations().rename(columns={"id": "lfd_nr"}).drop(index=7)
+    table = of_file(frame, tmp_path)
+    assert roles(table)["features"] == ["NO2"]
+    assert added(table, tmp_path)["lfd_nr"].tolist() == [""]
 
 
 def test_rows_without_the_name_of_a_quantity_are_passed_through_and_named(tmp_path: Path) -> None:

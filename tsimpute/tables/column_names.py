@@ -30,21 +30,25 @@ FEATURE_NAMES = (
     "vital", "measure", "test", "lab", "sensortype", "field", "entityid", "indicator", "attribute", "property",
     "concept", "conceptid", "measurementconceptid", "loinc", "loinccode", "airpollutant", "observationtype",
     "observationidentifier", "observationname", "observationcode",
+    "component", "komponente", "schadstoff", "stoff", "messgroesse", "messgre", "magnitud", "contaminante", "parametro",
+    "parmetro", "parametre", "paramtre", "polluant", "inquinante", "grandeur", "grandezza",
 )  # fmt: skip
 _NUMBERED = ("feature", "parameter", "variable", "pollutant", "analyte", "item", "signal", "channel", "tag", "test")
 QUANTITY_WORDS = (
     "parameter", "param", "pollutant", "analyte", "variable", "vital", "vitals", "vitalsign", "lab", "labtest",
-    "kpi", "metric", "observable", "element", "determinand", "characteristic", "species",
+    "kpi", "metric", "observable", "element", "determinand", "characteristic", "species", "component", "komponente",
+    "schadstoff", "messgroesse", "messgre", "magnitud", "contaminante", "parametro", "parmetro", "parametre",
+    "paramtre", "polluant", "inquinante",
 )  # fmt: skip
 """Words that mean a quantity and nothing else, in contrast to a channel or an item, which may be an instrument."""
 VALUE_NAMES = ("value", "val", "result", "reading", "valuenum", "y")
 """Values of any quantity, in the order of ``_VALUES``; each may also end a longer name."""
-UNIT_NAMES = ("unit", "units", "uom", "valueuom")
+UNIT_NAMES = ("unit", "units", "uom", "valueuom", "einheit", "unidad", "unite", "unita", "eenheid")
 
 _VALUES = (
     "valuenum", "valuenumeric", "numericvalue", "valueasnumber", "resultnumeric", "value", "val", "labresult", "result",
     "reading", "samplemeasurement", "datavalue", "measuredvalue", "obsvalue", "concentration", "amount", "observation",
-    "measurement", "arithmeticmean", "state", "y",
+    "measurement", "arithmeticmean", "wert", "messwert", "valeur", "valor", "valore", "waarde", "state", "y",
 )  # fmt: skip
 _VALUE_ENDS = ("valuenum", "value", "result", "reading")
 _BOUNDS = ("min", "max", "limit", "lower", "upper", "ref", "threshold", "std", "mean", "p", "missing", "target", "set")
@@ -118,7 +122,8 @@ _REMARKS = (
     "flag", "flags", "qual", "quality", "qualifier", "qualifiers", "qc", "qa", "status", "valid", "validity",
     "verified", "verification", "verify", "warning", "error", "remark", "remarks", "comment", "comments", "note",
     "notes", "text", "result", "value", "symbol", "datacapture", "uncertainty", "stop", "stopped", "edited",
-    "censored", "reason", "event", "alarm", "message", "lastupdated", "lastchanged", "priority", "sequence",
+    "censored", "reason", "event", "alarm", "count", "obs", "nobs", "samples", "message", "lastupdated",
+    "lastchanged", "priority", "sequence",
 )  # fmt: skip
 _GLUED_REMARKS = ("flag", "quality", "qualifier", "comment", "comments", "remark", "remarks", "text", "status", "by")
 
@@ -199,6 +204,12 @@ def value_rank(name: Hashable) -> int | None:
     if end is None or own.removesuffix(end) in _BOUNDS:
         return None
     return len(_VALUES) + _VALUE_ENDS.index(end)
+
+
+def is_row_number_name(name: Hashable) -> bool:
+    """Named as a running number, as "lfd_nr" or "Sequence No"."""
+    running = ("nr", "no", "num", "number", "lfd", "lfdnr", "seq", "sequence", "idx", "index", "row", "line", "rec")
+    return any(word in running for word in words(name))
 
 
 def value_of_long(names: Sequence[Hashable]) -> Hashable | None:

@@ -17,7 +17,7 @@ from tsimpute.tables.column_names import FEATURE_NAMES as FEATURE_NAMES
 from tsimpute.tables.column_names import GROUP_NAMES as GROUP_NAMES
 from tsimpute.tables.column_names import UNIT_NAMES as UNIT_NAMES
 from tsimpute.tables.column_names import VALUE_NAMES as VALUE_NAMES
-from tsimpute.tables.column_names import is_id_name, is_offset_name, is_unit_name
+from tsimpute.tables.column_names import is_id_name, is_offset_name, is_row_number_name, is_unit_name
 from tsimpute.tables.grouping import depends_on, find_group
 from tsimpute.tables.long_tables import find_long
 from tsimpute.tables.number_texts import (
@@ -38,6 +38,8 @@ from tsimpute.tables.time_looks import is_stamp
 from tsimpute.tables.time_roles import find_time
 
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
+MOST_BY_ONE = 0.8
+"""Share of the steps from row to row that are one, of a number of rows from which some were taken out."""
 FILL = "To fill it, name all columns to fill (features)"
 """How to have a column filled that is carried along."""
 
@@ -257,9 +259,10 @@ def _find_unfillable(columns: Columns, left: Sequence[int]) -> tuple[tuple[str, 
 def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
     """Whole numbers that rise from row to row, named as what does so: as the index that a file was written with."""
     named = plain(name) in ROW_NAMES or re.fullmatch(r"Unnamed: \d+", str(name))
-    if not named or pd.isna(column).any():
+    if not (named or is_row_number_name(name)) or pd.isna(column).any():
         return False
     values = floats(column)
+    if not np.isfinite(values).all() or (values % 1 != 0).any():
+        return False
     before, after = values[:-1], values[1:]
-    whole = np.isfinite(values).all() and (values % 1 == 0).all()
-    return bool(whole and (after > before).all())
+    return bool((after > before).all() and (named or (after == before + 1).mean() > MOST_BY_ONE))
