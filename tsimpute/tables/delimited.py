@@ -68,7 +68,11 @@ class Delimited:
 
     def worded(self, error: RowError) -> str:
         """The message of an error about rows, with the lines of the file."""
-        return f"{self.name}: {error.in_lines(self.lines)}"
+        return f"{self.name}: {self.in_lines(error)}"
+
+    def in_lines(self, error: RowError) -> str:
+        """The same without the name of the file."""
+        return error.in_lines(self.lines)
 
 
 @dataclass(frozen=True)

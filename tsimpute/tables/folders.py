@@ -37,9 +37,8 @@ class Folder(Delimited):
     def place(self, row: int) -> str:
         return f"{self.files[self.file_of(row)].name}, line {self.lines[row]}"
 
-    def worded(self, error: RowError) -> str:
-        words = lambda row: f"line {self.lines[row]} of {self.files[self.file_of(row)].name}"
-        return f"{self.name}: {error.in_words(words)}"
+    def in_lines(self, error: RowError) -> str:
+        return error.in_words(lambda row: f"line {self.lines[row]} of {self.files[self.file_of(row)].name}")
 
 
 def text_files(path: Path, endings: Sequence[str]) -> list[Path]:

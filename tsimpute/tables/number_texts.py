@@ -142,7 +142,7 @@ def unfillable_text(
         return None
     bad = [texts[row] for row in wrong]
     return RowError(
-        f"column {str(name)!r}: expected numbers in a column with gaps, came {bad[0]!r} in ", wrong[0],
+        f"expected numbers in a column with gaps, came {bad[0]!r} in ", wrong[0],
         f": {nature(bad[0])}. {tally(bad, len(texts))} Its {len(column) - len(texts):,} gaps stay empty. "
         + advice(str(name), bad, ways),
     )  # fmt: skip

@@ -174,7 +174,7 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     _check_features(columns, features or ())
     if feature is None and not features:
         reasons = (
-            unfillable[0][1].parts
+            (f"column {unfillable[0][0]!r}: ", *unfillable[0][1].parts)
             if unfillable
             else ("Name them (features), or the column of values of a long table.",)
         )

@@ -297,7 +297,7 @@ def _unfillable(
     found = [
         (name, unfillable_text(pd.Series(frame[name]), name, marks, COMMAND)) for name in frame.columns if name in named
     ]
-    return tuple((name, file.worded(reason)) for name, reason in found if reason)
+    return tuple((name, file.in_lines(reason)) for name, reason in found if reason)
 
 
 def _times_as_written(
