@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.column_names import is_feature_name, is_group_name
+from tsimpute.tables.part_columns import HIGHEST, LOWEST, joined_clock
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_digits import Digits, digits_of
 from tsimpute.tables.stamp_names import PLAIN_SHORT, edge_of, is_calendar_name, part_of, plain
-from tsimpute.tables.stamp_parts import CHAINS, HIGHEST, LOWEST, is_fraction_of_year, joined_clock, named_months
+from tsimpute.tables.stamp_parts import CHAINS, is_fraction_of_year, named_months
 from tsimpute.tables.time_looks import FEW, MOST, Look
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.row_errors import Part, RowError
-from tsimpute.tables.stamp_forms import HOUR, MINUTE, MONTHS, SECOND, WEEKDAYS, TextForm, first_mondays, part_numbers
+from tsimpute.tables.stamp_advice import MONTH_OF, advice_on
+from tsimpute.tables.stamp_forms import HOUR, MINUTE, SECOND, WEEKDAYS, TextForm, first_mondays, part_numbers
 
-MONTH_OF = {name[:n]: i + 1 for i, name in enumerate(MONTHS) for n in (3, len(name))} | {"sept": 9}
 _WEEKDAY_OF = {name[:n]: i + 1 for i, name in enumerate(WEEKDAYS) for n in (3, len(name))}
 READINGS = {
     "day/month/year": ("day", "month", "year"),
@@ -59,16 +59,6 @@ ELAPSED = (
 )
 _FIELDS = {"year", "month", "day", "a", "b", "c", "name", "hour", "minute", "second", "fraction", "half", "offset"}
 _FIELDS |= {"dow", "doy", "isoyear", "week", "weekday", "quarter"}
-
-_SUMMARY = re.compile(
-    r"^\W*(?:mean|average|avg|total|totals|sum|summe|gesamt|mittel|mittelwert|min|max|minimum|maximum|median|std|stdev|count"
-    r"|moyenne|somme|media|promedio|suma|totale)\b",
-    re.IGNORECASE,
-)
-_DOUBLED = re.compile(r"\d\s*[AaBb]$")
-_FOREIGN = re.compile(r"\b\d{1,2}[-/. ]+([^\W\d_]{3,})\.?[-/. ,]+\d{2,4}")
-_ZONED = re.compile(r"\d\s*(?:[A-Z]{2,5}|\[[\w/+-]+\])$")
-_FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,24 +130,6 @@ def _odd(distinct: np.ndarray, codes: np.ndarray, misfit: np.ndarray, like: str 
     return RowError(
         f"{what}, ", int(rows[0]), f": expected a date or time{beside}, came {text!r}{many}; {advice_on(text)}."
     )  # fmt: skip
-
-
-def advice_on(text: str) -> str:
-    """What to do about a text that cannot be read as a time."""
-    if _SUMMARY.search(text):
-        return "this looks like a summary of the table and not like a measurement: take the row out"
-    if _DOUBLED.search(text):
-        return (
-            "if the letter marks the hour that comes twice in autumn, take the letters off and name the time zone "
-            "(timezone), or write UTC offsets"
-        )
-    if _ZONED.search(text):
-        return "take the name of the zone off all stamps and name it (timezone), as in --timezone Europe/Berlin"
-    if (found := _FOREIGN.search(text)) and found[1].lower() not in MONTH_OF:
-        return f"{found[1]!r} is no English name of a month: write months as numbers, as in 2024-03-31"
-    if _FISCAL.search(text):
-        return "this looks like a fiscal year: write the day on which it begins, as in 2024-07-01"
-    return "correct it, or take the row out"
 
 
 def _check_fiscal(matches: list[re.Match[str]], fields: Mapping[str, np.ndarray], what: str) -> None:

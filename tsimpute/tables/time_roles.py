@@ -16,6 +16,7 @@ from tsimpute.tables.number_texts import can_name, is_number
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.part_roles import digits_at, find_parts, hours_beside, repeats
 from tsimpute.tables.row_errors import RowError
+from tsimpute.tables.stamp_advice import advice_on
 from tsimpute.tables.stamp_names import (
     COUNT_NAMES,
     TIME_NAMES,
@@ -28,7 +29,6 @@ from tsimpute.tables.stamp_names import (
     plain,
     speaks_of_time,
 )
-from tsimpute.tables.stamp_texts import advice_on
 from tsimpute.tables.time_looks import Look, look_of, resembles_time
 
 if TYPE_CHECKING:
