@@ -42,7 +42,7 @@ def in_options(text: str, names: Collection[str]) -> str:
     if unmistakable:
         text = re.sub(rf"(?<![\w.'\"=/-])({unmistakable})(?![\w'\"=(/])", r"--\1", text)
     text = re.sub(rf"\b([Ss]et) (?:--)?({known}) to (\w+)", r"\1 --\2 \3", text)
-    return re.sub(r"(--\w+(?: [^\s()]+)?) \(\1\)", r"\1", text)  # said both ways
+    return re.sub(r" \((--\w+(?: [^\s()]+)?)\)", _unless_said, text)
 
 
 def of_error(error: Exception, names: Collection[str]) -> str:
@@ -50,6 +50,11 @@ def of_error(error: Exception, names: Collection[str]) -> str:
     text = in_options(str(error), names)
     name = text.partition(":")[0]
     return f"--{text}" if isinstance(error, ConfigError) and name in names else text
+
+
+def _unless_said(found: re.Match[str]) -> str:
+    """Nothing for an option in brackets that stands before in the same text: some messages say both spellings."""
+    return "" if re.search(rf"{re.escape(found[1])}(?![\w=])", found.string[: found.start()]) else found[0]
 
 
 def _option(name: str, value: str) -> str:

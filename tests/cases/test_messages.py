@@ -98,6 +98,8 @@ def test_every_setting_of_the_library_is_an_option() -> None:
         ("set missing_times='keep'.", "set --missing_times keep."),
         ("missing_times='keep' (--missing_times keep)", "--missing_times keep"),
         ("choose duplicates='first', 'last' or 'mean'.", "choose --duplicates first, 'last' or 'mean'."),
+        ("duplicates='first' or 'last' (--duplicates first).", "--duplicates first or 'last'."),
+        ("irregular=True (--irregular false)", "--irregular true (--irregular false)"),
         ("leave irregular=False out.", "leave --irregular false out."),
         ("dayfirst=True for day/month/year", "--dayfirst true for day/month/year"),
         ("timezone='Europe/Rome', say.", "--timezone Europe/Rome, say."),

@@ -167,9 +167,10 @@ def fill_file(
         outputs.check(source, force)  # another process may just have written them
         prepared = _prepared(imputer, source, form)
         policy = _policy(imputer)
-        say(f"{source}:\n{understood(prepared, policy)}")
+        say(f"{source}:\n{understood(prepared, policy, where=f'see {outputs.report.name}')}")
         if is_complete(prepared, policy):
-            say("nothing to fill: the output holds the table as it is")
+            what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
+            say(f"{what}: the output holds the table as it is")
             return _copied(outputs, source, prepared, policy, imputer.levels)
 
         def show(what: str, done: int, total: int) -> None:

@@ -59,7 +59,7 @@ class Imputation:
         named = ", ".join(below[:5]) + f" and {len(below) - 5} more" * (len(below) > 5)
         return [
             f"{named}: some filled values or their intervals lie below 0, where no observed value does; if that cannot "
-            'be, give limits, as "*=0:" for all features'
+            'be, give limits, as limits="*=0:" for all features'
         ]
 
 

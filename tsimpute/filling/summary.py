@@ -14,14 +14,14 @@ MOST = 10
 """So many lines of a kind are shown; the others are counted."""
 
 
-def understood(prepared: Prepared, policy: Policy, most: int | None = MOST) -> str:
+def understood(prepared: Prepared, policy: Policy, most: int | None = MOST, where: str = "") -> str:
     """What the table was taken to be, what is to be filled, and what deserves a look, a line each."""
     codes = prepared.provenance(policy)
     about = [(name, value) for name, value in prepared.about if name != "note"]
     notes = [value for name, value in prepared.about if name == "note"]
     return "\n".join([
         *(f"  {name}: {value}" for name, value in [*about, ("to fill", _to_fill(prepared, codes))]),
-        *shortened("note", notes, most), *shortened("look", prepared.warnings, most),
+        *shortened("note", notes, most, where), *shortened("look", prepared.warnings, most, where),
     ])  # fmt: skip
 
 

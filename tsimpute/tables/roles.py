@@ -162,7 +162,10 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     if features is None and feature is None and value is None:
         feature, value = (_drop(left, at) or None for at in find_long(columns, left, time, group, notes))
     if (feature is None) != (value is None):
-        raise ConfigError("long table: expected both the column of feature names and that of values, came one of them.")
+        absent, what = ("value", "values") if value is None else ("feature", "feature names")
+        raise ConfigError(
+            f"long table: expected both the column of feature names and that of values. Name that of {what} ({absent})."
+        )
     if feature is not None:
         unit = unit or _drop(left, _find_unit(columns, left, feature[0]))
     if group is None:
