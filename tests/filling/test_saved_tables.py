@@ -145,7 +145,7 @@ def test_its_calibration_holds_unless_a_new_one_is_asked_for(saved: Path, fitted
 def test_a_table_of_another_step_or_with_other_columns_is_refused(saved: Path) -> None:
     daily = month(2).assign(when=lambda f: pd.Timestamp("2024-01-01") + (f["when"] - f["when"].min()) * 24)
     for table, message in (
-        (daily, "expected a step of 1 h, as in a table .* came 24 h"),
+        (daily, "expected a step of 1 hour, as in a table .* came 1 day"),
         (month(2).drop(columns="b"), "absent from the table: b"),
         (month(2).assign(c=np.arange(300) % 7 + 0.5), "not known to the model: c"),
         (month(2).rename(columns={"a": "A"}), "absent from the table: a; not known to the model: A"),

@@ -12,6 +12,7 @@ from tsimpute.filling.learnt_tables import LearntTable
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Clock
+from tsimpute.tables.axes import step_text
 
 _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
 
@@ -75,10 +76,11 @@ def check_step(learnt: LearntTable, clock: Clock) -> None:
     """
     known = learnt.clock.step
     if known is not None and clock.step is not None and not np.isclose(known, clock.step):
-        unit = {"hours": " h", "": "", "steps": " rows"}[clock.unit]
+        is_time = clock.unit == "hours"
+        expected, came = (step_text(step) if is_time else f"{step:g}" for step in (known, clock.step))
         raise DataError(
-            f"times: expected a step of {known:g}{unit}, as in {learnt.name} that the model was fitted to; came "
-            f"{clock.step:g}{unit}. Bring the table to that step (pandas: resample), or fit on the table itself."
+            f"times: expected a step of {expected}, as in {learnt.name} that the model was fitted to; came {came}. "
+            "Bring the table to that step (as pandas' resample does), or fit on the table itself."
         )
 
 
