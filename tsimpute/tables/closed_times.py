@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from tsimpute.tables.closed_texts import months_text, times_text, week_text, weekday_text
 from tsimpute.tables.stamp_forms import DAY, HOUR, MINUTE
 
 FEW = 0.1
@@ -23,11 +24,6 @@ NIGHT = 4 * HOUR
 TURNS = 3
 """A cycle must be seen so many times."""
 MOST_PHASES = 2_000_000
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
 WEEKENDS = ((5, 6), (4, 5))
 """Saturday and Sunday, Friday and Saturday; Monday is 0."""
 _WEDNESDAY = 3
@@ -177,7 +173,7 @@ def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
     wall, step = slots.wall, round(slots.step)
     if wall is not None and step <= DAY:
         day = wall // DAY
-        yield Cycle((day + _WEDNESDAY) // 7, (day + _WEDNESDAY) % 7, 7, _weekday_text, weekdays=True)
+        yield Cycle((day + _WEDNESDAY) // 7, (day + _WEDNESDAY) % 7, 7, weekday_text, weekdays=True)
     short = _short_cycle(slots)
     if short is not None:
         where = f"rows stand at {short[1]} of every {short[0]} steps only ({step_text(short[0])})"
@@ -188,16 +184,16 @@ def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
         return
     start = int(wall[0] % step) if step < DAY else 0  # of the first slot in its step; others do not lie far from it
     if step < HOUR and HOUR % step == 0:
-        text = lambda phases: f"no row {_times_text(phases, step, HOUR, start)} of an hour"
+        text = lambda phases: f"no row {times_text(phases, step, HOUR, start)} of an hour"
         yield Cycle(wall // HOUR, wall % HOUR // step, HOUR // step, text, short=True)
     if step < DAY and DAY % step == 0:
-        text = lambda phases: f"no row {_times_text(phases, step, DAY, start)}"
+        text = lambda phases: f"no row {times_text(phases, step, DAY, start)}"
         yield Cycle(wall // DAY, wall % DAY // step, DAY // step, text, night=-(-NIGHT // step))
         week = (wall // DAY + _WEDNESDAY) // 7
         into = wall - (week * 7 - _WEDNESDAY) * DAY
-        yield Cycle(week, into // step, 7 * DAY // step, lambda phases: _week_text(phases, step, start))
+        yield Cycle(week, into // step, 7 * DAY // step, lambda phases: week_text(phases, step, start))
     months = wall.astype("M8[us]").astype("M8[M]").astype(np.int64)
-    yield Cycle(months // 12, months % 12, 12, lambda phases: f"no row in {_runs_text(phases, _MONTHS)}")
+    yield Cycle(months // 12, months % 12, 12, lambda phases: f"no row in {months_text(phases)}")
 
 
 def _short_cycle(slots: Slots) -> tuple[int, int] | None:
@@ -291,45 +287,3 @@ def _closed_night(count: np.ndarray, possible: np.ndarray, least: int) -> np.nda
     whole = np.array([np.minimum(_run_lengths(row, 1) + _run_lengths(row, -1) - row, never.shape[1]) for row in around])
     long = np.maximum(*np.split(whole, 2, axis=1)) >= least
     return never & long & complete[:, None]
-
-
-def _runs(phases: np.ndarray) -> list[tuple[int, int]]:
-    """First and last of each run of whole numbers that follow one another."""
-    pieces = np.split(phases, np.flatnonzero(np.diff(phases) != 1) + 1)
-    return [(int(piece[0]), int(piece[-1])) for piece in pieces]
-
-
-def _weekday_text(phases: np.ndarray) -> str:
-    *names, last = (_DAYS[day] for day in phases)
-    return f"no row on {', '.join(names)} or {last}" if names else f"no row on {last}"
-
-
-def _runs_text(phases: np.ndarray, names: tuple[str, ...]) -> str:
-    return ", ".join(names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in _runs(phases))
-
-
-def _times_text(phases: np.ndarray, step: int, cycle: int, start: int) -> str:
-    """At which times of an hour or a day, those around midnight as one stretch."""
-    runs, n_phases = _runs(phases), cycle // step
-    if cycle == DAY and len(runs) > 1 and runs[0][0] == 0 and runs[-1][1] == n_phases - 1:
-        runs = [*runs[1:-1], (runs[-1][0], runs[0][1])]
-    word = (
-        (lambda at: _clock_text(start + at * step))
-        if cycle == DAY
-        else (lambda at: f"{(start + at * step) / MINUTE:g}")
-    )
-    shown = [word(a) if a == b else f"{word(a)} to {word(b)}" for a, b in runs[:4]]
-    more = f" and {len(runs) - 4} more" if len(runs) > 4 else ""
-    return f"at {'minute ' if cycle == HOUR else ''}{', '.join(shown)}{more}"
-
-
-def _clock_text(micros: int) -> str:
-    text = f"{micros // HOUR:02d}:{micros // MINUTE % 60:02d}"
-    seconds = micros % MINUTE / 1e6
-    return f"{text}:{seconds:02g}" if seconds else text
-
-
-def _week_text(phases: np.ndarray, step: int, start: int) -> str:
-    first = int(phases[0]) * step + start
-    where = f"{_DAYS[first // DAY]} {_clock_text(first % DAY)}"
-    return f"no row at {len(phases)} times of the week (first: {where})"
