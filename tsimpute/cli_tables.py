@@ -26,7 +26,7 @@ SETTINGS = (
     "limits",
 )  # fmt: skip
 """Arguments that are settings of ``TableImputer`` as they are."""
-COLUMNS = ("time", "group", "features", "text")
+COLUMNS = ("time", "group", "features", "text", "predict")
 """Arguments that are lists of columns."""
 TEXTS = {
     "time": "column of times, or several as Date,Time; none: the rows are steps. Default: detected",
@@ -39,6 +39,8 @@ TEXTS = {
     "units": "units of features, as PM2.5=ug/m3,T=degC. Default: those that the file gives",
     "limits": "lowest and highest possible values, as PM2.5=0:,RH=0:100,steps=0::int,*=0: where * means all other "
     "features and int whole numbers; or a data set's, as physionet2012. Default: no limits",
+    "predict": "columns that a model predicts although they look like constants, counters, codes, ids or events, "
+    "comma-separated. Default: these are filled by a rule or left empty",
     "missing_codes": "numbers and texts that mean missing, as -200,NR; none: no number does. Default: numbers such as "
     "-999 that cannot be measurements in their column",
     "missing_marks": "texts that mean missing, as Err,Bad Input, beside the usual ones such as NA and NaN",

@@ -14,14 +14,15 @@ from tsimpute.errors import DataError
 from tsimpute.shapes import Brief, check_distinct, check_numbers, check_shape
 from tsimpute.windows import Feature
 
-OBSERVED, IMPUTED, NO_INFORMATION, LEFT_EMPTY, INVALID = range(5)
-PROVENANCE = ("observed", "imputed", "no information", "left empty", "declared invalid")
+OBSERVED, IMPUTED, NO_INFORMATION, LEFT_EMPTY, INVALID, RULE = range(6)
+PROVENANCE = ("observed", "imputed", "no information", "left empty", "declared invalid", "by rule")
 """What a cell of a filled table is, by its code. "no information": filled although the series shows no value of that
 feature. "declared invalid": a value stood there, was declared invalid, and has been filled as a gap is. "left empty":
-missing and not filled, as asked."""
+missing and not filled, as asked or since its column is no measurement. "by rule": filled without a model, as a constant
+or a counter is; see ``filling.rules``."""
 
-FILLED = (IMPUTED, NO_INFORMATION, INVALID)
-"""Codes of cells that hold a draw's value and not an observation."""
+FILLED = (IMPUTED, NO_INFORMATION, INVALID, RULE)
+"""Codes of cells that hold a filled value and not an observation."""
 
 
 @dataclass(frozen=True)
@@ -140,5 +141,5 @@ class Filling(Brief):
 
     @property
     def filled(self) -> np.ndarray:
-        """(K, T) bool: cells that hold a draw's value and not an observation."""
+        """(K, T) bool: cells that hold a filled value and not an observation."""
         return np.isin(self.provenance, FILLED)

@@ -111,6 +111,7 @@ CASES: Mapping[str, Case] = {
         (None, True, "-999", ["-999"], [True], [None], {"a": "x"}, {"a": None}),
     ),
     "drop_invalid": _true_or_false("drop_invalid"),
+    "predict": _columns("predict", (([], ()), ((), ()))),
     "no_information": _words("no_information", "fill", "empty"),
     "max_gap": Case("max_gap", ((3, 3), (0, 0), (np.int64(3), 3), (None, None)), (-1, 2.0, "3", [3], True, np.nan)),
     "calendar": _true_or_false("calendar"),

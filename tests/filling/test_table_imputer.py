@@ -44,7 +44,7 @@ def test_the_table_comes_back_with_every_observed_value_to_the_bit(drawn: ti.Imp
     assert drawn.table.to_numpy()[there].tobytes() == table.to_numpy()[there].tobytes()
     assert drawn.table.notna().all().all()
     assert ((drawn.provenance == "observed").to_numpy() == there).all()
-    assert drawn.counts() == dict(zip(PROVENANCE, [there.sum(), (~there).sum(), 0, 0, 0], strict=True))
+    assert drawn.counts() == dict(zip(PROVENANCE, [there.sum(), (~there).sum(), 0, 0, 0, 0], strict=True))
 
 
 def test_no_draw_and_no_quantile_lies_outside_the_limits(drawn: ti.Imputation) -> None:
@@ -202,10 +202,14 @@ def test_nothing_is_filled_before_fit() -> None:
 def test_a_value_that_nothing_can_be_learnt_with_is_named_before_any_work_unless_it_is_told(value: float) -> None:
     frame = stations()
     frame.iloc[7, 1] = value
+    few = frame[:20]  # too few to say that it is far from all others
     with pytest.raises(
         DataError, match=rf"b: .*came {value:g}".replace("+", r"\+") + r" at 2020-01-01 07:00\. Is it a code"
     ):
-        ti.TableImputer(effort="trial").fit(frame)
+        ti.TableImputer(effort="trial").fit(few)
+    prepared = ti.TableImputer().prepared(frame)
+    assert np.isnan(prepared.seen.series[0].values[1, 7])
+    assert any(f"b: {value:.10g} at 2020-01-01 07:00 lies far" in text for text in prepared.warnings)
     for told in ({"missing_codes": [value]}, {"limits": {"b": (0, 1000)}}):
         prepared = ti.TableImputer(**told).prepared(frame)
         assert np.isnan(prepared.seen.series[0].values[1, 7])

@@ -216,7 +216,7 @@ def test_the_summary_counts_what_the_arrays_hold(content: ReportContent, page: P
 
 def test_the_marks_are_explained_and_counted(content: ReportContent, page: Page):
     rows = page.table("mark")
-    assert [(row[0], row[2]) for row in rows] == [(PROVENANCE[code], f"{total(content, code):,}") for code in range(5)]
+    assert [(row[0], row[2]) for row in rows] == [(PROVENANCE[code], f"{total(content, code):,}") for code in range(6)]
 
 
 def test_the_feature_table_equals_a_count_by_pandas(content: ReportContent, page: Page):
@@ -413,7 +413,7 @@ def test_the_map_counts_every_cell_once_in_its_row_and_column(content: ReportCon
     assert cells.steps_per_column == 1
     assert cells.rows[:2] == ("CO(GT), 1000", "CO(GT), 1001")
     codes = np.concatenate([[f.provenance[k] for f in content.fillings] for k in range(3)])
-    assert (cells.counts == (codes[:, :, None] == np.arange(5))).all()
+    assert (cells.counts == (codes[:, :, None] == np.arange(6))).all()
 
 
 @given(n_steps=st.integers(1, 3000), n_series=st.integers(1, 400), n_features=st.sampled_from([1, 2, 300]))
@@ -429,7 +429,7 @@ def test_a_map_of_any_size_loses_no_cell(n_steps: int, n_series: int, n_features
     cells = gap_plots.cell_map(panel, fillings)
     assert cells.counts.shape[0] <= gap_plots.MOST_ROWS
     assert cells.counts.shape[1] <= gap_plots.MOST_COLUMNS
-    assert cells.counts.sum((0, 1)).tolist() == np.bincount(np.ravel(codes), minlength=5).tolist()
+    assert cells.counts.sum((0, 1)).tolist() == np.bincount(np.ravel(codes), minlength=6).tolist()
     assert len(cells.rows) == len(cells.counts)
 
 

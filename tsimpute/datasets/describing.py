@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Numbers that files write where they mean "no value".
-NEGATIVE_CODES = (-1.0, -9.0, -99.0, -99.9, -99.99, -200.0, -999.0, -999.9, -999.99, -9999.0, -99999.0)
-POSITIVE_CODES = (999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0)
+NEGATIVE_CODES = (
+    -1.0, -9.0, -88.8, -99.0, -99.9, -99.99, -200.0, -888.8, -999.0, -999.9, -999.99, -6999.0, -7999.0, -8888.0,
+    -9999.0, -9999.9, -9999.99, -32767.0, -32768.0, -99999.0, -99999.9, -999999.0, -9999999.0, -2147483648.0, -1e20,
+    -1e30,
+)  # fmt: skip
+POSITIVE_CODES = (
+    77.7, 88.8, 88.88, 99.0, 99.9, 99.99, 888.0, 888.8, 999.0, 999.9, 999.99, 6999.0, 7999.0, 8888.0, 8888.8,
+    9999.0, 9999.9, 9999.99, 32767.0, 65535.0, 99999.0, 99999.9, 999999.0, 9999999.0, 2147483647.0, 4294967295.0, 1e20,
+    1e30,
+)  # fmt: skip
+SMALLEST_CODE = 900.0
+"""Positive codes below it are often true values: they are suspicious only beside values of half their size at most."""
 GAP_EDGES = (1, 2, 3, 5, 9, 17, 33)
 STUCK_STEPS = 12
 SPLIT_ORDER = ("train", "valid", "test")
@@ -205,7 +215,8 @@ def suspicious_codes(values: np.ndarray) -> dict[float, int]:
     margin = 3 * (upper - lower)
     lowest, highest = min(lower - margin, eighths[0]), max(upper + margin, eighths[-1])
     suspicious = [c for c in NEGATIVE_CODES if others[0] >= 0 or c / 8 < lowest]
-    suspicious += [c for c in POSITIVE_CODES if c / 8 > highest]
+    half = 4 * max(abs(eighths[0]), abs(eighths[-1]))
+    suspicious += [c for c in POSITIVE_CODES if c / 8 > highest and (c >= SMALLEST_CODE or half <= c / 4)]
     counts = {code: int((values == code).sum()) for code in suspicious}
     return {code: count for code, count in counts.items() if count}
 

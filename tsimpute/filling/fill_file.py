@@ -283,6 +283,9 @@ def measured_here(imputer: TableImputer) -> tuple[dict[str, str | float], ...]:
 
 def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tuple[str, str]]:
     model = imputer.imputer_
+    if model is None:
+        none = "none: what can be filled follows from rules"
+        return [("cells", _counts(found)), ("model", none), ("seconds", f"{seconds:.0f}")]
     learnt = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
     drawn = f"{imputer.n_samples} draws a cell, {model.n_steps} {model.solver} steps, seed {imputer.seed}"
     calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else "no"

@@ -266,7 +266,8 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
             "missing. Insert them before, as with table.resample(...).asfreq(), set missing_times='keep', or fill the "
             "table in memory."
         )
-    told.prepared(read)
-    check_clock(told.imputer_, read.panel.clock)
-    matched(read.panel, told.imputer_.features_)
+    panel = told.prepared(read).model_panel
+    if told.imputer_ is not None and panel is not None:
+        check_clock(told.imputer_, panel.clock)
+        matched(panel, told.imputer_.features_)
     check_distinct("groups", [" / ".join(parts) for parts in product(*filler.texts.values())])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from tsimpute.checkpoints import read_model, write_model
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.filling.calibration import Calibration
+from tsimpute.filling.column_kinds import ColumnKind
 from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.setting_values import is_list, listed
 from tsimpute.imputers.generative import GenerativeImputer
@@ -41,6 +42,7 @@ class LearntTable:
         limits: by feature.
         codes: for missing, by feature.
         roles: what its columns are; None where it has none.
+        kinds: what kind of column each feature is.
         calibration: of the quantiles.
         scores: what was measured on hidden cells, one row per imputer.
     """
@@ -52,6 +54,7 @@ class LearntTable:
     limits: Mapping[str, Limits]
     codes: Mapping[str, tuple[float, ...]]
     roles: Told | None
+    kinds: tuple[ColumnKind, ...] = ()
     calibration: Calibration = field(default_factory=Calibration)
     scores: tuple[dict[str, str | float], ...] = ()
 
@@ -62,7 +65,7 @@ class LearntTable:
         today = datetime.date.today().isoformat()
         roles = prepared.table.roles_by_name
         names, clock = tuple(feature.name for feature in prepared.seen.features), prepared.seen.clock
-        about = (names, clock, dict(prepared.limits), dict(prepared.codes), roles)
+        about = (names, clock, dict(prepared.limits), dict(prepared.codes), roles, prepared.kinds)
         return cls(name or f"a table ({layout})", today, *about)
 
 
@@ -120,6 +123,7 @@ def write_saved(path: Path, saved: Saved) -> None:
         "limits": _plain(dict(table.limits)),
         "codes": _plain(dict(table.codes)),
         "roles": None if table.roles is None else {f.name: _plain(getattr(table.roles, f.name)) for f in fields(Told)},
+        "kinds": [list(astuple(kind)) for kind in table.kinds],
         "calibration": [table.calibration.n_cells, _plain(dict(table.calibration.factors))],
         "scores": _plain([dict(row) for row in table.scores]),
     }
@@ -151,6 +155,7 @@ def read_saved(path: Path) -> Saved:
             _read(kept["limits"]),
             _read(kept["codes"]),
             None if roles is None else Told(**{name: _read(of_one) for name, of_one in roles.items()}),
+            tuple(ColumnKind(*kind) for kind in kept["kinds"]),
             Calibration(_read(factors), n_cells),
             tuple(_read(kept["scores"])),
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from tsimpute.errors import CheckpointError, NotFittedError
 from tsimpute.filling.calibration import Calibration
+from tsimpute.filling.column_kinds import ColumnKind
 from tsimpute.filling.learnt_tables import OF_CALLS, LearntTable, Saved, Taken, read_saved, saved_of, write_saved
 from tsimpute.filling.parameters import Parameters
 from tsimpute.filling.setting_values import is_same
@@ -22,9 +23,10 @@ class Persistent(Parameters):
 
     model: GenerativeImputer | str | Path | None
     calibrate: bool
-    imputer_: GenerativeImputer
+    imputer_: GenerativeImputer | None
     calibration_: Calibration
     codes_: dict[str, tuple[float, ...]]
+    kinds_: tuple[ColumnKind, ...]
     scores_: tuple[dict[str, str | float], ...]
     table_: LearntTable
 
@@ -135,16 +137,16 @@ class Persistent(Parameters):
 
     def _take(self, taken: Taken, calibrated: bool) -> None:
         saved, self._from_file = taken.saved, taken
-        self.imputer_ = cast(GenerativeImputer, saved.model)
+        self.imputer_ = saved.model
         self._forget_table()
         if saved.table is not None:
-            self.table_, self.codes_ = saved.table, dict(saved.table.codes)
+            self.table_, self.codes_, self.kinds_ = saved.table, dict(saved.table.codes), saved.table.kinds
             if calibrated:
                 self.calibration_, self.scores_ = saved.table.calibration, saved.table.scores
 
     def _forget_table(self) -> None:
         self.calibration_, self.scores_ = Calibration(), ()
-        for name in ("codes_", "table_"):
+        for name in ("codes_", "kinds_", "table_"):
             self.__dict__.pop(name, None)
 
     def _check_fitted(self) -> None:

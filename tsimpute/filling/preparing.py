@@ -10,6 +10,9 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_features, calendar_text, with_calendar
+from tsimpute.filling.column_kinds import LIMITS, ColumnKind, column_kinds
+from tsimpute.filling.kind_texts import far_warnings, kind_warnings, kinds_text, told_by_kind
+from tsimpute.filling.rules import by_rule, rule_bands
 from tsimpute.filling.series import Policy, provenance_of
 from tsimpute.filling.settings import Codes, codes_by_name, limits_by_name
 from tsimpute.filling.windows import without
@@ -36,11 +39,12 @@ class Prepared:
     Attributes:
         table: as it was understood.
         kept: its panel without codes, and without invalid values where they are dropped: what is given back.
-        seen: the same without any value outside the limits: what a model sees.
+        seen: the same without any value outside the limits or far from all others.
         coded, invalid: per series (K, T) bool, cells with codes, and cells that were declared invalid.
         limits: by feature.
         given: what of the calendar a model is given beside.
         codes: that mean "missing", by feature.
+        kinds: of each feature, what kind of column it is; one that is no measurement is not predicted.
         findings: what looks wrong.
         warnings: what a reader should look at, a sentence each; what is only worth knowing is in ``table.notes``.
     """
@@ -53,6 +57,7 @@ class Prepared:
     limits: Mapping[str, Limits]
     given: tuple[Feature, ...]
     codes: Mapping[str, tuple[float, ...]]
+    kinds: tuple[ColumnKind, ...]
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
 
@@ -62,13 +67,43 @@ class Prepared:
         return self.table.unfillable
 
     @property
+    def predicted(self) -> np.ndarray:
+        """(K',) places of the features that a model predicts."""
+        return np.array([k for k, kind in enumerate(self.kinds) if kind.predicted], int)
+
+    @property
+    def model_panel(self) -> Panel | None:
+        """What a model sees: ``seen`` with the features that it predicts; None = there is none."""
+        if all(kind.predicted for kind in self.kinds):
+            return self.seen
+        at = self.predicted
+        if not len(at):
+            return None
+        series = tuple(replace(series, values=series.values[at]) for series in self.seen.series)
+        return replace(self.seen, features=tuple(self.seen.features[k] for k in at), series=series)
+
+    @property
+    def model_limits(self) -> dict[str, Limits]:
+        """Of the features that a model predicts, and "*"."""
+        others = {kind.feature for kind in self.kinds if not kind.predicted}
+        return {name: of_one for name, of_one in self.limits.items() if name not in others}
+
+    def bands(self, n: int) -> dict[int, np.ndarray]:
+        """Of the n-th series, for each feature that is filled by a rule, (3, T); see ``rule_bands``."""
+        decimals = self.table.decimals
+        ruled = [(k, kind) for k, kind in enumerate(self.kinds) if kind.by_rule]
+        return {k: rule_bands(kind, self.seen.series[n], k, decimals[k]) for k, kind in ruled}
+
+    @property
     def about(self) -> list[tuple[str, str]]:
         """What the table was understood to be, its features without what means missing, and what was noted."""
         calendar = [("calendar", calendar_text(self.given))] if self.given else []
         bounds = ", ".join(f"{name} {of_one}" for name, of_one in self.limits.items())
         limits = [("limits", bounds)] * bool(bounds)
         notes = [("note", note) for note in dict.fromkeys(self.table.notes)]
-        understood = self.table.understood + calendar + notes + limits
+        unpredicted = kinds_text(self.kinds)
+        kinds = [("not predicted", unpredicted)] if unpredicted else []
+        understood = self.table.understood + calendar + kinds + notes + limits
         return [(name, features_text(self.kept) if name == "features" else value) for name, value in understood]
 
     @property
@@ -79,7 +114,13 @@ class Prepared:
     def provenance(self, policy: Policy) -> list[np.ndarray]:
         """Per series (K, T) uint8: what each cell is to be."""
         parts = zip(self.kept.series, self.invalid, self.table.absent, strict=True)
-        return [provenance_of(series, policy, invalid, absent) for series, invalid, absent in parts]
+        found = [provenance_of(series, policy, invalid, absent) for series, invalid, absent in parts]
+        for n, codes in enumerate(found):
+            bands = self.bands(n)
+            for k, kind in enumerate(self.kinds):
+                if not kind.predicted:
+                    codes[k] = by_rule(codes[k], bands.get(k, np.full((3, codes.shape[1]), np.nan)))
+        return found
 
     def changed(self, filled: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Per series (K, T) bool: cells of the table that are written: filled ones, and invalid values that are not.
@@ -108,17 +149,25 @@ def prepare(
     drop_invalid: bool,
     calendar: bool = False,
     learnt_codes: Mapping[str, tuple[float, ...]] | None = None,
+    predict: Collection[str] = (),
+    learnt: Collection[str] = (),
+    kinds: Sequence[ColumnKind] | None = None,
 ) -> Prepared:
-    """Finds codes and impossible values; nothing is changed silently.
+    """Finds codes, impossible values and columns that are no measurements; nothing is changed silently.
 
     Args:
         limits: by feature, or a text; see ``read_limits``.
         missing_codes: see ``TableImputer``.
         learnt_codes: by feature; they stand in for those that are certain here.
+        predict: names of features that are predicted whatever their columns look like.
+        learnt: names of features that a given model has learnt: it predicts them.
+        kinds: of the table that was learnt from; None = they are decided here. A feature that is none of them is a
+            measurement.
 
     Raises:
-        ConfigError: limits of a feature that is not there or that are no pair, codes that are no numbers, or invalid
-            values are to be dropped and there are no limits.
+        ConfigError: limits of a feature that is not there or that are no pair, codes that are no numbers, invalid
+            values are to be dropped and there are no limits, or a feature is to be predicted that is not there or has
+            no value.
         DataError: a calendar is asked for and the times have none.
         DataError: a value that is to be learnt from is too large to compute with, by itself or beside the others.
     """
@@ -148,19 +197,57 @@ def prepare(
     coded = [np.logical_or.reduce(cells) & ~s.observed for *cells, s in zip(*coded_in, panel.series, strict=True)]
     outside = invalid_cells(panel, bounds)
     seen = without(panel, outside)
-    _check_sizes(seen)
-    findings = screen(panel, bounds)
-    warnings = [
-        *table.warnings, *_code_warning(names, codes, coded_in),
-        *(f.text for f in findings if f.kind != "outside limits"),
-        *_outside_warnings(outside_in, findings, n_beside, drop_invalid),
-    ]  # fmt: skip
+    if kinds is None:
+        _check_predict(seen, predict)
+        kinds = column_kinds(seen, measured=predict, learnt=learnt, long=_has_a_row_for_each_value(table))
+    kinds = _kinds_of(names, kinds)
+    far = far_cells(seen, kinds, bounds)
+    seen = without(seen, far)
+    given, bounds = bounds, _with_limits_of_kinds(bounds, () if learnt else kinds)
     kept = without(panel, outside) if drop_invalid else panel
     invalid = outside if drop_invalid else [np.zeros_like(cells) for cells in outside]
-    return Prepared(
-        table, kept, seen, coded, invalid, bounds, beside, codes, findings,
-        tuple(dict.fromkeys(warnings)),
-    )  # fmt: skip
+    prepared = Prepared(table, kept, seen, coded, invalid, bounds, beside, codes, kinds, screen(panel, bounds), ())
+    if prepared.model_panel is not None:
+        _check_sizes(prepared.model_panel)
+    warnings = [
+        *table.warnings, *_code_warning(names, codes, coded_in), *told_by_kind(prepared.findings, kinds, far),
+        *_outside_warnings(outside_in, prepared.findings, n_beside, drop_invalid), *far_warnings(panel, far),
+        *kind_warnings(seen, kinds, given),
+    ]  # fmt: skip
+    return replace(prepared, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def far_cells(panel: Panel, kinds: Sequence[ColumnKind], limits: Mapping[str, Limits]) -> list[np.ndarray]:
+    """Per series a (K, T) bool mask of the values that are far from all others, but of features with limits."""
+    free = [ColumnKind(kind.feature) if kind.feature in limits else kind for kind in kinds]
+    return [np.stack([kind.far(row) for kind, row in zip(free, series.values, strict=True)]) for series in panel.series]
+
+
+def _has_a_row_for_each_value(table: Table) -> bool:
+    return ("layout", "long") in [(name, value[:4]) for name, value in table.understood]
+
+
+def _check_predict(panel: Panel, predict: Collection[str]) -> None:
+    names = [feature.name for feature in panel.features]
+    for name in predict:
+        if name not in names:
+            raise ConfigError(
+                f"predict: expected features of the table ({', '.join(names[:20])}), came {name!r}. Correct the name; "
+                "a column that is passed through when the table is read has to be named among the features, too."
+            )
+        if not any(series.observed[names.index(name)].any() for series in panel.series):
+            raise ConfigError(f"predict: expected a column with values, {name!r} has none. Leave it out.")
+
+
+def _kinds_of(names: Sequence[str], kinds: Sequence[ColumnKind]) -> tuple[ColumnKind, ...]:
+    by_name = {kind.feature: kind for kind in kinds}
+    return tuple(by_name.get(name, ColumnKind(name)) for name in names)
+
+
+def _with_limits_of_kinds(given: Mapping[str, Limits], kinds: Sequence[ColumnKind]) -> dict[str, Limits]:
+    """The limits that are given, and those that the kind of a feature says where none are."""
+    found = {kind.feature: LIMITS[kind.kind] for kind in kinds if kind.kind in LIMITS and "*" not in given}
+    return {**found, **given}
 
 
 def _code_warning(

@@ -58,6 +58,7 @@ class Settings:
     limits: Mapping[str, Limits] | str
     codes: Codes
     drop_invalid: bool
+    predict: tuple[Hashable, ...] | None
     no_information: Literal["fill", "empty"]
     max_gap: int | None
     calendar: bool
@@ -87,6 +88,7 @@ def normalised(given: Mapping[str, Any]) -> Settings:
         limits=given["limits"] if isinstance(given["limits"], str) else limits_by_name(given["limits"]),
         codes=codes_by_name(given["missing_codes"]),
         drop_invalid=true_or_false("drop_invalid", given["drop_invalid"]),
+        predict=columns_of("predict", given["predict"]),
         no_information=cast(Any, one_of("no_information", given["no_information"], ("fill", "empty"))),
         max_gap=whole_number("max_gap", given["max_gap"], 0, or_none=True),
         calendar=true_or_false("calendar", given["calendar"]),

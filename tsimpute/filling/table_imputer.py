@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -22,8 +20,9 @@ from tsimpute.filling.long_calls import long_call, never
 from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
 from tsimpute.filling.notices import warn, warn_of
 from tsimpute.filling.persistent import Persistent
+from tsimpute.filling.predicting import fillings_of, has_to_predict, model_of, predicted_fillings
 from tsimpute.filling.preparing import Prepared, check_features, matched, prepare
-from tsimpute.filling.series import Policy, fill_series
+from tsimpute.filling.series import Policy
 from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
@@ -69,7 +68,9 @@ class TableImputer(Persistent):
             table that ``fit`` is given, each of its feature; in later tables too; "none" = no number does; or these by
             feature, "*" = all others.
         drop_invalid: True makes values outside the limits missing; False keeps them, and hides them from the model.
-        no_information: "fill" or "empty": features of which a series shows no value.
+        predict: columns that a model predicts although they look like constants, counters, codes, ids or events,
+            which are filled by a rule or left empty; see ``filling.column_kinds``. ``features`` has no such effect.
+        no_information: "fill" or "empty": features of which a series shows no value, and others do.
         calendar: True gives the model, beside the features, the hour of the day and the day of the week by the wall
             clock, as far as the step has them; a model that learnt so needs it again.
         max_gap: longest gap in steps that is filled; longer ones stay wholly empty.
@@ -82,7 +83,8 @@ class TableImputer(Persistent):
         keep_samples: True keeps all draws in ``Imputation.fillings``.
 
     Attributes:
-        imputer_: the model.
+        imputer_: the model; None where no cell had to be predicted.
+        kinds_: what kind of column each feature is.
         calibration_: of the quantiles.
         codes_: by feature, the codes for missing of the table that it was fitted to.
         scores_: what was measured on hidden cells, one row per imputer.
@@ -109,6 +111,7 @@ class TableImputer(Persistent):
         limits: Mapping[str, Bounds] | Bounds | str | None = None,
         missing_codes: Mapping[str, OneCodes] | OneCodes = "certain",
         drop_invalid: bool = False,
+        predict: Hashable | Sequence[Hashable] | None = None,
         no_information: Literal["fill", "empty"] = "fill",
         max_gap: int | None = None,
         calendar: bool = False,
@@ -127,7 +130,7 @@ class TableImputer(Persistent):
         self.timezone, self.dayfirst, self.irregular = timezone, dayfirst, irregular
         self.duplicates: Duplicates = duplicates
         self.missing_times: MissingTimes = missing_times
-        self.limits, self.drop_invalid = limits, drop_invalid
+        self.limits, self.drop_invalid, self.predict = limits, drop_invalid, predict
         self.missing_codes: Mapping[str, OneCodes] | OneCodes = missing_codes
         self.no_information, self.max_gap, self.calendar = no_information, max_gap, calendar
         self.n_samples, self.quantiles, self.seed = n_samples, quantiles, seed
@@ -176,27 +179,42 @@ class TableImputer(Persistent):
         if not self.is_known:
             self._forget_table()
         effort = EFFORTS[settings.effort]
-        seen = prepared.seen
-        nothing = [np.zeros(series.values.shape, bool) for series in seen.series]
-        hidden = hidden_cells(seen, effort.hidden, settings.seed) if settings.calibrate else nothing
-        shown = without(seen, hidden)
+        panel = prepared.model_panel
+        if panel is None:
+            return self.fit_rules(prepared, name)
+        nothing = [np.zeros(series.values.shape, bool) for series in panel.series]
+        hidden = hidden_cells(panel, effort.hidden, settings.seed) if settings.calibrate else nothing
+        shown = without(panel, hidden)
         if settings.model is None:
             shown = with_calendar(shown, prepared.given)
-            self.imputer_ = learnt(shown, prepared.limits, effort, settings.seed, folder, progress, should_stop)
-        else:
-            self._check_model(prepared)
-        seen, order = matched(seen, self.imputer_.features_)
+            limits = prepared.model_limits
+            self.imputer_ = learnt(shown, limits, effort, settings.seed, folder, progress, should_stop)
+        model = model_of(self.imputer_, prepared)
+        if settings.model is not None:
+            self._check_model(model, prepared)
+        seen, order = matched(panel, model.features_)
         hidden = [cells[order] for cells in hidden]
-        self.calibration_, self.scores_, self.codes_ = Calibration(), (), dict(prepared.codes)
-        self.table_ = LearntTable.of(prepared, name)
+        self._keep(prepared, name)
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
-                self.imputer_, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
+                model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
                 most_windows=effort.windows, progress=lambda done, total: progress("measuring", done, total),
             )  # fmt: skip
-            self.calibration_ = calibrated_on(self.imputer_, measured, settings.levels)
-            self.scores_ = scores_of(self.imputer_, seen, measured)
+            self.calibration_ = calibrated_on(model, measured, settings.levels)
+            self.scores_ = scores_of(model, seen, measured)
         return self
+
+    def fit_rules(self, prepared: Prepared, name: str = "") -> Self:
+        """Keeps what is known of a table that has been understood; no model is trained or measured."""
+        if self.settings.model is None:
+            self.imputer_ = None
+        self._keep(prepared, name)
+        return self
+
+    def _keep(self, prepared: Prepared, name: str) -> None:
+        self.calibration_, self.scores_ = Calibration(), ()
+        self.codes_, self.kinds_ = dict(prepared.codes), prepared.kinds
+        self.table_ = LearntTable.of(prepared, name)
 
     def impute(self, table: Any, *, progress: Progress = "auto") -> Any:
         """The table with its gaps filled by the median of the draws; an object of the same kind."""
@@ -242,8 +260,10 @@ class TableImputer(Persistent):
         progress: Tell = silent,
         should_stop: Callable[[], bool] = never,
     ) -> Self:
-        """``fit_prepared``, unless all that it would give comes with the model and is not to be measured anew."""
-        if not self.keeps_calibration:
+        """``fit_prepared``, unless all that it would give comes with the model, or no cell is to be predicted."""
+        if not self.keeps_calibration and not self.has_to_predict(prepared):
+            self.fit_rules(prepared, name)
+        elif not self.keeps_calibration:
             self.fit_prepared(prepared, name=name, folder=folder, progress=progress, should_stop=should_stop)
         return self
 
@@ -259,29 +279,22 @@ class TableImputer(Persistent):
     def fillings_of(self, prepared: Prepared, *, progress: Tell = silent) -> tuple[Filling, ...]:
         """What ``draw`` puts into a table that has been understood, one per series."""
         self._check_fitted()
+        settings, codes = self.settings, prepared.provenance(self._policy)
+        predicted: tuple[Filling, ...] = ()
+        if has_to_predict(prepared, codes) or (self.imputer_ is not None and prepared.model_panel is not None):
+            model = model_of(self.imputer_, prepared)
+            self._check_model(model, prepared)
+            predicted = predicted_fillings(model, self.calibration_, prepared, codes, settings, progress)
+        return fillings_of(prepared, codes, settings, predicted)
+
+    def has_to_predict(self, prepared: Prepared) -> bool:
+        """Whether any cell is to be filled by a model."""
+        return has_to_predict(prepared, prepared.provenance(self._policy))
+
+    @property
+    def _policy(self) -> Policy:
         settings = self.settings
-        self._check_model(prepared)
-        new = [level for level in settings.levels if level != 0.5 and level not in self.calibration_.factors]
-        if self.calibration_.n_cells and new:
-            raise ConfigError(
-                f"quantiles: expected levels that fit has calibrated, came {new[0]:g}. Fit once more (recalibrate)."
-            )
-        seen, order = matched(prepared.seen, self.imputer_.features_)
-        back = np.argsort(order)
-        codes = prepared.provenance(Policy(settings.max_gap, settings.no_information == "fill"))
-        fillings = []
-        total, done = sum(len(s.times) for s in seen.series), 0
-        for kept, view, code in zip(prepared.kept.series, seen.series, codes, strict=True):
-            found = fill_series(
-                self.imputer_, seen, replace(kept, values=kept.values[order]), view.values, code[order],
-                levels=settings.levels, n_samples=settings.n_samples, seed=settings.seed,
-                calibration=self.calibration_, keep_samples=settings.keep_samples,
-                progress=partial(_tell, progress, done, len(view.times), total),
-            )  # fmt: skip
-            fillings.append(found.features(back))
-            done += len(view.times)
-            progress("imputing", done, total)
-        return tuple(fillings)
+        return Policy(settings.max_gap, settings.no_information == "fill")
 
     def prepared(self, table: Any) -> Prepared:
         """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
@@ -289,7 +302,8 @@ class TableImputer(Persistent):
 
     def _prepared(self, table: Any, fitting: bool) -> Prepared:
         settings = self.settings
-        learnt_codes = getattr(self, "codes_", None) if self.is_known or not fitting else None
+        known = self.is_known or not fitting
+        learnt_codes, kinds = (getattr(self, name, None) if known else None for name in ("codes_", "kinds_"))
         read = (
             table
             if hasattr(table, "completed") and hasattr(table, "marked")
@@ -302,14 +316,21 @@ class TableImputer(Persistent):
         return prepare(
             read, limits=settings.limits, missing_codes=settings.codes, drop_invalid=settings.drop_invalid,
             calendar=settings.calendar, learnt_codes=learnt_codes,
+            predict=[str(name) for name in settings.predict or ()], learnt=self._learnt_features(), kinds=kinds,
         )  # fmt: skip
 
-    def _check_model(self, prepared: Prepared) -> None:
-        check_limits(self.imputer_, prepared.limits)
-        check_clock(self.imputer_, prepared.seen.clock)
+    def _learnt_features(self) -> list[str]:
+        """Names of the features that a model has learnt, where one was given alone."""
+        if self.model is None or self.is_known or self.imputer_ is None:
+            return []
+        return [feature.name for feature in self.imputer_.features_ if not feature.given]
+
+    def _check_model(self, model: GenerativeImputer, prepared: Prepared) -> None:
+        check_limits(model, prepared.model_limits)
+        check_clock(model, prepared.seen.clock)
         if hasattr(self, "table_"):
             check_step(self.table_, prepared.seen.clock)
-        check_calendar(self.imputer_, self.settings.calendar)
+        check_calendar(model, self.settings.calendar)
 
 
 def impute(table: Any, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Any:
@@ -336,7 +357,3 @@ def _path(folder: Path | str | None) -> Path | None:
     if folder is not None and (not isinstance(folder, Path | str) or Path(folder).is_file()):
         raise ConfigError(f"folder: expected the name of a folder for the state of training, came {folder!r}.")
     return None if folder is None else Path(folder)
-
-
-def _tell(progress: Tell, done: int, more: int, total: int, share: float) -> None:
-    progress("imputing", done + int(share * more), total)

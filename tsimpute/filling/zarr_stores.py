@@ -159,9 +159,11 @@ def _identity(source: Path, filler: Filler, sizes: Mapping[Hashable, int]) -> st
     imputer, model = filler.imputer, filler.imputer.imputer_
     settings = {name: value for name, value in imputer.get_params().items() if name != "model"}
     said = [str(source), len(files), files[-1:], settings, imputer.calibration_, imputer.codes_, dict(sizes)]
-    said += [model.process, model.network, model.sampling, model.features_, model.scaler_.to_dict(), model.fitted_]
+    said += [imputer.kinds_]
+    if model is not None:
+        said += [model.process, model.network, model.sampling, model.features_, model.scaler_.to_dict(), model.fitted_]
     found = hashlib.blake2b(repr(said).encode(), digest_size=8)
-    for name, weights in model.network_.state_dict().items():
+    for name, weights in () if model is None else model.network_.state_dict().items():
         found.update(name.encode() + weights.cpu().numpy().tobytes())
     return found.hexdigest()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tsimpute.panel import OBSERVED, Filling, Panel
 from tsimpute.plots._fillings import drawn, shortened, span, time_axis, time_name
-from tsimpute.plots._style import BLUE, INK, ORANGE, PALE, PURPLE, VERMILION, finish, new_figure
+from tsimpute.plots._style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_COLUMNS, MOST_ROWS, MOST_ROWS_OF_BOTH = 720, 240, 60
 KINDS = (
     ("observed", PALE), ("filled", BLUE), ("filled without information", PURPLE), ("left empty", INK),
-    ("declared invalid, filled", VERMILION),
+    ("declared invalid, filled", VERMILION), ("filled by rule", GREEN),
 )  # fmt: skip
 """Name and colour of each code of provenance."""
 
@@ -29,7 +29,7 @@ class CellMap:
     """Cells of a table counted by row and column of a picture.
 
     Attributes:
-        counts: (R, C, 5) cells of each code of provenance.
+        counts: (R, C, 6) cells of each code of provenance.
         rows: R names.
         edges: (C + 1,) float64 edges of the columns, in the unit of the labels (days since 1970 for dates).
         steps_per_column: of a regular clock, else None.

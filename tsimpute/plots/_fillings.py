@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsimpute.panel import INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, Clock, Filling, Panel, Series
-from tsimpute.plots._style import BLUE, GREY, INK, PURPLE, VERMILION, finish, new_figure
+from tsimpute.panel import INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, RULE, Clock, Filling, Panel, Series
+from tsimpute.plots._style import BLUE, GREEN, GREY, INK, PURPLE, VERMILION, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +36,9 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
     """One feature in stretches of its series, one below the other.
 
     Shown are observed values as dark points, the median of the draws as a line, the outermost pair of quantiles as a
-    band and, from four levels on, the second pair as a darker band. Cells filled without information have a colour of
-    their own, cells that were declared invalid a cross on the median, cells left empty a tick at the lower edge.
+    band and, from four levels on, the second pair as a darker band. Cells filled without information and cells filled
+    by a rule have colours of their own, cells that were declared invalid a cross on the median, cells left empty a tick
+    at the lower edge.
 
     Args:
         panel: the table as it was understood.
@@ -117,8 +118,9 @@ def _draw(
     On an irregular clock each filled cell is a bar: a band would tell of times at which nothing was filled.
     """
     observed, blind = kind == OBSERVED, kind == NO_INFORMATION
-    informed = np.isfinite(point) & ~observed & ~blind
-    for filled, colour in ((informed, BLUE), (blind, PURPLE)):
+    ruled = kind == RULE
+    informed = np.isfinite(point) & ~observed & ~blind & ~ruled
+    for filled, colour in ((informed, BLUE), (blind, PURPLE), (ruled, GREEN)):
         reach = _with_neighbours(filled, observed) & regular
         lone = filled & ~reach | _lone(reach)
         for (low, high), alpha, width in zip(bands, (0.25, 0.35), (2.5, 4), strict=False):
@@ -185,12 +187,15 @@ def _legend(kinds: set[int], filling: Filling) -> tuple[list[Any], list[str]]:
     entries: list[tuple[Any, str]] = []
     if OBSERVED in kinds:
         entries.append((Line2D([], [], color=INK, lw=0.6, marker="o", ms=3), "observed"))
-    if kinds - {OBSERVED, LEFT_EMPTY, NO_INFORMATION}:
+    informed = kinds - {OBSERVED, LEFT_EMPTY, NO_INFORMATION, RULE}
+    if informed:
         entries.append((Line2D([], [], color=BLUE, lw=1.5), "filled (median)"))
     if NO_INFORMATION in kinds:
         entries.append((Line2D([], [], color=PURPLE, lw=1.5), "filled without information"))
+    if RULE in kinds:
+        entries.append((Line2D([], [], color=GREEN, lw=1.5), "filled by rule"))
     if kinds - {OBSERVED, LEFT_EMPTY}:
-        colour = BLUE if kinds - {OBSERVED, LEFT_EMPTY, NO_INFORMATION} else PURPLE
+        colour = BLUE if informed else PURPLE if NO_INFORMATION in kinds else GREEN
         for pair, alpha in zip(pairs(filling), (0.25, 0.5), strict=False):
             entries.append((Patch(color=colour, alpha=alpha, lw=0), band_name(filling.levels, pair)))
     if INVALID in kinds:

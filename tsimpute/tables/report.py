@@ -22,7 +22,7 @@ from tsimpute.pages import (
     share,
     table,
 )  # fmt: skip
-from tsimpute.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, PROVENANCE, Filling, Panel
+from tsimpute.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, PROVENANCE, RULE, Filling, Panel
 from tsimpute.tables._report_counts import FeatureCounts, check_fillings, count_features
 
 MOST_FEATURES = 40
@@ -34,8 +34,9 @@ MEANINGS = {
     OBSERVED: "The value of the table, unchanged.",
     IMPUTED: "Missing in the table; filled with the median of the draws.",
     NO_INFORMATION: "Filled although its series shows no value of this feature; its interval should be wide.",
-    LEFT_EMPTY: "Missing in the table and not filled, as asked.",
+    LEFT_EMPTY: "Missing in the table and not filled: as asked, or since its column is no measurement.",
     INVALID: "A value stood there and was declared invalid; filled as a gap is.",
+    RULE: "Missing in the table; filled without a model, as a constant or between the neighbours of a counter.",
 }
 
 
@@ -97,7 +98,7 @@ def report_html(content: ReportContent) -> str:
 
 def _summary(panel: Panel, cells: np.ndarray) -> str:
     total, observed, empty = int(cells.sum()), int(cells[OBSERVED]), int(cells[LEFT_EMPTY])
-    invalid, blind = int(cells[INVALID]), int(cells[NO_INFORMATION])
+    invalid, blind, ruled = int(cells[INVALID]), int(cells[NO_INFORMATION]), int(cells[RULE])
     gaps, filled = total - observed, total - observed - empty
     size = f"{several(total, 'cell')} ({several(len(panel.features), 'feature')}, {len(panel.series):,} series)"
     if not gaps:
@@ -106,6 +107,7 @@ def _summary(panel: Panel, cells: np.ndarray) -> str:
     lacking += f" and {invalid:,} declared invalid ({share(invalid, total)})" * bool(invalid)
     done = f"{several(filled, 'was', 'were')} filled" if filled else "none was filled"
     done += f" ({blind:,} of them without information from their own series)" * bool(blind)
+    done += f" ({ruled:,} of them by a rule)" * bool(ruled)
     done += f" and {empty:,} left empty" * bool(empty)
     kept = f"The {several(observed, 'observed value is', 'observed values are')} unchanged."
     return f"Of {size}, {lacking}. Of these {done}. {kept}"
@@ -203,7 +205,10 @@ def _feature_table(features: Sequence[FeatureCounts], levels: Sequence[float]) -
         ]
         for f in features
     ]  # fmt: skip
-    note = "Missing includes cells declared invalid. Filled values are the medians of the draws, in the feature's unit."
+    note = (
+        "Missing includes cells declared invalid. Filled values are the medians of the draws, or what a rule says, in "
+        "the feature's unit."
+    )
     return [table(head, rows, n_words=2), paragraph(note)]
 
 

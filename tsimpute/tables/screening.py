@@ -15,13 +15,20 @@ from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
 from tsimpute.registry import available, plugin
 
-Kind = Literal["outside limits", "code", "stuck", "never observed", "constant", "cut off", "isolated extreme"]
+Kind = Literal[
+    "outside limits", "code", "stuck", "never observed", "constant", "cut off", "percent", "isolated extreme"
+]
 
 # Numbers that are often true values too: named where they look like codes, never taken for codes without being told.
-UNCERTAIN_CODES = (-1.0, -9.0, 99.0, 999.0)
+UNCERTAIN_CODES = (
+    -1.0, -9.0, 77.7, 88.8, 88.88, 99.0, 99.9, 99.99, 888.0, 888.8, 999.0, 6999.0, 7999.0, 8888.0, 8888.8, 32767.0,
+    65535.0,
+)  # fmt: skip
 STUCK_FACTOR = 5
 MOST_EXTREME = 0.001
 NAMED = 5
+FULL, FEWEST = 100.0, 10
+"""Percent of a whole, and of how many values at least that is asked."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ def screen(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Finding, ...]:
         found += _outside(names[k], values, of_one)
         found += _codes(names[k], codes)
         found += _constant(names[k], true)
-        found += _cut_off(names[k], true, of_one)
+        found += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
         found += _extremes(names[k], true)
         found += _stuck(panel, k, true, tuple(codes))
     return tuple(found)
@@ -228,13 +235,23 @@ def _outside(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]
 def _codes(name: str, codes: Mapping[float, int]) -> Iterator[Finding]:
     for code, n in codes.items():
         times = "once" if n == 1 else f"{n:,} times"
-        text = f"{name}: {code:g} stands {times} and far from all other values: a code for missing?"
+        text = f"{name}: {code:.10g} stands {times} and far from all other values: a code for missing?"
+        text += f" If so, set missing_codes={code:.10g}"
         yield Finding("code", name, text, n, code)
 
 
 def _constant(name: str, values: np.ndarray) -> Iterator[Finding]:
     if len(values) > 1 and values[0] == values[-1]:
         yield Finding("constant", name, f"{name}: all {len(values):,} values are {values[0]:g}", len(values), values[0])
+
+
+def _percent(name: str, values: np.ndarray, limits: Limits) -> list[Finding]:
+    """Touches 100 and no more, as shares in percent do."""
+    if len(values) < FEWEST or values[-1] != FULL or values[0] < 0 or values[0] == FULL or limits.high is not None:
+        return []
+    n = int((values == FULL).sum())
+    text = f"{name}: its largest value is {FULL:g}. If it is a percentage, set limits='{name}=0:100'"
+    return [Finding("percent", name, text, n, FULL)]
 
 
 def _cut_off(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:

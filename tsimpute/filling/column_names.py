@@ -1,0 +1,87 @@
+"""What the name of a column says of its values: a code, an id, a counter, something that does not change."""
+
+from __future__ import annotations
+
+import re
+
+_CODES = ("code", "codes", "flag", "flags", "qc", "qf")
+_STATES = ("status", "quality", "class", "mode", "state", "type", "category", "event")
+_MEASURED_QUALITIES = ("air", "water", "sleep", "signal", "link", "sound", "image", "sperm")
+_IDS = ("id", "ids", "uid", "uuid", "guid")
+_SEQUENCES = (
+    "index", "idx", "seq", "sequence", "seqno", "seqnum", "row", "rownum", "rowno", "rownumber", "record", "recordno",
+    "recnum", "recno", "serial", "serialno", "key", "obs", "entry", "no", "nr", "num", "number", "line", "lineno",
+)  # fmt: skip
+_COUNTERS = (
+    "counter", "cumulative", "cum", "cumul", "cumulated", "accumulated", "accum", "acc", "total", "totals", "totalizer",
+    "totaliser", "odometer", "meter", "kwh", "mwh", "wh", "today", "mileage", "lifetime", "import", "export",
+)  # fmt: skip
+_DESCRIPTORS = (
+    "age", "gender", "sex", "height", "ethnicity", "race", "latitude", "lat", "longitude", "lon", "lng", "elevation",
+    "elev", "altitude", "alt", "icutype", "birthyear", "yob", "bmi", "capacity",
+)  # fmt: skip
+_TEMPERATURES = (
+    "t", "temp", "temps", "temperature", "tmax", "tmin", "tavg", "tmean", "tair", "dewpoint", "dew", "dewp", "atmp",
+    "wtmp", "celsius", "degc", "fahrenheit", "degf", "chill", "setpoint",
+)  # fmt: skip
+
+
+def words_of_name(name: str) -> list[str]:
+    """The words of a name in lower case, without units in brackets and without numbers at the end.
+
+    Example:
+        >>> words_of_name("SensorStatus_2"), words_of_name("Energy total (kWh)"), words_of_name("TA_F_QC")
+        (['sensor', 'status'], ['energy', 'total'], ['ta', 'f', 'qc'])
+    """
+    bare = re.sub(r"[(\[{].*?[)\]}]", " ", name)
+    words = re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", bare)
+    words = [word.lower() for word in words if word]
+    while len(words) > 1 and words[-1].isdigit():
+        words.pop()
+    return words
+
+
+def named_code(name: str) -> bool:
+    """Named as codes are, however many there are: temp_flag, QC_temp, WMO code, windqc."""
+    words = words_of_name(name)
+    if not words:
+        return False
+    ends = [re.sub(r"\d+$", "", words[0]), re.sub(r"\d+$", "", words[-1])]
+    return any(end in _CODES for end in ends) or ends[1].endswith(("flag", "flags", "code", "codes", "qc"))
+
+
+def named_state(name: str) -> bool:
+    """Named as states and classes are, which have few values: pump_status, quality, hvac mode, door state."""
+    words = words_of_name(name)
+    if not words or (words[-1] == "quality" and words[-2:-1] and words[-2] in _MEASURED_QUALITIES):
+        return False
+    return words[-1] in _STATES or words[-1].endswith(("status", "quality"))
+
+
+def named_id(name: str) -> bool:
+    """Named as ids are: RecordID, id_patient."""
+    words = words_of_name(name)
+    return bool(words) and (words[0] in _IDS or words[-1] in _IDS)
+
+
+def named_sequence(name: str) -> bool:
+    """Named as what numbers rows: index, seq, Record No."""
+    words = words_of_name(name)
+    return bool(words) and len(words) <= 2 and words[-1] in _SEQUENCES
+
+
+def named_counter(name: str) -> bool:
+    """Named as counters are: energy_total, odometer, rain_today, kWh."""
+    return any(word in _COUNTERS for word in [*words_of_name(name), *re.split(r"[\W_]+", name.lower())])
+
+
+def named_descriptor(name: str) -> bool:
+    """Named as what does not change in a series: Age, Gender, latitude."""
+    words = words_of_name(name)
+    return bool(words) and (words[-1] in _DESCRIPTORS or "".join(words) in _DESCRIPTORS)
+
+
+def named_temperature(name: str, unit: str) -> bool:
+    """Named as what may fall below 0 although it has not: temp, TMAX, dew point."""
+    plain = [re.sub(r"\d+$", "", word) for word in words_of_name(name)]
+    return any(word in _TEMPERATURES for word in plain) or unit.strip("° ").lower() in ("c", "f", "degc", "degf")
