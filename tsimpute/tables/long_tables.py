@@ -252,7 +252,8 @@ def _lie_apart(columns: Columns, at: int, value: int) -> bool:
     """Whether values under several names differ so much that they hardly are of one quantity."""
     codes, numbers = columns.codes(at), floats(columns[value])
     parts = [numbers[(codes == k) & ~np.isnan(numbers)] for k in range(int(codes.max()) + 1)]
-    quarters = np.array([np.quantile(part, (0.25, 0.5, 0.75)) for part in parts if len(part)])
+    parts = [np.sort(part) for part in parts if len(part)]
+    quarters = np.array([[part[len(part) // 4], part[len(part) // 2], part[3 * len(part) // 4]] for part in parts])
     spread = np.median(quarters[:, 2] - quarters[:, 0])
     return bool(len(quarters) > 1 and np.ptp(quarters[:, 1]) > APART * max(spread, 1e-9))
 
