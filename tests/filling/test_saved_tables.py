@@ -205,3 +205,18 @@ def test_the_next_file_is_filled_with_the_file_that_the_first_one_left(
     assert "of m1.csv" not in said
     with warnings.catch_warnings(action="error"):
         ti.TableImputer.load(tmp_path / "march.safetensors")
+
+
+def test_an_imputer_that_needs_no_model_is_saved_too(tmp_path: Path) -> None:
+    hours = pd.date_range("2024-01-01", periods=90, freq="h")
+    table = pd.DataFrame({"a": 7.5, "b": 3.0}, hours).mask(np.arange(180).reshape(90, 2) % 7 == 0)
+    imputer = ti.TableImputer(**TRIAL).fit(table)
+    assert imputer.imputer_ is None
+    imputer.save(tmp_path / "rules")
+    loaded = ti.TableImputer.load(tmp_path / "rules")
+    assert loaded.kinds_ == imputer.kinds_
+    expected = pd.DataFrame({"a": 7.5, "b": 3.0}, hours)
+    for filled in (loaded.impute(table), ti.impute(table, model=tmp_path / "rules")):
+        pd.testing.assert_frame_equal(filled, expected, check_freq=False)
+    with pytest.raises(CheckpointError, match="a table imputer without one, whose columns are filled by rules"):
+        ti.GenerativeImputer.load(tmp_path / "rules")

@@ -79,6 +79,11 @@ class Learnt(Sampling):
         cls, path: Path, weights: dict[str, torch.Tensor], about: dict[str, Any], sampling: SamplingConfig | None = None
     ) -> Self:
         """What ``read_model`` read from ``path``."""
+        if "settings" not in about and "table" in about:
+            raise CheckpointError(
+                f"{path}: expected a model, came a table imputer without one, whose columns are filled by rules. Use "
+                "TableImputer.load, or name it as the model of a TableImputer."
+            )
         try:
             settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
             imputer = cls(**settings)
