@@ -51,11 +51,11 @@ def kind_warnings(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[
         told = [kind for kind in told if not kind.predicted]
     told = [kind for kind in told if not (kind.predicted and kind.feature in limits)]
     order = list(_DONE)
-    for name, group in groupby(sorted(told, key=lambda kind: order.index(kind.kind)), key=lambda kind: kind.kind):
+    for _, group in groupby(sorted(told, key=lambda kind: order.index(kind.kind)), key=lambda kind: kind.kind):
         of_one = list(group)
         named = ", ".join(f"{kind.feature} ({kind.reason})" for kind in of_one[:NAMED])
         named += f" and {len(of_one) - NAMED} more" * (len(of_one) > NAMED)
-        yield f"{named}: {_DONE[name]}{_change(of_one)}"
+        yield f"{named}: {_DONE[of_one[0].kind]}{_change(of_one)}"
     n_cells = sum(len(series.times) for series in panel.series)
     unseen = [kind.feature for kind in kinds if kind.predicted and missing[kind.feature] == n_cells]
     if unseen:
@@ -122,7 +122,7 @@ def far_warnings(panel: Panel, far: Sequence[np.ndarray]) -> Iterable[str]:
         named = "; ".join(_place(panel, k, n, t) for n, t in places[:NAMED])
         named += f"; and {len(places) - NAMED:,} more" * (len(places) > NAMED)
         spread = (high - low) or abs(high) or 1.0
-        bounds = f"{feature.name}={max(low - spread, 0.0 if low >= 0 else -np.inf):.3g}:{high + spread:.3g}"
+        bounds = f"{feature.name}={max(low - spread, 0.0 if low >= 0 else -np.inf):.6g}:{high + spread:.6g}"
         lies = "lies" if len(places) == 1 else "lie"
         yield (
             f"{feature.name}: {named} {lies} far from all other values ({low:g} to {high:g}); kept in the table and "
