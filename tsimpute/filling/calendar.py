@@ -43,7 +43,7 @@ def calendar_features(panel: Panel) -> tuple[Feature, ...]:
     _check_dates(panel)
     step = panel.clock.step
     parts = [name for name, (turn, _) in _PARTS.items() if step is None or step < turn]
-    if not parts:
+    if step is not None and not parts:
         raise DataError(
             f"calendar: expected times less than a week apart, came steps of {step_text(step)}, which have neither an "
             "hour of the day nor a day of the week to tell. Leave calendar out."

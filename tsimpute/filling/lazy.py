@@ -59,7 +59,7 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
     Example:
         >>> import pandas as pd
         >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
-        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7, np.nan).reshape(2, 60, 2)
+        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7.3, np.nan).reshape(2, 60, 2)
         >>> axes = {"station": ["x", "y"], "time": hours, "feature": ["a", "b"]}
         >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
         >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])
@@ -87,7 +87,7 @@ def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> Lazy
     Example:
         >>> import pandas as pd
         >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
-        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7, np.nan).reshape(2, 60, 2)
+        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7.3, np.nan).reshape(2, 60, 2)
         >>> axes = {"station": ["x", "y"], "time": hours, "feature": ["a", "b"]}
         >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
         >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])

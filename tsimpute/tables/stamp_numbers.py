@@ -254,6 +254,8 @@ class Fractions:
 
 def fractions_of(column: pd.Series | pd.Index) -> Fractions | None:
     """A column as numbers, or None where a row holds none."""
+    if pd.api.types.is_complex_dtype(column.dtype):
+        return None
     if pd.api.types.is_numeric_dtype(column.dtype):
         texts = None
         numbers = pd.Series(column).astype("Float64").to_numpy(np.float64, na_value=np.nan)
