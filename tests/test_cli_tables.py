@@ -125,6 +125,13 @@ def settings(*words: str) -> dict[str, Any]:
         (["--seed", "-3"], "seed", -3),
         (["--quantiles", "0.1, 0.9"], "quantiles", (0.1, 0.9)),
         (["--feature", "p", "--value", "v"], "value", "v"),
+        (["--missing_codes", "-200,NR"], "missing_codes", (-200.0,)),
+        (
+            ["--missing_codes", "a=99,a=-1,b c=none,-5,NR"],
+            "missing_codes",
+            {"a": [99.0, -1.0], "b c": [], "*": (-5.0,)},
+        ),
+        (["--missing_codes", "CO(GT)=-200"], "missing_codes", {"CO(GT)": [-200.0], "*": "certain"}),
     ],
 )
 def test_an_argument_becomes_its_setting(words: list[str], name: str, value: object) -> None:

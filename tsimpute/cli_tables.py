@@ -41,8 +41,8 @@ TEXTS = {
     "features and int whole numbers; or a data set's, as physionet2012. Default: no limits",
     "predict": "columns that a model predicts although they look like constants, counters, codes, ids or events, "
     "comma-separated. Default: these are filled by a rule or left empty",
-    "missing_codes": "numbers and texts that mean missing, as -200,NR; none: no number does. Default: numbers such as "
-    "-999 that cannot be measurements in their column",
+    "missing_codes": "numbers and texts that mean missing, as -200,NR; by feature, as WVHT=99,WDIR=none; none: no "
+    "number does. Default: numbers such as -999 that cannot be measurements in their column",
     "missing_marks": "texts that mean missing, as Err,Bad Input, beside the usual ones such as NA and NaN",
     "timezone": "time zone of the table's clock, such as Europe/Rome; needed where clocks change for daylight saving. "
     "Default: none, it is not detected",
@@ -202,12 +202,20 @@ def _pairs(text: str | None) -> dict[str, str] | None:
 
 
 def _codes(text: str | None) -> tuple[Any, tuple[str, ...]]:
-    """Numbers that mean missing, or "certain" where none is named, and texts that do."""
+    """Numbers that mean missing, also by feature, or "certain" where none is named; and texts that do."""
     if text == "none":
         return (), ()
-    words = [] if text is None else _words(text)
-    numbers = [word for word in words if _is_number(word)]
-    return tuple(map(float, numbers)) or "certain", tuple(word for word in words if word not in numbers)
+    of_all, marks, by_feature = [], [], {}
+    for word in [] if text is None else _words(text):
+        name, sign, code = word.rpartition("=")
+        if _is_number(word):
+            of_all.append(float(word))
+        elif sign and name and (code == "none" or _is_number(code)):
+            by_feature.setdefault(name.strip(), []).extend([] if code == "none" else [float(code)])
+        else:
+            marks.append(word)
+    rest = tuple(of_all) or "certain"
+    return (by_feature | {"*": rest} if by_feature else rest), tuple(marks)
 
 
 def _is_number(word: str) -> bool:

@@ -110,6 +110,7 @@ def test_every_setting_of_the_library_is_an_option() -> None:
         ("group=() = there is none", "--group none = there is none"),
         ("limits={'RH': '0:100', 'T': '0:'}", "--limits RH=0:100,T=0:"),
         ("missing_codes=[-200, -999]", "--missing_codes -200,-999"),
+        ("missing_codes={'WVHT': 99}", "--missing_codes WVHT=99"),
         ("max_gap=3", "--max_gap 3"),
         ("Name it (time).", "Name it (--time)."),
         ("name those to fill (features) or the groups (group).", "name those to fill (--features) or the groups (--group)."),  # noqa: E501

@@ -185,9 +185,10 @@ def test_one_unit_is_of_all_features_and_one_by_name_comes_first() -> None:
         ("certain", [("a", 3), ("a", 5), ("b", 7)]),
         (-999, [("a", 3), ("a", 5), ("b", 7)]),
         ([0, -1], [("b", 4), ("b", 9)]),
-        ({"b": [0, np.nan]}, [("b", 4)]),
+        ({"b": [0, np.nan], "*": "none"}, [("b", 4)]),
         ({"b": -1, "*": "certain"}, [("a", 3), ("a", 5), ("b", 9)]),
         ({"a": "none", "*": -999}, [("b", 7)]),
+        ({"b": 0}, [("a", 3), ("a", 5), ("b", 4)]),
     ],
 )
 def test_codes_are_those_that_are_said_and_all_others_stay(codes: Any, missing: list[tuple[str, int]]) -> None:

@@ -65,7 +65,7 @@ def test_the_code_of_the_air_quality_file_is_certain_in_all_13_features(uci: Pan
     findings = [finding for finding in screen(uci, {}) if finding.kind == "code"]
     assert [finding.feature for finding in findings] == [feature.name for feature in uci.features]
     text = "CO(GT): -200 stands 1,683 times and far from all other values: a code for missing?"
-    assert findings[0].text == f"{text} If so, set missing_codes=-200"
+    assert findings[0].text == f"{text} If so, set missing_codes={{'CO(GT)': -200}}"
 
 
 def test_the_air_quality_file_gives_no_false_alarm_once_its_code_is_missing(uci: Panel) -> None:
@@ -83,7 +83,8 @@ def test_the_code_of_the_embassy_file_is_certain_and_its_small_negative_values_a
     texts = [finding.text for finding in screen(beijing, {"PM2.5": Limits(0.0)})]
     assert texts == [
         "PM2.5: 97 values lie below the limit 0 (-999, -15, -2, ..., -1)",
-        "PM2.5: -999 stands 89 times and far from all other values: a code for missing? If so, set missing_codes=-999",
+        "PM2.5: -999 stands 89 times and far from all other values: a code for missing? "
+        "If so, set missing_codes={'PM2.5': -999}",
     ]
     assert invalid_cells(beijing, {"PM2.5": Limits(0.0)})[0].sum() == (beijing.series[0].values < 0).sum() == 97
 

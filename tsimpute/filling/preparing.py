@@ -320,14 +320,14 @@ def _are_of_one_order(values: np.ndarray) -> bool:
 def _codes_of(
     names: Sequence[str], given: Codes, certain: Mapping[str, tuple[float, ...]]
 ) -> dict[str, tuple[float, ...]]:
-    """The codes of each feature that has some: its own, else those of "*", else none."""
+    """The codes of each feature that has some: its own, else those of "*", else those that are certain."""
     unknown = [name for name in given if name != "*" and name not in names]
     if unknown:
         raise ConfigError(
             f"missing_codes: expected features of the table ({', '.join(names[:20])}) or '*' for all others; came "
             f"{unknown[0]!r}. Correct the name or leave it out."
         )
-    rules = {name: given.get(name, given.get("*", ())) for name in names}
+    rules = {name: given.get(name, given.get("*", "certain")) for name in names}
     codes = {name: certain.get(name, ()) if isinstance(rule, str) else rule for name, rule in rules.items()}
     return {name: of_one for name, of_one in codes.items() if of_one}
 

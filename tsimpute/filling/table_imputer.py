@@ -66,7 +66,7 @@ class TableImputer(Persistent):
             text, as "PM2.5=0:,RH=0:100", or the name of a data set whose card gives limits, as "physionet2012".
         missing_codes: a number or numbers that mean "missing"; "certain" = those that cannot be anything else in the
             table that ``fit`` is given, each of its feature; in later tables too; "none" = no number does; or these by
-            feature, "*" = all others.
+            feature, "*" = all others, which otherwise have those that are certain.
         drop_invalid: True makes values outside the limits missing; False keeps them, and hides them from the model.
         predict: columns that a model predicts although they look like constants, counters, codes, ids or events,
             which are filled by a rule or left empty; see ``filling.column_kinds``. ``features`` has no such effect.

@@ -236,7 +236,7 @@ def _codes(name: str, codes: Mapping[float, int]) -> Iterator[Finding]:
     for code, n in codes.items():
         times = "once" if n == 1 else f"{n:,} times"
         text = f"{name}: {code:.10g} stands {times} and far from all other values: a code for missing?"
-        text += f" If so, set missing_codes={code:.10g}"
+        text += f" If so, set missing_codes={{{name!r}: {code:.10g}}}"
         yield Finding("code", name, text, n, code)
 
 
