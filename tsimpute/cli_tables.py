@@ -52,6 +52,11 @@ TEXTS = {
 }
 
 
+RENAME = (
+    "with --model: the table's names of the model's features, as HeartRate=HR,TempC=Temp; the table keeps its own names"
+)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add: Any = parser.add_argument
     add("source", type=Path, help="a table: .csv and other text, .parquet, .nc or .zarr")
@@ -61,6 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a trained model, or the .model.safetensors that the filling of an earlier file left: then its "
         "calibration, codes, limits and columns hold. Default: one is trained on the file itself",
     )  # fmt: skip
+    add("--rename", type=str | None, default=None, help=RENAME)
     add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels of the quantiles, comma-separated")
     add("--effort", type=Literal["trial", "quick", "normal", "thorough"], default="normal", help="how long to train")
     add("--n_samples", type=int, default=50, help="draws per cell")
@@ -167,7 +173,9 @@ def settings_of(options: Namespace) -> dict[str, Any]:
     """The settings of ``TableImputer`` that the arguments say."""
     settings = {name: options[name] for name in SETTINGS if name in options}
     settings |= {name: _names(options[name]) for name in COLUMNS}
-    settings["units"] = _pairs(options.units)
+    settings["units"] = _pairs(options.units, "--units: expected name=unit")
+    if "rename" in options:
+        settings["rename"] = _pairs(options.rename, "--rename: expected name of the table=name of the model")
     settings["missing_codes"] = _codes(options.missing_codes)[0]
     if "quantiles" in options:
         settings["quantiles"] = tuple(_number(word, "--quantiles") for word in _words(options.quantiles))
@@ -192,12 +200,12 @@ def _names(text: str | None) -> list[str] | None:
     return [] if text == "none" else _words(text)
 
 
-def _pairs(text: str | None) -> dict[str, str] | None:
+def _pairs(text: str | None, expected: str) -> dict[str, str] | None:
     if text is None:
         return None
     parts = [word.rpartition("=") for word in _words(text)]
     if not all(name and sign for name, sign, _ in parts):
-        raise ConfigError(f"--units: expected name=unit, comma-separated; came {text!r}.")
+        raise ConfigError(f"{expected}, comma-separated; came {text!r}.")
     return {name.strip(): unit.strip() for name, _, unit in parts}
 
 

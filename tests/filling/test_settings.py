@@ -66,6 +66,9 @@ CASES: Mapping[str, Case] = {
         (("m", {"*": "m"}), ({"a": "m", 3: "mm"}, {"a": "m", "3": "mm"}), (None, {}), ({}, {})),
         (3, ["m", "mm"], {"a": 3}, True),
     ),
+    "rename": Case(
+        "rename", ((None, {}), ({}, {}), ({"a": "HR", 3: "K"}, {"a": "HR", "3": "K"})), ("a=HR", ["a"], {"a": 3}, True)
+    ),
     "timezone": Case(
         "clockwork.timezone",
         (("Europe/Rome", "Europe/Rome"), (None, None), (ZoneInfo("Europe/Rome"), "Europe/Rome"), (UTC, "UTC")),

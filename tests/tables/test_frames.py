@@ -194,7 +194,7 @@ def test_every_warning_is_given_once() -> None:
 def test_features_are_matched_by_name_in_any_order() -> None:
     panel = read_frame(table(y=np.arange(N) + 0.5), units={"y": "ppm"}).panel
     found, order = matched(panel, [Feature("y", "ppm"), Feature("x", "m")])
-    assert order.tolist() == [1, 0]
+    assert order.place.tolist() == [1, 0]
     assert found.features == (Feature("y", "ppm"), Feature("x", "m"))
     assert (found.series[0].values == panel.series[0].values[[1, 0]]).all()
 

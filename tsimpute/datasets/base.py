@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
-from tsimpute.containers import Windows
+from tsimpute.containers import Feature, Windows
 from tsimpute.limits import Limits
 
 
@@ -24,11 +25,48 @@ class Source:
 
 
 @dataclass(frozen=True)
+class OtherUnit:
+    """A unit that a feature often has elsewhere, and how its values show it.
+
+    Attributes:
+        unit: its name.
+        low, high: the median of values in it lies between them, and that of values in the data set's own unit hardly
+            ever does.
+        whole: whether most values are whole numbers; None = either.
+    """
+
+    unit: str
+    low: float = -inf
+    high: float = inf
+    whole: bool | None = None
+
+
+@dataclass(frozen=True)
+class TableRules:
+    """How tables of other people are brought into the form that the data set has.
+
+    Attributes:
+        features: names and units.
+        step: in hours; of several values of a feature within one step the latest stands.
+        descriptors: names of what describes a record and is no series of values.
+        same_units: by unit, other ways to write it.
+        other_units: by feature.
+    """
+
+    features: tuple[Feature, ...]
+    step: float
+    descriptors: tuple[str, ...] = ()
+    same_units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    other_units: Mapping[str, tuple[OtherUnit, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Card:
     """What a user must know of a data set before using it; the long form is ``datasets/<name>.md``.
 
     ``limits`` gives the lowest and highest value of a feature that can be true ("*": of all features that it does not
-    name); what lies outside is kept, and named by ``describe``.
+    name); what lies outside is kept, and named by ``describe``. ``tables`` says how tables of other people are brought
+    into the form of the data set; None = as they are.
     """
 
     title: str
@@ -37,6 +75,7 @@ class Card:
     sources: tuple[Source, ...]
     synthetic: bool = False
     limits: Mapping[str, Limits] = field(default_factory=dict)
+    tables: TableRules | None = None
 
 
 class DatasetAdapter(Protocol):

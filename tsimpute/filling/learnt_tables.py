@@ -122,7 +122,9 @@ def write_saved(path: Path, saved: Saved) -> None:
         "clock": asdict(table.clock),
         "limits": _plain(dict(table.limits)),
         "codes": _plain(dict(table.codes)),
-        "roles": None if table.roles is None else {f.name: _plain(getattr(table.roles, f.name)) for f in fields(Told)},
+        "roles": None
+        if table.roles is None
+        else {f.name: _plain(getattr(table.roles, f.name)) for f in fields(Told) if f.name != "known"},
         "kinds": [list(astuple(kind)) for kind in table.kinds],
         "calibration": [table.calibration.n_cells, _plain(dict(table.calibration.factors))],
         "scores": _plain([dict(row) for row in table.scores]),

@@ -10,6 +10,7 @@ from tsimpute.errors import CheckpointError, NotFittedError
 from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.column_kinds import ColumnKind
 from tsimpute.filling.learnt_tables import OF_CALLS, LearntTable, Saved, Taken, read_saved, saved_of, write_saved
+from tsimpute.filling.model_rules import ModelRules, rules_of
 from tsimpute.filling.parameters import Parameters
 from tsimpute.filling.setting_values import is_same
 from tsimpute.filling.settings import Settings, normalised
@@ -55,13 +56,26 @@ class Persistent(Parameters):
         return self._told(fitting=False)
 
     def _told(self, fitting: bool) -> Told:
-        told, table = self.settings.told, getattr(self, "table_", None)
+        told, table, rules = self.settings.told, getattr(self, "table_", None), self.rules
+        if rules is not None and rules.tables is not None:
+            told = replace(told, known=rules.known)
         return told if table is None or (fitting and not self.is_known) else replace(told, learnt=table.roles)
 
     @property
     def clockwork(self) -> Clockwork:
-        """How times are read."""
-        return self.settings.clockwork
+        """How times are read; for a given model they are put into the steps of its data set."""
+        clockwork, rules = self.settings.clockwork, self.rules
+        if rules is None or rules.tables is None or clockwork.irregular:
+            return clockwork
+        return replace(clockwork, step=rules.tables.step)
+
+    @property
+    def rules(self) -> ModelRules | None:
+        """How a table is brought to the model that was given; None where none was."""
+        rename = self.settings.rename
+        if self.model is None or self.imputer_ is None:
+            return rules_of(None, rename)
+        return rules_of(self.imputer_.features_, rename)
 
     @property
     def levels(self) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from tsimpute.filling.rules import with_rules
 from tsimpute.filling.series import fill_series
 from tsimpute.filling.settings import Settings
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.panel import FILLED, Filling
+from tsimpute.panel import FILLED, LEFT_EMPTY, Filling
 from tsimpute.terminal import Tell
 
 
@@ -67,16 +67,17 @@ def predicted_fillings(
     panel, at = prepared.model_panel, prepared.predicted
     if panel is None:
         return ()
-    seen, order = matched(panel, model.features_)
-    back, fillings = np.argsort(order), []
+    seen, place = matched(panel, model.features_, prepared.rules)
+    fillings = []
     total, done = sum(len(s.times) for s in seen.series), 0
     for kept, view, codes in zip(prepared.kept.series, seen.series, provenance, strict=True):
         found = fill_series(
-            model, seen, replace(kept, values=kept.values[at[order]]), view.values, codes[at[order]],
+            model, seen, replace(kept, values=place.to_model(kept.values[at], np.nan)), view.values,
+            place.to_model(codes[at], LEFT_EMPTY),
             levels=settings.levels, n_samples=settings.n_samples, seed=settings.seed, calibration=calibration,
             keep_samples=settings.keep_samples, progress=partial(_tell, progress, done, len(view.times), total),
         )  # fmt: skip
-        fillings.append(found.features(back))
+        fillings.append(found.features(place.back))
         done += len(view.times)
         progress("imputing", done, total)
     return tuple(fillings)

@@ -12,6 +12,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_features, calendar_text, with_calendar
 from tsimpute.filling.column_kinds import LIMITS, ColumnKind, column_kinds
 from tsimpute.filling.kind_texts import far_warnings, kind_warnings, kinds_text, told_by_kind
+from tsimpute.filling.model_rules import Match, ModelRules, match
 from tsimpute.filling.rules import by_rule, rule_bands
 from tsimpute.filling.series import Policy, provenance_of
 from tsimpute.filling.settings import Codes, codes_by_name, limits_by_name
@@ -19,6 +20,7 @@ from tsimpute.filling.windows import without
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
 from tsimpute.tables.averaging import left_out
+from tsimpute.tables.known_features import KnownFeatures
 from tsimpute.tables.reading import Table, features_text
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, read_limits, screen
 from tsimpute.tables.stamps import label_text
@@ -47,6 +49,7 @@ class Prepared:
         kinds: of each feature, what kind of column it is; one that is no measurement is not predicted.
         findings: what looks wrong.
         warnings: what a reader should look at, a sentence each; what is only worth knowing is in ``table.notes``.
+        rules: how the table is brought to a given model.
     """
 
     table: Table
@@ -60,6 +63,7 @@ class Prepared:
     kinds: tuple[ColumnKind, ...]
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
+    rules: ModelRules | None = None
 
     @property
     def unfillable(self) -> tuple[tuple[str, str], ...]:
@@ -347,25 +351,19 @@ def check_features(names: Sequence[str], wanted: Sequence[str]) -> None:
         )
 
 
-def matched(panel: Panel, features: Sequence[Feature]) -> tuple[Panel, np.ndarray]:
-    """The panel with a model's features, found by name, in the model's order; and where each stands in the panel.
+def matched(panel: Panel, features: Sequence[Feature], rules: ModelRules | None = None) -> tuple[Panel, Match]:
+    """The panel with a model's features, in the model's order, and where each stands in the given one.
 
-    What the model is given of the calendar comes after them and has no place in the panel. A unit that the table does
-    not tell is taken to be the model's.
+    What the model is given of the calendar comes after them and has no place in the panel.
+
+    Args:
+        rules: see ``match``; None = the names have to be the model's.
 
     Raises:
-        DataError: features differ in name, or in unit, or there is no calendar.
+        DataError: see ``match``, or there is no calendar.
     """
-    own, given = [f for f in features if not f.given], [f for f in features if f.given]
-    names, wanted = [f.name for f in panel.features], [f.name for f in own]
-    check_features(names, wanted)
-    order = np.array([names.index(name) for name in wanted])
-    for at, feature in zip(order, own, strict=True):
-        unit = panel.features[at].unit
-        if unit and feature.unit and unit != feature.unit:
-            raise DataError(
-                f"units: expected {feature.name} in {feature.unit!r}, came {unit!r}. Convert the values, or say that "
-                "the unit is the model's (units)."
-            )
-    series = [replace(s, values=s.values[order]) for s in panel.series]
-    return with_calendar(replace(panel, features=tuple(own), series=tuple(series)), given), order
+    given = [f for f in features if f.given]
+    known = KnownFeatures(tuple(f.name for f in features if not f.given))
+    found, own = match(panel, features, rules or ModelRules(known, None))
+    series = [replace(s, values=found.to_model(s.values, np.nan)) for s in panel.series]
+    return with_calendar(replace(panel, features=own, series=tuple(series)), given), found

@@ -45,6 +45,7 @@ class Settings:
     Attributes:
         told: what is said of the columns.
         clockwork: how times are read.
+        rename: from names of the table to names of the model.
         units: by feature, "*" = all others.
         limits: by feature, "*" = all others; or a text, which is read when the features are known.
         codes: for missing, by feature, "*" = all others.
@@ -54,6 +55,7 @@ class Settings:
     model: GenerativeImputer | str | Path | None
     told: Told
     clockwork: Clockwork
+    rename: Mapping[str, str]
     units: Mapping[str, str]
     limits: Mapping[str, Limits] | str
     codes: Codes
@@ -84,6 +86,7 @@ def normalised(given: Mapping[str, Any]) -> Settings:
         model=_model(given["model"]),
         told=_told(given),
         clockwork=_clockwork(given),
+        rename=rename_of(given["rename"]),
         units=units_of(given["units"]),
         limits=given["limits"] if isinstance(given["limits"], str) else limits_by_name(given["limits"]),
         codes=codes_by_name(given["missing_codes"]),
@@ -159,6 +162,18 @@ def units_of(given: Any) -> Mapping[str, str]:
         f"units: expected a unit of all features or units by feature, came {given!r}. Give for example "
         'units="m" or units={"a": "m", "b": "mm"}.'
     )
+
+
+def rename_of(given: Any) -> Mapping[str, str]:
+    """Names of a model by names of the table."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given.values()):
+        raise ConfigError(
+            f"rename: expected names of the model by names of the table, came {given!r}. Give for example "
+            'rename={"HeartRate": "HR"}.'
+        )
+    return {str(name): new for name, new in given.items()}
 
 
 def limits_by_name(given: Any) -> dict[str, Limits]:

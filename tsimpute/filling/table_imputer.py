@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,6 +19,7 @@ from tsimpute.filling.learning import learnt
 from tsimpute.filling.learnt_tables import LearntTable
 from tsimpute.filling.long_calls import long_call, never
 from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
+from tsimpute.filling.model_rules import check_medians, limits_with
 from tsimpute.filling.notices import warn, warn_of
 from tsimpute.filling.persistent import Persistent
 from tsimpute.filling.predicting import fillings_of, has_to_predict, model_of, predicted_fillings
@@ -60,7 +62,10 @@ class TableImputer(Persistent):
             are steps; ``group="none"``: there is one series.
         feature, value, unit: of a long table, the columns of names, values and units.
         text: columns that are passed through unchanged, whatever they hold.
-        units: by feature, "*" = all others, where the table does not tell them; or one unit of all features.
+        rename: with a model, from names of the table to names of the model, as {"HeartRate": "HR"}; the table keeps
+            its own.
+        units: by feature, "*" = all others, where the table does not tell them; or one unit of all features. With a
+            model of steps of hours, also the unit of a time column of numbers, as {"offset": "min"}.
         timezone, dayfirst, duplicates, missing_times, irregular: see ``tables.frames.Clockwork``.
         limits: lowest and highest possible value by feature, "*" = all others; or one pair for all features; or a
             text, as "PM2.5=0:,RH=0:100", or the name of a data set whose card gives limits, as "physionet2012".
@@ -102,6 +107,7 @@ class TableImputer(Persistent):
         value: Hashable | None = None,
         unit: Hashable | None = None,
         text: Hashable | Sequence[Hashable] | None = None,
+        rename: Mapping[str, str] | None = None,
         units: Mapping[str, str] | str | None = None,
         timezone: str | None = None,
         dayfirst: bool | None = None,
@@ -126,7 +132,7 @@ class TableImputer(Persistent):
         self.model = model
         self.time, self.group, self.features = time, group, features
         self.feature, self.value, self.unit, self.units = feature, value, unit, units
-        self.text = text
+        self.text, self.rename = text, rename
         self.timezone, self.dayfirst, self.irregular = timezone, dayfirst, irregular
         self.duplicates: Duplicates = duplicates
         self.missing_times: MissingTimes = missing_times
@@ -192,8 +198,8 @@ class TableImputer(Persistent):
         model = model_of(self.imputer_, prepared)
         if settings.model is not None:
             self._check_model(model, prepared)
-        seen, order = matched(panel, model.features_)
-        hidden = [cells[order] for cells in hidden]
+        seen, found = matched(panel, model.features_, prepared.rules)
+        hidden = [found.to_model(cells, False) for cells in hidden]
         self._keep(prepared, name)
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
@@ -307,23 +313,26 @@ class TableImputer(Persistent):
         read = (
             table
             if hasattr(table, "completed") and hasattr(table, "marked")
-            else read_table(table, self._told(fitting), settings.clockwork, settings.units)
+            else read_table(table, self._told(fitting), self.clockwork, settings.units)
         )
         names = [feature.name for feature in read.panel.features]
-        if hasattr(self, "table_") and (self.is_known or not fitting):
+        rules = self.rules
+        if hasattr(self, "table_") and (self.is_known or not fitting) and (rules is None or rules.tables is None):
             check_features(names, self.table_.features)
-        check_names(settings.units, names)
-        return prepare(
-            read, limits=settings.limits, missing_codes=settings.codes, drop_invalid=settings.drop_invalid,
-            calendar=settings.calendar, learnt_codes=learnt_codes,
-            predict=[str(name) for name in settings.predict or ()], learnt=self._learnt_features(), kinds=kinds,
+        check_names(settings.units, [*names, *getattr(read, "time_columns", ())])
+        prepared = prepare(
+            read, limits=limits_with(settings.limits, names, rules), missing_codes=settings.codes,
+            drop_invalid=settings.drop_invalid, calendar=settings.calendar, learnt_codes=learnt_codes,
+            predict=[str(name) for name in settings.predict or ()], learnt=self._learnt_features(names), kinds=kinds,
         )  # fmt: skip
+        if rules is not None:
+            check_medians(without(prepared.table.panel, prepared.coded), settings.units, rules)
+        return replace(prepared, rules=rules)
 
-    def _learnt_features(self) -> list[str]:
-        """Names of the features that a model has learnt, where one was given alone."""
-        if self.model is None or self.is_known or self.imputer_ is None:
-            return []
-        return [feature.name for feature in self.imputer_.features_ if not feature.given]
+    def _learnt_features(self, names: Sequence[str]) -> list[str]:
+        """Those of the table's features that a model has learnt, where one was given alone."""
+        rules = self.rules
+        return [] if rules is None or self.is_known else [name for name in names if name in rules.known.of(names)]
 
     def _check_model(self, model: GenerativeImputer, prepared: Prepared) -> None:
         check_limits(model, prepared.model_limits)

@@ -66,6 +66,8 @@ def _either(one: Sequence[Sequence[np.ndarray]], two: Sequence[Sequence[np.ndarr
 
 def layers_of(reading: FrameReading) -> tuple[Panel, ...]:
     """See ``Table.layers``."""
+    if reading.superseded is not None:
+        return (reading.panel,)
     rank = _rank(reading)
     if rank.max() < 1:
         return (reading.panel,)

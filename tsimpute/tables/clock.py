@@ -32,6 +32,7 @@ class Placement:
         notes: what was found and done, with counts.
         warnings: of it, what a reader should look at.
         step_text: a step in words; "" where there is none.
+        in_hours: times and step are in hours, whatever the unit of the stamps.
     """
 
     step_of_row: np.ndarray
@@ -44,6 +45,7 @@ class Placement:
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     step_text: str = ""
+    in_hours: bool = False
 
     @property
     def n_inserted(self) -> int:

@@ -59,13 +59,13 @@ def edits_of(reading: FrameReading, changed: Sequence[np.ndarray], values: Seque
     """
     new = new_rows(reading, changed)
     mask, filled = np.concatenate(changed, 1), np.concatenate(values, 1)
-    place, kept = reading.place_of_row, reading.placement.kept
+    place = reading.place_of_row
     cells, new_values = {}, {}
     for n, (column, of_row) in enumerate(_columns(reading)):
         hit = mask[of_row, place]
         if _repeats_times(reading):
             nothing = np.isnan(_own(reading, n, column))
-            hit &= nothing | _stands_alone(of_row, place, kept, nothing)
+            hit &= nothing | _stands_alone(of_row, place, reading.stands(n), nothing)
         if reading.nameless is not None:
             hit &= ~reading.nameless
         dropped = np.zeros(len(hit), bool) if reading.dropped is None else reading.dropped[:, n]
@@ -98,7 +98,7 @@ def words_of(
         old = flat[of_row, reading.place_of_row]
         if _repeats_times(reading):
             blank = np.isnan(_own(reading, n, column))
-            old = np.where(~reading.placement.kept & ~blank, PROVENANCE[OBSERVED], old).astype(object)
+            old = np.where(~reading.stands(n) & ~blank, PROVENANCE[OBSERVED], old).astype(object)
             old[blank & (old == PROVENANCE[OBSERVED])] = PROVENANCE[LEFT_EMPTY]
         if reading.nameless is not None:
             own = np.isnan(_own(reading, n, column))
@@ -166,6 +166,8 @@ def _stand(
         after, towards = np.searchsorted(own, moment, side="right") - 1, moment
     elif (steps <= 0).all():
         after, towards = np.searchsorted(-own, -moment, side="right") - 1, -moment
+    elif (found := _in_blocks(reading.series_of_row, own, series, moment)) is not None:
+        after, beside, towards = found
     else:
         width = len(reading.panel.features)
         key, new_key = reading.series_of_row, series
@@ -173,6 +175,23 @@ def _stand(
             key, new_key = key * width + reading.feature_of_row, series * width + feature
         after, beside, towards = _beside(key, own, new_key, moment)
     return after, np.lexsort((rank, series, towards, beside, after))
+
+
+def _in_blocks(
+    series_of_row: np.ndarray, own: np.ndarray, series: np.ndarray, moment: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """As ``_beside``, where each series is one block of rows in the order of time; else None."""
+    changes = np.diff(series_of_row) != 0
+    starts = np.r_[0, np.flatnonzero(changes) + 1]
+    if len(starts) > len(np.unique(series_of_row)) or (np.diff(own)[~changes] < 0).any():
+        return None
+    block_of_series = np.empty(int(series_of_row.max()) + 1, np.int64)
+    block_of_series[series_of_row[starts]] = np.arange(len(starts))
+    distinct, rank = np.unique(np.concatenate([own, moment]), return_inverse=True)
+    key = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(own)])) * len(distinct) + rank[: len(own)]
+    block = block_of_series[series]
+    after = np.searchsorted(key, block * len(distinct) + rank[len(own) :], side="right") - 1
+    return after, (after < starts[block]).astype(np.int64), rank[len(own) :]
 
 
 def _beside(

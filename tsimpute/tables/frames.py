@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +15,11 @@ from tsimpute.tables.added_rows import Source, check_rows_to_add, index_notes, l
 from tsimpute.tables.axes import step_text
 from tsimpute.tables.clock import Placement, place
 from tsimpute.tables.duplicates import Duplicates, RepeatedTimes
+from tsimpute.tables.hours import hours_per_unit, place_in_steps
 from tsimpute.tables.learnt_columns import as_learnt
 from tsimpute.tables.long_rows import features_of, features_of_rows, nameless_note, places_of
 from tsimpute.tables.missing_times import MissingTimes
+from tsimpute.tables.model_rows import Rows, of_one_step
 from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.repeated_times import what_tells_apart
@@ -37,6 +40,8 @@ class Clockwork:
         duplicates, irregular: see ``place``.
         missing_times: "insert" adds rows for times that are missing, and to a long table for features at times where
             they have none; "keep" adds no row; None inserts as long as these are no more than a long table's rows.
+        step: of a model, in hours, into which times are put, see ``hours.place_in_steps``; None = times are as they
+            are.
     """
 
     timezone: str | None = None
@@ -44,6 +49,7 @@ class Clockwork:
     duplicates: Duplicates = "refuse"
     missing_times: MissingTimes = "auto"
     irregular: bool | None = None
+    step: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +70,7 @@ class FrameReading:
         fixed: per series (K, T) bool, cells of a long table that have no row and get none.
         nameless: (R,) bool, rows of a long table without the name of a quantity; they are passed through unchanged.
         n_added: how many rows are added where every gap is filled.
+        superseded: (R, columns that are filled) bool, values for which a later one of their step stands; None = none.
         sources: by place, columns that are passed through and copied to added rows, with what they are a property of.
         start: per series, its first place where all series' times stand in one row.
     """
@@ -82,12 +89,22 @@ class FrameReading:
     fixed: Sequence[np.ndarray] | None = None
     nameless: np.ndarray | None = None
     n_added: int = 0
+    superseded: np.ndarray | None = None
     sources: Mapping[int, Source] = field(default_factory=dict)
     start: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         lengths = [len(series.times) for series in self.panel.series]
         object.__setattr__(self, "start", np.concatenate([[0], np.cumsum(lengths)[:-1]]))
+
+    def feature_at(self, rows: np.ndarray) -> np.ndarray | None:
+        """The feature of some rows of a long table; None of a wide one."""
+        return None if self.feature_of_row is None else self.feature_of_row[rows]
+
+    def stands(self, n: int) -> np.ndarray:
+        """(R,) bool: rows whose value in the n-th column that is filled stands for its cell, alone or with others."""
+        kept = self.placement.kept
+        return kept if self.superseded is None else kept & ~self.superseded[:, n]
 
     @property
     def place_of_row(self) -> np.ndarray:
@@ -116,35 +133,48 @@ def read_frame(
     if not len(frame):
         raise DataError("table: expected at least one row, came none.")
     frame = frame.copy(deep=False)
+    given = told.features
+    if told.known is not None:
+        told = told.known.told(list(frame.columns), [column for _, column in frame.items()], told)
     if told.features is None and told.value is None:
         check_wide_hours(frame)
     columns = Columns(frame)
     told = as_learnt(told, columns.names)
     roles = find_roles(columns, told)
     series_of_row, groups = _groups(columns, roles)
-    read = _long if roles.layout == "long" else _wide
-    feature_of_row, features, values, nameless = read(columns, roles, units or {})
-    stamps, placement = _times(columns, roles, clockwork, series_of_row, groups, _apart(feature_of_row, nameless))
-    if nameless is not None:
-        placement = replace(placement, kept=placement.kept & ~nameless)
-    panel = _panel(features, groups, stamps, placement, cells_of(values, series_of_row, feature_of_row, placement))
-    notes = (*roles.notes, *(stamps.notes if stamps else ()), *placement.notes)
+    rows = (_long if roles.layout == "long" else _wide)(columns, roles, units or {})
+    nameless = rows.nameless
+    if told.known is not None:
+        named = None if given is None else [str(name) for name in given]
+        rows = rows.known(told.known, named, [str(columns.names[at]) for at in roles.extra if at >= columns.n_levels])
+    stamps, placement = _times(columns, roles, clockwork, units or {}, series_of_row, groups, rows)
+    if rows.nameless is not None:
+        placement = replace(placement, kept=placement.kept & ~rows.nameless)
+    notes = (*roles.notes, *(stamps.notes if stamps else ()), *placement.notes, *rows.notes)
+    superseded, values = None, rows.values
+    if clockwork.step is not None and stamps is not None and clockwork.duplicates != "mean":
+        superseded, found = of_one_step(stamps, series_of_row, rows, placement, clockwork.duplicates)
+        notes, values = notes + found, np.where(superseded, np.nan, values)
+    cells = cells_of(values, series_of_row, rows.feature_of_row, placement)
+    panel = _panel(rows.features, groups, stamps, placement, cells)
     places = None
-    if feature_of_row is not None and nameless is not None:
+    if rows.feature_of_row is not None and rows.nameless is not None and nameless is not None:
         notes += nameless_note(columns.names[roles.feature or 0], nameless)
         places = places_of(
-            features, placement, series_of_row, feature_of_row, values[:, 0], nameless,
-            clockwork.missing_times == "keep",
+            rows.features, placement, series_of_row, rows.feature_of_row, rows.values[:, 0], rows.nameless,
+            clockwork.missing_times == "keep", described=told.known is None,
         )  # fmt: skip
         notes += places.notes
     count = rows_to_add(placement, None if places is None else places.added)
-    check_rows_to_add(columns, roles, count, len(frame), clockwork.missing_times == "insert")
-    lent = sources(columns, roles, series_of_row, feature_of_row) if count else {}
+    if clockwork.step is None:
+        check_rows_to_add(columns, roles, count, len(frame), clockwork.missing_times == "insert")
+    lent = sources(columns, roles, series_of_row, rows.feature_of_row) if count else {}
     if count:
         notes += (*index_notes(columns, roles, series_of_row), *labels_note(columns, roles, stamps, lent))
     return FrameReading(
-        frame, columns, roles, stamps, placement, series_of_row, feature_of_row, panel, notes, nameless=nameless,
-        fixed=None if places is None else places.fixed, n_added=count, sources=lent,
+        frame, columns, roles, stamps, placement, series_of_row, rows.feature_of_row, panel, notes,
+        nameless=rows.nameless, fixed=None if places is None else places.fixed, n_added=count, sources=lent,
+        superseded=superseded,
     )  # fmt: skip
 
 
@@ -177,31 +207,22 @@ def _name_text(name: object) -> str:
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
 
 
-def _wide(columns: Columns, roles: Roles, units: Mapping[str, str]) -> tuple[None, list[Feature], np.ndarray, None]:
-    """Features, and values (R, K)."""
+def _wide(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
     names = [str(columns.names[at]) for at in roles.features]
     features = [Feature(name, unit_of(units, name, split_unit(name)[1])) for name in names]
-    return None, features, np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1), None
+    return Rows(None, features, np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1), None)
 
 
-def _long(
-    columns: Columns, roles: Roles, units: Mapping[str, str]
-) -> tuple[np.ndarray, list[Feature], np.ndarray, np.ndarray]:
-    """(R,) feature of each row, features in the order in which they first come, values (R, 1), rows without a name."""
+def _long(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
+    """Features in the order in which they first come."""
     assert roles.feature is not None
     assert roles.value is not None
     feature_of_row, found, nameless = features_of_rows(columns, roles.feature)
     names = [_name_text(name) for name in found]
     unit_of_row = None if roles.unit is None else columns[roles.unit]
     features = features_of(names, np.where(nameless, -1, feature_of_row), unit_of_row, units)
-    return feature_of_row, features, numbers(columns[roles.value], columns.names[roles.value])[:, None], nameless
-
-
-def _apart(feature_of_row: np.ndarray | None, nameless: np.ndarray | None) -> np.ndarray | None:
-    """(R,) the feature of each row, each row without a name by itself: none of these repeats the time of another."""
-    if feature_of_row is None or nameless is None:
-        return feature_of_row
-    return np.where(nameless, feature_of_row.max() + np.cumsum(nameless), feature_of_row)
+    values = numbers(columns[roles.value], columns.names[roles.value])[:, None]
+    return Rows(feature_of_row, features, values, nameless)
 
 
 def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
@@ -228,10 +249,12 @@ def _times(
     columns: Columns,
     roles: Roles,
     clockwork: Clockwork,
+    units: Mapping[str, str],
     series_of_row: np.ndarray,
     groups: Sequence[str],
-    feature_of_row: np.ndarray | None,
+    rows: Rows,
 ) -> tuple[Stamps | None, Placement]:
+    feature_of_row = rows.apart
     if not roles.time:
         if feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
@@ -243,17 +266,19 @@ def _times(
         dayfirst=clockwork.dayfirst,
         series_of_row=sequence,
     )
+    about: Any = {
+        "feature_of_row": feature_of_row, "names": groups, "duplicates": clockwork.duplicates,
+        "missing_times": clockwork.missing_times,
+    }  # fmt: skip
     try:
-        placement = place(
-            stamps,
-            series_of_row,
-            len(groups),
-            names=groups,
-            feature_of_row=feature_of_row,
-            duplicates=clockwork.duplicates,
-            missing_times=clockwork.missing_times,
-            irregular=clockwork.irregular,
-        )
+        if clockwork.step is None:
+            placement = place(stamps, series_of_row, len(groups), irregular=clockwork.irregular, **about)
+        else:
+            counts = np.ones(len(series_of_row), bool) if rows.counts is None else rows.counts
+            unit = hours_per_unit(columns.names[roles.time[0]], units) if stamps.kind == "numbers" else None
+            placement = place_in_steps(
+                stamps, series_of_row, len(groups), step=clockwork.step, counts=counts, unit=unit, **about
+            )
     except RepeatedTimes as error:
         key = pd.MultiIndex.from_arrays([sequence, stamps.moments]).factorize()[0]
         how = what_tells_apart(columns, roles, key)
@@ -307,7 +332,8 @@ def _panel(
         Series(name, times, values, labels)
         for name, times, values, labels in zip(groups, placement.times, cells, placement.labels, strict=True)
     ]
-    return Panel(tuple(features), tuple(series), Clock("steps" if stamps is None else stamps.unit, placement.step))
+    unit = "steps" if stamps is None else "hours" if placement.in_hours else stamps.unit
+    return Panel(tuple(features), tuple(series), Clock(unit, placement.step))
 
 
 def time_text(panel: Panel, step: str = "") -> str:

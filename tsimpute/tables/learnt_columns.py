@@ -34,8 +34,10 @@ def as_learnt(told: Told, names: Sequence[Hashable]) -> Told:
     learnt = told.learnt
     if learnt is None:
         return told
-    taken = {name for role in fields(Told) if role.name != "learnt" for name in _names(told, role.name)}
-    known = {name for role in fields(Told) if role.name != "learnt" for name in _names(learnt, role.name)}
+    taken = {name for role in fields(Told) if role.name not in ("learnt", "known") for name in _names(told, role.name)}
+    known = {
+        name for role in fields(Told) if role.name not in ("learnt", "known") for name in _names(learnt, role.name)
+    }
     is_new = any(name not in known for name in names)
 
     def holds(role: str) -> bool:

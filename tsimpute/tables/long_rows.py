@@ -111,6 +111,7 @@ def places_of(
     values: np.ndarray,
     nameless: np.ndarray,
     keep: bool,
+    described: bool = True,
 ) -> Places:
     """Which cells of a long table get a row, and which do not.
 
@@ -120,6 +121,7 @@ def places_of(
     Args:
         feature_of_row, values, nameless: (R,).
         keep: no row is added at all.
+        described: quantities may describe their series, see ``static``.
     """
     lengths = [len(times) for times in placement.times]
     start = np.concatenate([[0], np.cumsum(lengths)])
@@ -127,7 +129,9 @@ def places_of(
     named = ~nameless
     there[feature_of_row[named], (start[series_of_row] + placement.step_of_row)[named]] = True
     first = placement.step_of_row == 0
-    still = static(series_of_row[named], feature_of_row[named], first[named], values[named], len(features))
+    still = np.zeros(len(features), bool)
+    if described:
+        still = static(series_of_row[named], feature_of_row[named], first[named], values[named], len(features))
     fixed, added = [], []
     for a, b in pairwise(start):
         here = there[:, a:b]

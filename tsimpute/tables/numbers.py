@@ -87,7 +87,7 @@ def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
     return Numbers(
         values=values,
         missing=dict(Counter(text for text, is_missing in zip(texts, missing, strict=True) if is_missing)),
-        decimals=min(max(_written_decimals(kept, table.decimal), default=0), MAX_DECIMALS),
+        decimals=min(max(written_decimals(kept, table.decimal), default=0), MAX_DECIMALS),
         is_integer=bool(kept) and not set("".join(kept)) & set(".,eE"),
         form=form,
     )
@@ -190,7 +190,8 @@ def _parses(text: str, decimal: str) -> bool:
     return parse([text], decimal) is not None
 
 
-def _written_decimals(texts: Sequence[str], mark: str) -> list[int]:
+def written_decimals(texts: Sequence[str], mark: str) -> list[int]:
+    """Decimals of each of some numbers without a unit or another sign: 1.5e-3 has 4."""
     if not set("".join(texts)) & set("eE"):
         return [len(text) - text.index(mark) - 1 if mark in text else 0 for text in texts]
     counts = []

@@ -159,6 +159,11 @@ class FrameTable:
         return tuple(str(self.reading.columns.names[at]) for at in self.reading.roles.extra)
 
     @property
+    def time_columns(self) -> tuple[str, ...]:
+        """Names of the columns of times."""
+        return tuple(str(self.reading.columns.names[at]) for at in self.reading.roles.time)
+
+    @property
     def layers(self) -> tuple[Panel, ...]:
         return layers_of(self.reading)
 

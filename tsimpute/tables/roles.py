@@ -19,6 +19,7 @@ from tsimpute.tables.column_names import UNIT_NAMES as UNIT_NAMES
 from tsimpute.tables.column_names import VALUE_NAMES as VALUE_NAMES
 from tsimpute.tables.column_names import is_id_name, is_offset_name, is_row_number_name, is_unit_name
 from tsimpute.tables.grouping import depends_on, find_group
+from tsimpute.tables.known_features import KnownFeatures
 from tsimpute.tables.long_tables import find_long
 from tsimpute.tables.number_texts import (
     can_name,
@@ -55,6 +56,7 @@ class Told:
         feature, value, unit: of a long table, the columns of names, values and units.
         text: columns that are passed through unchanged, whatever they hold.
         learnt: of the table that a model was fitted to; see ``learnt_columns.as_learnt``.
+        known: the features of a model that is to fill the table; all others are passed through unchanged.
     """
 
     time: Sequence[Hashable] | None = None
@@ -65,6 +67,7 @@ class Told:
     unit: Hashable | None = None
     text: Sequence[Hashable] | None = None
     learnt: Told | None = None
+    known: KnownFeatures | None = None
 
 
 @dataclass(frozen=True)

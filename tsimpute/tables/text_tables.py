@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,6 @@ from tsimpute.tables.numbers import (
     is_number,
     is_number_or_missing,
     looks_numeric,
-    number_text,
     read_numbers,
 )
 from tsimpute.tables.reading import FrameTable, words
@@ -40,6 +40,7 @@ from tsimpute.tables.stamp_names import is_time_name
 from tsimpute.tables.stamps import forms_note
 from tsimpute.tables.units import beside
 from tsimpute.tables.wide_hours import check_wide_hours
+from tsimpute.tables.written_decimals import decimals_by_feature, written
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
 """Digits with zeros before them, as names have."""
@@ -118,6 +119,10 @@ class TextTable:
         return self.inner.n_added
 
     @property
+    def time_columns(self) -> tuple[str, ...]:
+        return self.inner.time_columns
+
+    @property
     def layers(self) -> tuple[Panel, ...]:
         return self.inner.layers
 
@@ -127,8 +132,9 @@ class TextTable:
     @property
     def decimals(self) -> list[int | None]:
         roles = self.inner.reading.roles
-        columns = roles.features if roles.value is None else [roles.value] * len(self.panel.features)
-        return [self._decimals(column) for column in columns]
+        if roles.value is not None:
+            return self._decimals_by_feature.tolist()
+        return [self._decimals(column) for column in roles.features]
 
     def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> FilledText:
         """The file with ``values`` (per series (K, T)) where ``changed`` says, rounded to the decimals of their column.
@@ -138,7 +144,9 @@ class TextTable:
         reading = self.inner.reading
         edits = edits_of(reading, changed, values)
         changes = {
-            self.columns[column]: dict(zip(rows.tolist(), self._texts(column, of_rows), strict=True))
+            self.columns[column]: dict(
+                zip(rows.tolist(), self._texts(column, of_rows, reading.feature_at(rows)), strict=True)
+            )
             for column, (rows, of_rows) in edits.cells.items()
         }
         return FilledText(self.file, changes, self._insertions(reading, edits))
@@ -152,15 +160,25 @@ class TextTable:
         edits = Edits({}, new, {column: of_new for column, (_, of_new) in said.items()})
         return FilledText(self.file, changes, self._insertions(reading, edits))
 
-    def _texts(self, column: int, values: np.ndarray) -> list[str]:
-        """Numbers as the column writes them; words as they are; "" for nothing."""
+    def _texts(self, column: int, values: np.ndarray, features: np.ndarray | None) -> list[str]:
+        """Numbers as the column writes them; words as they are; "" for nothing.
+
+        Args:
+            features: of each value, in a long table.
+        """
         if values.dtype == object:
             return values.tolist()
-        there = ~np.isnan(values)
-        out = np.full(len(values), "", object)
-        texts = number_text(values[there], self._decimals(column), self.file.decimal)
-        out[there] = self.numbers[column].form.dressed(texts, self.file.decimal)
-        return out.tolist()
+        decimals = np.full(len(values), self._decimals(column))
+        if features is not None:
+            decimals = self._decimals_by_feature[features]
+        return written(values, decimals, self.numbers[column], self.file.decimal)
+
+    @cached_property
+    def _decimals_by_feature(self) -> np.ndarray:
+        value = self.inner.reading.roles.value
+        assert value is not None
+        fields, of_column = self.file.columns[self.columns[value]], self._decimals(value)
+        return decimals_by_feature(self.inner.reading, self.numbers[value], fields, self.file.decimal, of_column)
 
     def _decimals(self, column: int) -> int:
         """Decimals of a column; of one without any number, as many as another one has."""
@@ -173,7 +191,7 @@ class TextTable:
         stamps = None if reading.stamps is None or not len(new) else reading.stamps.texts(new.moment)
         for i, at in enumerate(self.columns if len(new) else ()):
             if i in edits.new_values:
-                fields[:, at] = self._texts(i, edits.new_values[i])
+                fields[:, at] = self._texts(i, edits.new_values[i], new.feature)
             elif stamps is not None and i in reading.roles.time:
                 fields[:, at] = [texts[reading.roles.time.index(i)] for texts in stamps]
             else:
@@ -243,6 +261,8 @@ def _understood(
     columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
     names = [file.header[at] or f"Unnamed: {at}" for at in columns]
     told = as_learnt(told, names)
+    if told.known is not None:
+        told = told.known.told(names, [file.columns[at] for at in columns], told)
     if told.features is None and told.value is None:
         _check_wide_hours(file, columns, names)
     found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
