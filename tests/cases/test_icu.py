@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
+import zipfile
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +15,7 @@ import pytest
 
 import tsimpute as ti
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.filling.fill_file import fill_file
 
 FAST: dict[str, Any] = {"model": "physionet2012", "n_samples": 2, "calibrate": False}
 DESCRIPTORS = [("RecordID", "{}"), ("Age", "54"), ("Gender", "0"), ("Height", "-1"), ("Weight", "-1")]
@@ -238,3 +244,72 @@ def test_a_feature_that_a_stay_does_not_show_gets_no_rows_there():
 def test_missing_times_keep_adds_no_row():
     frame = events()
     assert prepared(frame, missing_times="keep").table.n_added == 0
+
+
+def folder(path: Path, texts: dict[str, str]) -> Path:
+    path.mkdir()
+    for name, text in texts.items():
+        (path / name).write_text(text, newline="")
+    return path
+
+
+def archive(path: Path, texts: dict[str, str]) -> Path:
+    with tarfile.open(path, "w:gz") as file:
+        for name, text in texts.items():
+            about = tarfile.TarInfo(f"set-a/{name}")
+            about.size = len(text)
+            file.addfile(about, io.BytesIO(text.encode()))
+    return path
+
+
+def zipped(path: Path, texts: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as file:
+        for name, text in texts.items():
+            file.writestr(name, text)
+    return path
+
+
+@pytest.mark.parametrize(("make", "name"), [(folder, "set-a"), (archive, "set-a.tar.gz"), (zipped, "stays.zip")])
+def test_files_of_the_challenge_come_back_with_lines_for_the_cells_that_were_filled(
+    tmp_path: Path, make: Any, name: str
+):
+    late = [*EVENTS, ("47:10", "HR", "70"), ("48:00", "HR", "71"), ("50:05", "HR", "72")]
+    texts = {
+        "132539.txt": stay(132539),
+        "132540.txt": stay(132540, late).replace("\n", "\r\n"),
+        "140501.txt": stay(140501, []),
+    }
+    source, out = make(tmp_path / name, texts), tmp_path / "filled"
+    fill_file(source, out, FAST)
+    assert sorted(path.name for path in out.iterdir()) == sorted(texts)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [name, "filled", "filled.provenance", "filled.cells.csv", "filled.report.html"]
+    )
+    assert (out / "140501.txt").read_bytes().decode() == texts["140501.txt"]
+    cells = pd.read_csv(tmp_path / "filled.cells.csv")
+    for file, hours in (("132539.txt", 6), ("132540.txt", 51)):
+        end = "\r\n" if file == "132540.txt" else "\n"
+        lines = (out / file).read_bytes().decode().split(end)
+        own = texts[file].split(end)
+        left = iter(lines)
+        assert all(line in left for line in own), "the lines of the file in their order"
+        new = list((Counter(lines) - Counter(own)).elements())
+        times = [line.split(",")[0] for line in lines[1:-1]]
+        assert times == sorted(times)
+        assert {line[3:5] for line in new} == {"00"}
+        names = [line.split(",")[1] for line in new]
+        assert set(names) == {"GCS", "HR", "Temp", "Urine", "NISysABP"}
+        assert len(set(new)) == len(new) == (cells["group"] == int(file[:6])).sum()
+        assert max(line[:2] for line in new) == f"{hours - 1:02d}"
+        n_hours = len({time[:2] for time, name, _ in (late if hours > 6 else EVENTS) if name == "HR"})
+        assert names.count("HR") == hours - n_hours
+
+
+def test_an_output_of_stays_is_a_folder(tmp_path: Path):
+    source = folder(tmp_path / "set-a", {"132539.txt": stay(132539), "132540.txt": stay(132540)})
+    with pytest.raises(ConfigError, match="expected a name of a folder"):
+        fill_file(source, tmp_path / "filled.csv", FAST)
+    broken = tmp_path / "broken.tar.gz"
+    broken.write_bytes(archive(tmp_path / "whole.tar.gz", {"1.txt": stay(1)}).read_bytes()[:100])
+    with pytest.raises(DataError, match="expected a whole archive of text files"):
+        fill_file(broken, tmp_path / "out", FAST)

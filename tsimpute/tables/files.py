@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
 from tsimpute.files import write_whole, write_whole_folder
+from tsimpute.tables.archives import is_archive, unpacked
 from tsimpute.tables.folders import read_folder
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.reading import Table, read_table
@@ -69,7 +71,8 @@ def read_file(
     kind, form = ending(path), form or TextForm()
     settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
     if is_folder_of_files(path):
-        folder = read_folder(path, TEXT, **settings)
+        with unpacked(path, TEXT) if is_archive(path) else nullcontext(path) as place:
+            folder = read_folder(place, TEXT, **settings)
         return understood_folder(folder, told, clockwork, units, form.missing_marks)
     if kind in TEXT:
         return read_text_table(path, told, clockwork, units, missing_marks=form.missing_marks, **settings)
@@ -86,8 +89,8 @@ def read_file(
 
 
 def is_folder_of_files(path: Path) -> bool:
-    """Whether a path is a folder whose files are read as one table; a Zarr store is none."""
-    return path.is_dir() and ending(path) != ".zarr"
+    """Whether a path is a folder, or an archive of one, whose files are read as one table; a Zarr store is none."""
+    return (path.is_dir() and ending(path) != ".zarr") or is_archive(path)
 
 
 def check_ending(source: Path, out: Path) -> None:

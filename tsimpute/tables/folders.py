@@ -11,6 +11,7 @@ import numpy as np
 from tsimpute.errors import DataError
 from tsimpute.files import write_whole_folder
 from tsimpute.tables import dialect
+from tsimpute.tables.archives import is_archive, names_in
 from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, write_delimited
 from tsimpute.tables.row_errors import RowError
 
@@ -129,7 +130,10 @@ def write_folder(
 
 def check_replaceable(path: Path, source: Path) -> bool:
     """Whether a folder holds nothing but files of the names that ``source`` has, so that it may be written anew."""
-    return path.is_dir() and all(p.is_file() and (source / p.name).exists() for p in path.iterdir())
+    if not path.is_dir():
+        return False
+    there = names_in(source, ("",)) if is_archive(source) else {p.name for p in source.iterdir()}
+    return all(p.is_file() and p.name in there for p in path.iterdir())
 
 
 def _write_files(
