@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lzma
 import tarfile
-import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from tsimpute.errors import DataError
 
-ARCHIVES = (".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tar.xz", ".zip")
+ARCHIVES = (".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tar.xz")
 
 
 def is_archive(path: Path) -> bool:
@@ -51,17 +50,11 @@ def _contents(path: Path, endings: Sequence[str]) -> Iterator[tuple[str, bytes]]
         return name[:1] not in (".", "") and name.lower().endswith(tuple(endings))
 
     try:
-        if path.name.lower().endswith(".zip"):
-            with zipfile.ZipFile(path) as archive:
-                for one in archive.infolist():
-                    if not one.is_dir() and wanted(name := PurePosixPath(one.filename).name):
-                        yield name, archive.read(one)
-            return
         with tarfile.open(path) as archive:
             for member in archive:
                 content = archive.extractfile(member) if member.isfile() else None
                 if content is not None and wanted(name := PurePosixPath(member.name).name):
                     yield name, content.read()
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: expected a whole archive of text files; it is damaged ({reason}).") from error
