@@ -15,6 +15,8 @@ from collections.abc import Collection
 from tsimpute.errors import ConfigError
 
 _VALUE = r"""(?:'[^']*'|"[^"]*"|True|False|None|\((?:[^()]*)\)|\[[^\[\]]*\]|\{[^{}]*\}|-?\d+(?:\.\d+)?)"""
+_QUOTED = re.compile(r"""(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)"[^"\n]*"(?!\w)""")
+"""Names of columns and values: what they hold is no setting."""
 _ADVICE = r"(?:[Nn]am(?:e|es|ing)|[Cc]hoose|[Gg]ive|[Ss]et|[Pp]ass|say|overwrite|fit)"
 FLAGS = ("force", "drop_invalid", "calendar", "recalibrate")
 """Options without a value."""
@@ -34,7 +36,14 @@ def in_options(text: str, names: Collection[str]) -> str:
     if not known:
         return text
     text = re.sub(rf"(?<![\w.'\"=-])({known})=({_VALUE})(?!\w)", lambda found: _option(found[1], found[2]), text)
-    bracketed = re.compile(rf"(?:\b{_ADVICE}\b|\bmodel's\b)[^.!?]*?\(({known})(?=\)| = )")
+    quoted: list[str] = []
+
+    def put_aside(found: re.Match[str]) -> str:
+        quoted.append(found[0])
+        return f"\0{len(quoted) - 1}\0"
+
+    text = _QUOTED.sub(put_aside, text)
+    bracketed = re.compile(rf"(?:\b{_ADVICE}\b|\bmodel's\b)[^.!?\n]*?\(({known})(?=\)| = )")
     while found := bracketed.search(text):
         text = f"{text[: found.start(1)]}--{text[found.start(1) :]}"
     text = re.sub(rf"(?<![\w.])(\w+ )\(({known})\) = ", r"\1(--\2) = ", text)
@@ -42,6 +51,7 @@ def in_options(text: str, names: Collection[str]) -> str:
     if unmistakable:
         text = re.sub(rf"(?<![\w.'\"=/-])({unmistakable})(?![\w'\"=(/])", r"--\1", text)
     text = re.sub(rf"\b([Ss]et) (?:--)?({known}) to (\w+)", r"\1 --\2 \3", text)
+    text = re.sub(r"\0(\d+)\0", lambda found: quoted[int(found[1])], text)
     return re.sub(r" \((--\w+(?: [^\s()]+)?)\)", _unless_said, text)
 
 

@@ -13,6 +13,7 @@ from tsimpute.filling.column_names import (
     named_code,
     named_counter,
     named_descriptor,
+    named_dose,
     named_id,
     named_sequence,
     named_state,
@@ -33,7 +34,7 @@ LIMITS = {"count": Limits(0, integer=True), "yes or no": Limits(0, 1, integer=Tr
 """What the kind says of possible values."""
 
 MOST_STATES = 12
-SPARSE, FEW, MANY, SERIES = 0.1, 3, 20, 3
+SPARSE, RARE, FEW, MANY, SERIES = 0.1, 0.3, 3, 20, 3
 COUNTER_VALUES, COUNTER_RISES = 30, 10
 NAMED_VALUES, NAMED_RISES = 12, 3
 RISES_PER_RESET, RISES_PER_FALL, NEAR_ZERO = 8, 100, 0.1
@@ -171,10 +172,12 @@ def _code(column: _Column) -> str | None:
 
 
 def _presence(column: _Column) -> str | None:
-    """One value here and there, and nothing else: an empty cell may well mean "none"."""
+    """One value here and there, and nothing else, or a dose now and then: an empty cell may well mean "none"."""
+    n, share = len(column.values), len(column.values) / column.n_cells
+    if named_dose(column.name) and share < RARE and column.distinct[0] > 0 and not column.long:
+        return f"doses or intakes, in {n:,} of {column.n_cells:,} cells, none of them 0"
     if len(column.distinct) > 1 or named_descriptor(column.name):
         return None
-    n, share = len(column.values), len(column.values) / column.n_cells
     sparse = share < 0.5 and (n < FEW or share < SPARSE)
     if column.distinct[0] != 1 and not sparse:
         return None

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 
 _CODES = ("code", "codes", "flag", "flags", "qc", "qf")
-_STATES = ("status", "quality", "class", "mode", "state", "type", "category", "event")
+_STATES = (
+    "status", "quality", "class", "mode", "state", "type", "category", "event", "stage", "stages", "phase", "label",
+    "outcome", "death", "dead", "died", "deceased", "mortality", "survived", "diagnosis", "rhythm", "activity",
+)  # fmt: skip
+_DOSES = (
+    "insulin", "bolus", "dose", "doses", "dosage", "carb", "carbs", "carbohydrate", "carbohydrates", "meal", "meals",
+    "food", "intake", "injection", "medication", "medicine", "drug", "transfusion", "cho",
+)  # fmt: skip
 _MEASURED_QUALITIES = ("air", "water", "sleep", "signal", "link", "sound", "image", "sperm")
 _IDS = ("id", "ids", "uid", "uuid", "guid")
 _SEQUENCES = (
@@ -56,6 +63,11 @@ def named_state(name: str) -> bool:
     if not words or (words[-1] == "quality" and words[-2:-1] and words[-2] in _MEASURED_QUALITIES):
         return False
     return words[-1] in _STATES or words[-1].endswith(("status", "quality"))
+
+
+def named_dose(name: str) -> bool:
+    """Named as what is given or taken now and then: insulin_u, Carbs (g), bolus, dose."""
+    return any(word in _DOSES for word in words_of_name(name))
 
 
 def named_id(name: str) -> bool:

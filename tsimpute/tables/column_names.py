@@ -14,13 +14,25 @@ GROUP_NAMES = (
     "meterid", "buoy", "patientunitstayid", "stationcode", "stationname", "sitecode", "sitename", "sitenum",
     "sitenumber", "siteno", "stationno", "stationnumber", "samplingpoint", "samplingpointid", "locationname",
     "monitorid", "personid", "mrn", "wban", "usaf", "admissionid", "turbine", "turbineid", "asset", "assetid",
-    "machineid", "householdid", "userid", "uniquepid",
+    "machineid", "householdid", "userid", "uniquepid", "icustay", "usubjid", "subjid", "patid", "patno", "patnr",
+    "ptid", "ptno", "patientno", "patientnr", "patientnumber", "patientennummer", "patientennr", "fallnummer", "fallnr",
+    "subjectno", "subjectnumber", "participantno", "respondent", "respondentid", "childid", "animalid",
 )  # fmt: skip
 _GROUP_ENDS = (
     "subjectreference", "patientreference", "stationid", "siteid", "locationid", "deviceid", "patientid", "stayid",
     "subjectid", "personid", "sensorid",
 )  # fmt: skip
-STAY_NAMES = ("stayid", "icustayid", "patientunitstayid", "stay", "hadmid", "admissionid", "visitid", "caseid")
+STAY_NAMES = (
+    "stayid",
+    "icustayid",
+    "icustay",
+    "patientunitstayid",
+    "stay",
+    "hadmid",
+    "admissionid",
+    "visitid",
+    "caseid",
+)
 """One person has several of these, and each is a record of its own."""
 SITE_PARTS = ("statecode", "countycode", ("sitenum", "sitenumber", "siteid", "siteno"))
 """Columns that name a station only together, as in air quality data of the US EPA."""
@@ -50,9 +62,11 @@ _VALUES = (
     "reading", "samplemeasurement", "datavalue", "measuredvalue", "obsvalue", "concentration", "amount", "observation",
     "measurement", "arithmeticmean", "wert", "messwert", "valeur", "valor", "valore", "waarde", "state", "y",
 )  # fmt: skip
-_VALUE_ENDS = ("valuenum", "value", "result", "reading")
+_VALUE_ENDS = ("stresn", "valuenum", "value", "result", "reading")
 _BOUNDS = ("min", "max", "limit", "lower", "upper", "ref", "threshold", "std", "mean", "p", "missing", "target", "set")
-_ENDS = ("parameter", "analyte", "pollutant", "observable", "labtest", "sensortype", "vitalsign", "variable")
+_ENDS = (
+    "parameter", "analyte", "pollutant", "observable", "labtest", "sensortype", "vitalsign", "variable", "testcd",
+)  # fmt: skip
 _LAST_WORDS = ("param", "test", "tag", "kpi", "measure", "vital", "metric", "quantity", "element", "field", "species")
 _LABELS = ("name", "label", "code", "display", "description", "shortname", "longname", "id", "num", "nr")
 _PLACES = (
@@ -143,7 +157,8 @@ def is_group_name(name: Hashable) -> bool:
 def is_sure_group_name(name: Hashable) -> bool:
     """Named as the number of a person, a stay or a place, and not as a sensor or a site, which may hold readings."""
     own = plain(name)
-    return is_group_name(name) and (own in STAY_NAMES or own == "mrn" or own.endswith(("id", "code", "num", "number")))
+    ends = ("id", "code", "num", "number", "patno", "ptno", "patientno", "subjectno", "participantno")
+    return is_group_name(name) and (own in STAY_NAMES or own == "mrn" or own.endswith(ends))
 
 
 def is_feature_name(name: Hashable) -> bool:
@@ -235,7 +250,7 @@ def is_unit_name(name: Hashable) -> bool:
         "lab",
         "test",
     )
-    return own in UNIT_NAMES or bool(of_measure) or of_value
+    return own in UNIT_NAMES or own.endswith("stresu") or bool(of_measure) or of_value
 
 
 def is_instrument_name(name: Hashable) -> bool:

@@ -19,6 +19,7 @@ from tsimpute.tables.column_names import UNIT_NAMES as UNIT_NAMES
 from tsimpute.tables.column_names import VALUE_NAMES as VALUE_NAMES
 from tsimpute.tables.column_names import is_id_name, is_offset_name, is_row_number_name, is_unit_name
 from tsimpute.tables.grouping import depends_on, find_group
+from tsimpute.tables.hidden_series import check_one_quantity, check_rows_as_steps
 from tsimpute.tables.known_features import KnownFeatures
 from tsimpute.tables.long_tables import find_long
 from tsimpute.tables.number_texts import (
@@ -173,9 +174,12 @@ def find_roles(columns: Columns, told: Told) -> Roles:
         unit = unit or _drop(left, _find_unit(columns, left, feature[0]))
     if group is None:
         group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
+    if told.time is None and told.learnt is None and not time and feature is None:
+        check_rows_as_steps(columns, left, group, series_told=told.group is not None)
     unfillable: tuple[tuple[str, RowError], ...] = ()
     if feature is None and features is None:
         features = _drop(left, _find_features(columns, left, notes))
+        check_one_quantity(columns, left, features)
         unfillable = _find_unfillable(columns, left)
     _check_features(columns, features or ())
     if feature is None and not features:

@@ -27,6 +27,7 @@ UNCERTAIN_CODES = (
 STUCK_FACTOR = 5
 MOST_EXTREME = 0.001
 NAMED = 5
+MOST_ZEROS = 0.1
 FULL, FEWEST = 100.0, 10
 """Percent of a whole, and of how many values at least that is asked."""
 
@@ -70,6 +71,7 @@ def screen(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Finding, ...]:
         found += _never_observed(panel, k)
         found += _outside(names[k], values, of_one)
         found += _codes(names[k], codes)
+        found += _far_zeros(names[k], true, of_one)
         found += _constant(names[k], true)
         found += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
         found += _extremes(names[k], true)
@@ -238,6 +240,21 @@ def _codes(name: str, codes: Mapping[float, int]) -> Iterator[Finding]:
         text = f"{name}: {code:.10g} stands {times} and far from all other values: a code for missing?"
         text += f" If so, set missing_codes={{{name!r}: {code:.10g}}}"
         yield Finding("code", name, text, n, code)
+
+
+def _far_zeros(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
+    """Few zeros farther below all other values than these are apart, as of a pulse or a temperature without contact."""
+    n, above = int((values == 0).sum()), values[values != 0]
+    if not 0 < n <= MOST_ZEROS * len(values) or len(above) < FEWEST or limits.outside(values).any():
+        return
+    low, spread = float(above[0]), float(above[-1] - above[0])
+    if low > spread > 0:
+        times = "once" if n == 1 else f"{n:,} times"
+        text = (
+            f"{name}: 0 stands {times} and far below all other values ({low:g} to {above[-1]:g}): not measured? If so, "
+            f"set limits='{name}={low / 2:.3g}:' and drop_invalid=True"
+        )
+        yield Finding("code", name, text, n, 0.0)
 
 
 def _constant(name: str, values: np.ndarray) -> Iterator[Finding]:

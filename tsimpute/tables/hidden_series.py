@@ -1,0 +1,122 @@
+"""Tables without a known time that look as series of their own under one another, or as quantities in one column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.column_names import is_remark_name, is_unit_name, value_rank, words
+from tsimpute.tables.number_texts import can_name, floats, is_number
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles import Columns
+
+COUNT_WORDS = frozenset((
+    "t", "time", "hour", "hours", "hr", "hrs", "h", "minute", "minutes", "min", "mins", "second", "seconds", "sec",
+    "secs", "s", "day", "days", "d", "week", "weeks", "month", "months", "year", "years", "age", "visit", "visitnum",
+    "visitno", "wave", "round", "cycle", "session", "step", "epoch", "occasion", "followup",
+))  # fmt: skip
+"""Of names of columns that count times, whatever their steps."""
+FEWEST_RISES = 5
+MOST_UNITS = 0.1
+"""Of the rows, the share that several units of one column make at most; more are no units."""
+
+
+def check_rows_as_steps(
+    columns: Columns, left: Sequence[int], group: Sequence[int], *, series_told: bool = False
+) -> None:
+    """Refuses rows that would be taken for the steps of one series where they are those of several.
+
+    A column of numbers that rises from row to row within each name of another one, and starts anew from name to name,
+    is the time of these series. It rises in equal steps, or its name speaks of time; else it may be a sum.
+
+    Args:
+        left: columns without a role.
+        group: columns of the groups, where they are known.
+        series_told: whether the caller named them, also as none.
+    """
+    numbers = [i for i in left if i >= columns.n_levels and is_number(columns[i]) and not pd.isna(columns[i]).any()]
+    if group:
+        codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in group]).factorize()[0]
+        time = next((i for i in numbers if _counts(columns, i, codes)), None)
+        if time is not None:
+            name = columns.names[time]
+            raise DataError(
+                f"time: no column is known as the time, but {name!r} rises from row to row within each "
+                f"{_listed(columns, group)} and starts anew in the next. If it is the time, set time={name!r}. If each "
+                "row is one step, set time=()."
+            )
+    if group or series_told:
+        return
+    able = [i for i in left if can_name(columns[i]) and not is_remark_name(columns.names[i])]
+    for i in able:
+        codes = columns.codes(i)
+        if codes.min(initial=0) < 0 or not 2 <= int(codes.max(initial=-1)) + 1 <= len(codes) / 2:
+            continue
+        time = next((at for at in numbers if at != i and _counts(columns, at, codes)), None)
+        if time is not None:
+            name, series = columns.names[time], columns.names[i]
+            raise DataError(
+                f"time: no column is known as the time, but {name!r} rises from row to row within each of the "
+                f"{int(codes.max()) + 1:,} names of {series!r} and starts anew in the next. If these are series and "
+                f"their time, set group={series!r} and time={name!r}. If each row is the next step of one series, set "
+                "group=() and time=()."
+            )
+
+
+def check_one_quantity(columns: Columns, left: Sequence[int], features: Sequence[int]) -> None:
+    """Refuses one column of values in several units, which would be filled as one quantity.
+
+    Args:
+        left: columns without a role.
+        features: columns that would be filled.
+    """
+    values = [i for i in features if value_rank(columns.names[i]) is not None]
+    if len(values) != 1 or len(features) != 1:
+        return
+    name = columns.names[values[0]]
+    able = [i for i in left if can_name(columns[i]) and not is_number(columns[i])]
+    for i in (i for i in able if is_unit_name(columns.names[i])):
+        codes = columns.codes(i)
+        n_units = int(codes.max(initial=-1)) + 1
+        if not 2 <= n_units <= MOST_UNITS * len(codes):
+            continue
+        units = ", ".join(map(str, pd.unique(pd.Series(np.asarray(columns[i], object)).dropna())[:3]))
+        quantity = next((columns.names[at] for at in able if at != i and _has_units(columns, at, codes)), "COLUMN")
+        raise DataError(
+            f"table: column {columns.names[i]!r} holds {n_units} units ({units}), so column {name!r} holds several "
+            f"quantities. Name the column that says which: set feature={quantity!r} and value={name!r}. If it is one "
+            f"quantity, convert its values to one unit, or set features=[{name!r}]."
+        )
+
+
+def _counts(columns: Columns, at: int, codes: np.ndarray) -> bool:
+    """Whether a column rises within each name, as the time of a series does, and not from name to name."""
+    values = floats(columns[at])
+    order = np.argsort(codes, kind="stable")
+    same = np.diff(codes[order]) == 0
+    steps = np.diff(values[order])[same]
+    if len(steps) < max(FEWEST_RISES, len(values) / 3) or not (steps > 0).all() or (np.diff(values) > 0).all():
+        return False
+    if len(np.unique(values)) == len(values):  # nothing starts anew: a sum over all rows, or the number of a row
+        return False
+    equal = (steps == np.median(steps)).mean() > 0.5
+    return bool(equal) or not COUNT_WORDS.isdisjoint(words(columns.names[at]))
+
+
+def _has_units(columns: Columns, at: int, unit: np.ndarray) -> bool:
+    """Texts, few of them, each with one unit."""
+    codes = columns.codes(at)
+    if is_unit_name(columns.names[at]):
+        return False
+    pairs = pd.DataFrame({"name": codes, "unit": unit}).query("name >= 0 and unit >= 0").drop_duplicates()
+    n_names = pairs["name"].nunique()
+    return 2 <= n_names <= MOST_UNITS * len(codes) and n_names == len(pairs)
+
+
+def _listed(columns: Columns, at: Sequence[int]) -> str:
+    return " and ".join(repr(columns.names[i]) for i in at)
