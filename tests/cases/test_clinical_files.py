@@ -12,6 +12,7 @@ import pytest
 from tsimpute.cli_words import in_options
 from tsimpute.errors import DataError
 from tsimpute.filling.column_kinds import column_kinds
+from tsimpute.limits import Limits
 from tsimpute.panel import Clock, Panel, Series
 from tsimpute.tables.frames import Clockwork, read_frame
 from tsimpute.tables.roles import Told
@@ -58,7 +59,7 @@ UNKNOWN = [
     ("bed", [11, 12, 15], "charthour", [0, 1, 2, 3, 4, 5, 6, 7]),
     ("pid", ["A", "B"], "time_s", [0.0, 30.0, 60.0, 90.0, 120.0]),
     ("kid", ["001", "002", "003"], "age_months", [0, 1, 2, 4, 6, 9, 12]),
-    ("who", ["r1", "r2", "r3", "r4"], "wave", [1, 2, 3]),
+    ("who", ["r1", "r2", "r3", "r4"], "wave", [1, 2, 3, 4]),
 ]
 
 
@@ -75,6 +76,14 @@ def test_rows_of_several_people_are_not_the_steps_of_one_series(case: Any, order
     assert "--group none and --time none" in text
     assert of(frame, group=[case[0]], time=[case[2]])["group"] == [case[0]]
     assert len(read_frame(frame, Told(group=(), time=())).panel.series) == 1
+
+
+def test_a_person_and_a_day_name_a_series_together() -> None:
+    days = series_of("day", [1, 2], "minute_of_day", [0, 1, 2, 3, 4, 5])
+    frame = pd.concat([days.assign(SEQN=person) for person in (21005, 21006, 21007)], ignore_index=True)
+    frame = frame.rename(columns={"day": "PAXDAY", "minute_of_day": "PAXMINUTE"})
+    with pytest.raises(DataError, match=r"group=\['PAXDAY', 'SEQN'\] and time='PAXMINUTE'"):
+        read_frame(frame)
 
 
 @pytest.mark.parametrize("group", ["stay_id", "icustay", "patient", "USUBJID", "respondent", "pt_no"])
@@ -129,7 +138,9 @@ def test_one_column_of_values_in_several_units_is_no_single_quantity(tmp_path: P
     assert of(frame.assign(unit="ug/m3"))["layout"] == "wide"
 
 
-@pytest.mark.parametrize("name", ["Rapid-Acting Insulin (units)", "carbs_g", "Bolus", "Carbohydrates (grams)", "dose"])
+@pytest.mark.parametrize(
+    "name", ["Rapid-Acting Insulin (units)", "carbs_g", "Bolus", "Kohlenhydrate (Gramm)", "Rescue puffs"]
+)
 def test_doses_now_and_then_are_not_predicted(name: str) -> None:
     given = np.full(200, np.nan)
     given[::20] = RNG.integers(1, 9, 10)
@@ -150,10 +161,42 @@ def test_stages_labels_and_outcomes_are_not_predicted(name: str) -> None:
     assert kinds_of(stage=RNG.normal(3, 1, 100))["stage"] == "measurement"
 
 
+def test_an_outcome_of_each_patient_is_copied() -> None:
+    dead = np.repeat([0.0, 1.0, 0.0], 12)
+    dead[[5, 17]] = np.nan
+    times = np.arange(12.0)
+    series = tuple(Series(f"{n}", times, dead[None, 12 * n : 12 * n + 12], times) for n in range(3))
+    panel = Panel((Feature("death"),), series, Clock("steps", 1.0))
+    assert [kind.kind for kind in column_kinds(panel)] == ["per series"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "limits"),
+    [
+        ("Mood (1-5)", [1, 2, 4, 5], Limits(1, 5, integer=True)),
+        ("pain 0-10", [0, 3, 4], Limits(0, 10, integer=True)),
+        ("Stimmung [1-5]", [2, 3, 4], Limits(1, 5, integer=True)),
+        ("gcs_verbal", [1, 2, 3, 4, 5], Limits(1, integer=True)),
+        ("Night waking (0/1)", [0, 1], Limits(0, 1, integer=True)),
+        ("Mood (1-5)", [1.5, 2, 3], None),
+        ("Mood (1-5)", [1, 3, 9], None),
+        ("PEEP", [5, 8, 10], None),
+        ("soil moisture (0-10 cm)", [11, 12, 13], None),
+    ],
+)
+def test_grades_of_a_scale_are_whole_numbers_within_it(name: str, values: list[float], limits: Limits | None) -> None:
+    row = np.tile(np.asarray([*values, np.nan], float), 12)
+    times = np.arange(len(row), dtype=float)
+    panel = Panel((Feature(name),), (Series("", times, row[None], times),), Clock("steps", 1.0))
+    assert [kind.limits for kind in column_kinds(panel)] == [limits]
+
+
 def test_zeros_far_below_a_pulse_are_named_and_zeros_of_counts_are_not() -> None:
     pulse = RNG.integers(60, 100, 100).astype(float)
     pulse[[5, 50]] = 0
     assert any("HR: 0 stands 2 times and far below all other values" in text for text in found_in(pulse))
+    pressure = np.where(pulse == 0, -5.0, pulse)
+    assert any("HR: -5 stands 2 times" in text for text in found_in(pressure))
     assert not found_in(RNG.poisson(3, 100).astype(float))
     assert not any("not measured" in text for text in found_in(np.where(np.arange(100) % 2, 0.0, pulse + 60)))
     assert not any("not measured" in text for text in found_in(np.where(pulse == 0, 61.0, pulse)))

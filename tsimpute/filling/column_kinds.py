@@ -15,22 +15,27 @@ from tsimpute.filling.column_names import (
     named_descriptor,
     named_dose,
     named_id,
+    named_outcome,
     named_sequence,
     named_state,
     named_temperature,
+    scale_of_name,
 )
 from tsimpute.filling.extremes import far_bounds
 from tsimpute.limits import Limits
 from tsimpute.panel import Panel
 
 Kind = Literal[
-    "measurement", "count", "yes or no", "constant", "per series", "counter", "presence", "code", "id", "once", "empty",
+    "measurement", "count", "scale", "yes or no", "constant", "per series", "counter", "presence", "code", "id", "once",
+    "empty",
 ]  # fmt: skip
-PREDICTED = ("measurement", "count", "yes or no")
+PREDICTED = ("measurement", "count", "scale", "yes or no")
 """Kinds that a model learns and predicts."""
 BY_RULE = ("constant", "per series", "counter")
 """Kinds that are filled by a rule; all others are left empty."""
-LIMITS = {"count": Limits(0, integer=True), "yes or no": Limits(0, 1, integer=True)}
+LIMITS = {
+    "count": Limits(0, integer=True), "scale": Limits(1, integer=True), "yes or no": Limits(0, 1, integer=True),
+}  # fmt: skip
 """What the kind says of possible values."""
 
 MOST_STATES = 12
@@ -62,6 +67,12 @@ class ColumnKind:
     @property
     def predicted(self) -> bool:
         return self.kind in PREDICTED
+
+    @property
+    def limits(self) -> Limits | None:
+        """What the kind says of possible values, and of a scale its name; None = nothing."""
+        grades = scale_of_name(self.feature) if self.kind == "scale" else None
+        return Limits(*grades, integer=True) if grades else LIMITS.get(self.kind)
 
     @property
     def by_rule(self) -> bool:
@@ -166,9 +177,14 @@ def _id(column: _Column) -> str | None:
 
 def _code(column: _Column) -> str | None:
     few = len(column.distinct) <= MOST_STATES
-    if not column.whole or not (named_code(column.name) or (few and named_state(column.name))):
+    if not column.whole or not (named_code(column.name) or (few and _state(column))):
         return None
     return f"{len(column.distinct)} whole number{'s' * (len(column.distinct) > 1)}, named as a code or state"
+
+
+def _state(column: _Column) -> bool:
+    """An outcome that does not change in a series describes it, and is copied."""
+    return named_state(column.name) or (named_outcome(column.name) and _per_series(column) is None)
 
 
 def _presence(column: _Column) -> str | None:
@@ -239,6 +255,17 @@ def _yes_or_no(column: _Column) -> str | None:
     return "0 or 1" if both and len(column.values) >= MANY else None
 
 
+def _scale(column: _Column) -> str | None:
+    """Grades: whole numbers within the limits in the name, or all from 1 to a few."""
+    values, grades = column.distinct, scale_of_name(column.name)
+    if not column.whole or len(values) < FEW:
+        return None
+    if grades and grades[0] <= values[0] and values[-1] <= grades[1]:
+        return f"whole numbers, {grades[0]} to {grades[1]} by its name"
+    all_from_one = len(values) <= MOST_STATES and np.array_equal(values, np.arange(1, len(values) + 1))
+    return f"whole numbers from 1 to {len(values)}" if all_from_one and len(column.values) >= MANY else None
+
+
 def _count(column: _Column) -> str | None:
     values = column.distinct
     if not column.whole or values[0] < 0 or len(values) < FEW or len(column.values) < MANY:
@@ -251,6 +278,7 @@ def _count(column: _Column) -> str | None:
 _RULES: Sequence[tuple[Kind, Callable[[_Column], str | None]]] = (
     ("empty", _empty), ("id", _id), ("code", _code), ("once", _once), ("presence", _presence),
     ("constant", _constant), ("per series", _per_series), ("counter", _counter), ("yes or no", _yes_or_no),
+    ("scale", _scale),
     ("count", _count),
 )  # fmt: skip
 """In this order: the first that gives a reason decides."""

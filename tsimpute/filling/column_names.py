@@ -6,12 +6,15 @@ import re
 
 _CODES = ("code", "codes", "flag", "flags", "qc", "qf")
 _STATES = (
-    "status", "quality", "class", "mode", "state", "type", "category", "event", "stage", "stages", "phase", "label",
-    "outcome", "death", "dead", "died", "deceased", "mortality", "survived", "diagnosis", "rhythm", "activity",
+    "status", "quality", "class", "mode", "state", "type", "category", "event", "stage", "stages", "phase", "rhythm",
+    "typ",
 )  # fmt: skip
+_OUTCOMES = ("label", "outcome", "death", "dead", "died", "deceased", "mortality", "survived", "diagnosis")
 _DOSES = (
     "insulin", "bolus", "dose", "doses", "dosage", "carb", "carbs", "carbohydrate", "carbohydrates", "meal", "meals",
-    "food", "intake", "injection", "medication", "medicine", "drug", "transfusion", "cho",
+    "food", "intake", "injection", "medication", "medicine", "drug", "transfusion", "cho", "puff", "puffs", "rescue",
+    "reliever", "tablet", "tablets", "pill", "pills", "dosis", "kohlenhydrate", "mahlzeit", "tabletten", "glucides",
+    "insuline", "insulina", "carboidrati", "carbohidratos", "repas", "comida", "koolhydraten",
 )  # fmt: skip
 _MEASURED_QUALITIES = ("air", "water", "sleep", "signal", "link", "sound", "image", "sperm")
 _IDS = ("id", "ids", "uid", "uuid", "guid")
@@ -65,9 +68,21 @@ def named_state(name: str) -> bool:
     return words[-1] in _STATES or words[-1].endswith(("status", "quality"))
 
 
+def named_outcome(name: str) -> bool:
+    """Named as what is to be foretold and was never measured: SepsisLabel, outcome, death."""
+    words = words_of_name(name)
+    return bool(words) and words[-1] in _OUTCOMES
+
+
 def named_dose(name: str) -> bool:
     """Named as what is given or taken now and then: insulin_u, Carbs (g), bolus, dose."""
     return any(word in _DOSES for word in words_of_name(name))
+
+
+def scale_of_name(name: str) -> tuple[int, int] | None:
+    """The lowest and highest grade of a scale that a name gives: "Mood (1-5)", "pain 0-10"; None = it gives none."""
+    found = re.search(r"(?:^|[\s(\[_])([01])\s?(?:-|\u2013|to|bis)\s?(\d{1,2})(?:$|[)\]])", name)
+    return (int(found[1]), int(found[2])) if found and int(found[2]) > 1 else None
 
 
 def named_id(name: str) -> bool:

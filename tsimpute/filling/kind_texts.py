@@ -24,6 +24,7 @@ _DONE: dict[Kind, str] = {
     "counter": "a counter; gaps are filled between their neighbours in time. Before the first and after the last "
     "value, and where it starts anew, they stay empty",
     "count": "filled with whole numbers from 0 on",
+    "scale": "a scale; filled with whole numbers from its lowest grade on, and up to the highest that its name gives",
     "yes or no": "filled with 0 or 1",
 }
 _ONLY = ("code",)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_features, calendar_text, with_calendar
-from tsimpute.filling.column_kinds import LIMITS, ColumnKind, column_kinds
+from tsimpute.filling.column_kinds import ColumnKind, column_kinds
 from tsimpute.filling.kind_texts import far_warnings, kind_warnings, kinds_text, told_by_kind
 from tsimpute.filling.model_rules import Match, ModelRules, match
 from tsimpute.filling.rules import by_rule, rule_bands
@@ -250,7 +250,7 @@ def _kinds_of(names: Sequence[str], kinds: Sequence[ColumnKind]) -> tuple[Column
 
 def _with_limits_of_kinds(given: Mapping[str, Limits], kinds: Sequence[ColumnKind]) -> dict[str, Limits]:
     """The limits that are given, and those that the kind of a feature says where none are."""
-    found = {kind.feature: LIMITS[kind.kind] for kind in kinds if kind.kind in LIMITS and "*" not in given}
+    found = {kind.feature: kind.limits for kind in kinds if kind.limits is not None and "*" not in given}
     return {**found, **given}
 
 

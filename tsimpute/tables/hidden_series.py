@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.column_names import is_remark_name, is_unit_name, value_rank, words
-from tsimpute.tables.number_texts import can_name, floats, is_number
+from tsimpute.tables.number_texts import can_name, floats, has_fractions, is_number
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
@@ -22,6 +23,9 @@ COUNT_WORDS = frozenset((
 ))  # fmt: skip
 """Of names of columns that count times, whatever their steps."""
 FEWEST_RISES = 5
+MOST_PARTS = 8
+"""Columns of which two may name a series only together, as a person and a day."""
+MOSTLY = 0.6
 MOST_UNITS = 0.1
 """Of the rows, the share that several units of one column make at most; more are no units."""
 
@@ -40,6 +44,9 @@ def check_rows_as_steps(
         series_told: whether the caller named them, also as none.
     """
     numbers = [i for i in left if i >= columns.n_levels and is_number(columns[i]) and not pd.isna(columns[i]).any()]
+    numbers = [i for i in numbers if _starts_anew(floats(columns[i]))]
+    if not numbers:
+        return
     if group:
         codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in group]).factorize()[0]
         time = next((i for i in numbers if _counts(columns, i, codes)), None)
@@ -53,18 +60,23 @@ def check_rows_as_steps(
     if group or series_told:
         return
     able = [i for i in left if can_name(columns[i]) and not is_remark_name(columns.names[i])]
-    for i in able:
-        codes = columns.codes(i)
-        if codes.min(initial=0) < 0 or not 2 <= int(codes.max(initial=-1)) + 1 <= len(codes) / 2:
+    able = [i for i in able if not has_fractions(columns[i])]
+    able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
+    able.sort(key=lambda i: int(columns.codes(i).max()))
+    for of_names in [*combinations(able, 1), *combinations(able[:MOST_PARTS], 2)]:
+        codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in of_names]).factorize()[0]
+        if int(codes.max()) + 1 > len(codes) / 2:
             continue
-        time = next((at for at in numbers if at != i and _counts(columns, at, codes)), None)
+        time = next((at for at in numbers if at not in of_names and _counts(columns, at, codes)), None)
         if time is not None:
-            name, series = columns.names[time], columns.names[i]
+            of_names = sorted(of_names)
+            name, named = columns.names[time], [columns.names[i] for i in of_names]
+            series = repr(named[0] if len(named) == 1 else named)
             raise DataError(
                 f"time: no column is known as the time, but {name!r} rises from row to row within each of the "
-                f"{int(codes.max()) + 1:,} names of {series!r} and starts anew in the next. If these are series and "
-                f"their time, set group={series!r} and time={name!r}. If each row is the next step of one series, set "
-                "group=() and time=()."
+                f"{int(codes.max()) + 1:,} names of {_listed(columns, of_names)} and starts anew in the next. If these "
+                f"are series and their time, set group={series} and time={name!r}. If each row is the next step of "
+                "one series, set group=() and time=()."
             )
 
 
@@ -92,6 +104,13 @@ def check_one_quantity(columns: Columns, left: Sequence[int], features: Sequence
             f"quantities. Name the column that says which: set feature={quantity!r} and value={name!r}. If it is one "
             f"quantity, convert its values to one unit, or set features=[{name!r}]."
         )
+
+
+def _starts_anew(values: np.ndarray) -> bool:
+    """Whether numbers rise from row to row, time and again, or stand in order with several rows for each."""
+    steps = np.diff(values)
+    in_order = not (steps < 0).any() and len(np.unique(values)) <= len(values) / 2
+    return bool(in_order or ((steps < 0).any() and (steps > 0).mean() >= MOSTLY))
 
 
 def _counts(columns: Columns, at: int, codes: np.ndarray) -> bool:

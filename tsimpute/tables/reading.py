@@ -156,7 +156,8 @@ class FrameTable:
 
     @property
     def passed_through(self) -> tuple[str, ...]:
-        return tuple(str(self.reading.columns.names[at]) for at in self.reading.roles.extra)
+        names, extra = self.reading.columns.names, self.reading.roles.extra
+        return tuple(str(names[at]) for at in extra if names[at] is not None)
 
     @property
     def time_columns(self) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def screen(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Finding, ...]:
         found += _never_observed(panel, k)
         found += _outside(names[k], values, of_one)
         found += _codes(names[k], codes)
-        found += _far_zeros(names[k], true, of_one)
+        found += _far_lowest(names[k], true, of_one)
         found += _constant(names[k], true)
         found += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
         found += _extremes(names[k], true)
@@ -242,19 +242,22 @@ def _codes(name: str, codes: Mapping[float, int]) -> Iterator[Finding]:
         yield Finding("code", name, text, n, code)
 
 
-def _far_zeros(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
-    """Few zeros farther below all other values than these are apart, as of a pulse or a temperature without contact."""
-    n, above = int((values == 0).sum()), values[values != 0]
-    if not 0 < n <= MOST_ZEROS * len(values) or len(above) < FEWEST or limits.outside(values).any():
+def _far_lowest(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
+    """0, or one number below, farther below all others than these are apart: a pulse or a pressure without contact."""
+    if not len(values) or values[0] > 0 or limits.outside(values).any():
         return
-    low, spread = float(above[0]), float(above[-1] - above[0])
-    if low > spread > 0:
+    lowest, above = float(values[0]), values[values != values[0]]
+    n = len(values) - len(above)
+    if n > MOST_ZEROS * len(values) or len(above) < FEWEST or above[0] <= 0:
+        return
+    spread = float(above[-1] - above[0])
+    if above[0] > spread > 0:
         times = "once" if n == 1 else f"{n:,} times"
         text = (
-            f"{name}: 0 stands {times} and far below all other values ({low:g} to {above[-1]:g}): not measured? If so, "
-            f"set limits='{name}={low / 2:.3g}:' and drop_invalid=True"
+            f"{name}: {lowest:g} stands {times} and far below all other values ({above[0]:g} to {above[-1]:g}): not "
+            f"measured? If so, set limits='{name}={above[0] / 2:.3g}:' and drop_invalid=True"
         )
-        yield Finding("code", name, text, n, 0.0)
+        yield Finding("code", name, text, n, lowest)
 
 
 def _constant(name: str, values: np.ndarray) -> Iterator[Finding]:

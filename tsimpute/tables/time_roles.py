@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
 
 _CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
-NONE = "or say that each row is one step (time=(); on the command line --time none)"
+NONE = "or set time=() to take each row as one step"
 
 
 def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
