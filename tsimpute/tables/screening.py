@@ -253,9 +253,10 @@ def _far_lowest(name: str, values: np.ndarray, limits: Limits) -> Iterator[Findi
     spread = float(above[-1] - above[0])
     if above[0] > spread > 0:
         times = "once" if n == 1 else f"{n:,} times"
+        bounds = f"{name}={above[0] / 2:.3g}:"
         text = (
             f"{name}: {lowest:g} stands {times} and far below all other values ({above[0]:g} to {above[-1]:g}): not "
-            f"measured? If so, set limits='{name}={above[0] / 2:.3g}:' and drop_invalid=True"
+            f"measured? If so, set limits={bounds!r} and drop_invalid=True"
         )
         yield Finding("code", name, text, n, lowest)
 
