@@ -30,6 +30,6 @@ def test_short_tuples_and_parts_are_shown_whole():
 def test_an_imputation_says_what_its_cells_are():
     import pandas as pd
 
-    frame = pd.DataFrame({"a": np.where(np.arange(40) % 5, np.arange(40.0) % 7, np.nan)})
+    frame = pd.DataFrame({"a": np.where(np.arange(40) % 5, np.arange(40.0) % 7.3 - 3, np.nan)})
     filled = ti.TableImputer(effort="trial", n_samples=3, calibrate=False).fit(frame).draw(frame)
     assert repr(filled) == "Imputation(DataFrame: 32 observed, 8 imputed)"
