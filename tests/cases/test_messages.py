@@ -320,10 +320,12 @@ def test_a_model_that_is_behind_linear_interpolation_says_so() -> None:
     assert text.startswith("on hidden cells the model's error is 0.75, linear interpolation's 0.5 (mean absolute")
     assert "--effort thorough" in in_options(text, options_of("impute"))
     assert "effort" not in (behind(scores(0.5, 0.75), "thorough") or "effort")
-    assert behind(scores(0.5, 0.5)) is None
-    assert behind(scores(0.5, 0.25)) is None
-    assert behind(scores(0.5, float("nan"))) is None
-    assert behind(()) is None
+    given = behind(scores(0.5, 0.75), None)
+    assert given is not None
+    assert "Learning from the table itself (no model) may help." in given
+    assert "effort" not in given
+    for nothing in (scores(0.5, 0.5), scores(0.5, 0.25), scores(0.5, float("nan")), ()):
+        assert behind(nothing, "normal") is None
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import tsimpute as ti
 from tsimpute import ImputationWarning
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling import table_imputer as module
 
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 3, "calibrate": False}
@@ -48,8 +49,8 @@ WANTED = [
     "drop_invalid=True (b: 1 value lies above the limit 100 (500)).",
     "look at b: 1 value lies far above all others (500).",
     "2 rows are added for times that the table does not have; to add none, set missing_times='keep'.",
-    "2 columns are passed through unchanged, not filled: word, note; to fill them, name all columns to fill "
-    "(features).",
+    "2 columns are passed through unchanged, not filled: word, note; to fill one that holds numbers, name all "
+    "columns to fill (features).",
 ]
 
 
@@ -103,3 +104,26 @@ def test_a_table_is_read_once_where_it_is_learnt_from_and_filled(monkeypatch: py
         calls.update(read_table=0, prepare=0)
         pd.testing.assert_frame_equal(call(frame(), **settings), expected.table)
         assert calls == {"read_table": 1, "prepare": 1}
+
+
+@pytest.mark.parametrize("change", ["sorted", "cut", "joined"])
+def test_an_index_without_a_name_is_no_column(change: str) -> None:
+    table = frame().reset_index()
+    if change == "sorted":
+        table = table.iloc[::-1]
+    elif change == "cut":
+        table = table[table.index > 5]
+    else:
+        table = pd.concat([table.iloc[:40], table.iloc[40:].set_axis(range(40))])
+    assert said(lambda: ti.impute(table, **TRIAL)) == []
+
+
+def test_a_kind_of_table_that_is_not_known_is_refused_with_the_way_out() -> None:
+    with pytest.raises(DataError, match=r"came Series\. Make a frame of it: series\.to_frame\(\)\."):
+        ti.impute(frame()["a"])
+    with pytest.raises(DataError, match=r"came str\. Fill a file with tsimpute\.fill_file"):
+        ti.impute("stations.csv")
+    with pytest.raises(DataError, match=r"expected Windows, came DataFrame\. A table is described by table\.tsimpute"):
+        ti.describe(frame())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"features: expected distinct columns, 'a' is named twice\. Name it once\."):
+        ti.impute(frame(), features=["a", "a"])

@@ -170,6 +170,23 @@ def test_foreign_and_damaged_files_are_refused(fitted: ti.TableImputer, saved: P
             ti.TableImputer.load(tmp_path / name)
 
 
+def test_a_folder_is_no_file_to_save_in(fitted: ti.TableImputer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected the name of a file to write, came the folder"):
+        fitted.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_model_has_not_learnt_to_predict_is_refused(tmp_path: Path) -> None:
+    table = month(1, ("x",), codes=False).assign(c=7.0)
+    table.loc[3, "c"] = np.nan
+    imputer = ti.TableImputer(**TRIAL, calibrate=False, limits=(-500, 500)).fit(table)
+    imputer.save(tmp_path / "model")
+    for name, why in (("nothing", "expected features of the table"), ("c", "which it knows as 'constant'. Fit on")):
+        with pytest.raises(ConfigError, match=f"predict: .*{why}"):
+            ti.impute(table, model=tmp_path / "model", predict=[name], n_samples=3)
+    assert ti.impute(table, model=tmp_path / "model", predict=["a"], n_samples=3)["c"].eq(7).all()
+
+
 def test_columns_that_have_no_plain_name_cannot_be_saved(tmp_path: Path) -> None:
     table = month(1)[["a", "b"]].rename(columns={"a": pd.Timestamp("2024-01-01")})
     imputer = ti.TableImputer(**TRIAL, calibrate=False).fit(table)

@@ -215,7 +215,9 @@ def test_dead_sensors_are_named_by_series_or_for_the_whole_table() -> None:
     table, dead = np.stack([normal(30), normal(31)[:30]]), np.stack([normal(32)[:30], np.full(30, np.nan)])
     (finding,) = screen(panel_of(table, dead, table), {})
     assert (finding.kind, finding.feature, finding.n_cells, finding.value) == ("never observed", "T", 30, None)
-    assert finding.text == "T: never observed in 1 of 3 series (s1)"
+    assert finding.text == (
+        "T: never observed in 1 of 3 series (s1); to leave such series empty, set no_information='empty'"
+    )
     (finding,) = screen(panel_of(dead, dead), {})
     assert (finding.text, finding.n_cells) == ("T: never observed", 60)
 

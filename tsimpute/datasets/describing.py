@@ -11,6 +11,7 @@ import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.datasets.base import Card
+from tsimpute.errors import DataError
 from tsimpute.limits import Limits
 
 if TYPE_CHECKING:
@@ -130,7 +131,15 @@ def describe(windows: Windows, card: Card | None = None) -> Description:
     Args:
         windows: N records, none is fine.
         card: gives the title, and the limits outside of which values are named.
+
+    Raises:
+        DataError: something else is given, such as a table.
     """
+    if not isinstance(windows, Windows):
+        raise DataError(
+            f"records: expected Windows, came {type(windows).__name__}. A table is described by "
+            "table.tsimpute.describe(), after import tsimpute.accessors."
+        )
     limits = card.limits if card else {}
     missing = np.isnan(windows.values)
     return Description(

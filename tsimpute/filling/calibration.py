@@ -15,7 +15,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.quantiles import quantiles
 
-_LEAST = 100
+LEAST = 100
 """Cells below which nothing is calibrated: a 95 % quantile would come from a handful of them."""
 
 
@@ -91,7 +91,7 @@ def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, blo
         )
     if not (np.isfinite(draws).all() and np.isfinite(truth).all()):
         raise DataError("calibration: expected finite draws and truth; some are not.")
-    if len(truth) < _LEAST:
+    if len(truth) < LEAST:
         return Calibration()
     median = np.median(draws, 0)
     factors = {level: _factor(level, draws, truth, median, block) for level in levels if level != 0.5}
@@ -104,7 +104,7 @@ def _factor(level: float, draws: np.ndarray, truth: np.ndarray, median: np.ndarr
     distance = quantiles(draws, [level])[0] - median
     there = distance != 0
     score = (truth[there] - median[there]) / distance[there]  # how many times the distance the truth lies outwards
-    if len(score) < _LEAST:
+    if len(score) < LEAST:
         return 1.0
     n_free = _independent(score > np.quantile(score, 1 - tail), block[there])
     # The conformal rank among the scores of cells, which are no draws: rounded up, so that the share is no less.

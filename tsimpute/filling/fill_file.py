@@ -15,6 +15,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError
 from tsimpute.files import alone, remove_partial, write_whole
+from tsimpute.filling.calibration import LEAST
 from tsimpute.filling.imputation import Imputation, imputation_of
 from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.series import Policy
@@ -187,7 +188,8 @@ def fill_file(
         except _Stopped:
             return None
         done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
-        hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), imputer.effort)])]
+        effort = imputer.effort if imputer.model is None else None
+        hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), effort)])]
         _write(outputs, found, _content(source, found, done, hints, measured_here(imputer), spell), source, imputer)
         hints = shortened("look", hints, where=f"see {outputs.report.name}")
         say("\n".join([_said(imputer, done), *hints]))
@@ -288,7 +290,7 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
         return [("cells", _counts(found)), ("model", none), ("seconds", f"{seconds:.0f}")]
     learnt = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
     drawn = f"{imputer.n_samples} draws a cell, {model.n_steps} {model.solver} steps, seed {imputer.seed}"
-    calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else "no"
+    calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else _not(imputer)
     if imputer.keeps_calibration and imputer.calibration_.n_cells:
         calibrated += f" of {imputer.table_.name}, learnt on {imputer.table_.date}; to calibrate on this file instead, "
         calibrated += "set recalibrate=True"
@@ -298,6 +300,14 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
         ("cells", _counts(found)), ("model", f"{model.process.name} on {model.network.name}, {learnt}"),
         ("draws", drawn), ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
     ]  # fmt: skip
+
+
+def _not(imputer: TableImputer) -> str:
+    """That nothing is calibrated, and why."""
+    if not imputer.calibrate:
+        return "no, as set"
+    n_cells = int(imputer.scores_[0]["cells"]) if imputer.scores_ else 0
+    return f"no: {n_cells:,} cells could be hidden, {LEAST} are needed; the quantiles are as drawn"
 
 
 def _said(imputer: TableImputer, done: list[tuple[str, str]]) -> str:

@@ -27,10 +27,10 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
         texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times='keep'")
     names = [name for name in table.passed_through if name not in map(str, settings.told.text or ())]
     if names and settings.told.features is None:
-        columns, it = ("column is", "it") if len(names) == 1 else ("columns are", "them")
+        columns, one = ("column is", "it if it") if len(names) == 1 else ("columns are", "one that")
         texts.append(
-            f"{len(names):,} {columns} passed through unchanged, not filled: {some_of(names, ', ')}; to fill {it}, "
-            "name all columns to fill (features)"
+            f"{len(names):,} {columns} passed through unchanged, not filled: {some_of(names, ', ')}; to fill {one} "
+            "holds numbers, name all columns to fill (features)"
         )
     return texts
 

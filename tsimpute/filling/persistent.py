@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from tsimpute.errors import CheckpointError, NotFittedError
+from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.column_kinds import ColumnKind
 from tsimpute.filling.learnt_tables import OF_CALLS, LearntTable, Saved, Taken, read_saved, saved_of, write_saved
@@ -112,11 +112,13 @@ class Persistent(Parameters):
 
         Raises:
             NotFittedError: before ``fit``.
-            ConfigError: a name of a column or a setting is no plain text or number.
+            ConfigError: a name of a column or a setting is no plain text or number; or the path is a folder.
         """
         self._check_fitted()
         if not hasattr(self, "table_"):
             raise NotFittedError("table imputer: expected fit before save; a model alone is saved by its own save.")
+        if Path(path).is_dir():
+            raise ConfigError(f"path: expected the name of a file to write, came the folder {path}. Add a name to it.")
         table = replace(self.table_, calibration=self.calibration_, scores=self.scores_, codes=self.codes_)
         settings = self.effective_params()
         del settings["model"]

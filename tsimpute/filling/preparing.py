@@ -204,6 +204,8 @@ def prepare(
     if kinds is None:
         _check_predict(seen, predict)
         kinds = column_kinds(seen, measured=predict, learnt=learnt, long=_has_a_row_for_each_value(table))
+    else:
+        _check_learnt(names, kinds, predict)
     kinds = _kinds_of(names, kinds)
     far = far_cells(seen, kinds, bounds)
     seen = without(seen, far)
@@ -241,6 +243,19 @@ def _check_predict(panel: Panel, predict: Collection[str]) -> None:
             )
         if not any(series.observed[names.index(name)].any() for series in panel.series):
             raise ConfigError(f"predict: expected a column with values, {name!r} has none. Leave it out.")
+
+
+def _check_learnt(names: Sequence[str], kinds: Sequence[ColumnKind], predict: Collection[str]) -> None:
+    """Refuses to have a model predict what it has not learnt; kinds are those of the table that it learnt from."""
+    known = {kind.feature: kind for kind in kinds}
+    for name in predict:
+        if name not in names and name not in known:
+            raise ConfigError(f"predict: expected features of the table ({', '.join(names[:20])}), came {name!r}.")
+        if name in known and not known[name].predicted:
+            raise ConfigError(
+                f"predict: expected features that the model has learnt to predict, came {name!r}, which it knows as "
+                f"{known[name].kind!r}. Fit on the table itself (no model), or leave it out."
+            )
 
 
 def _kinds_of(names: Sequence[str], kinds: Sequence[ColumnKind]) -> tuple[ColumnKind, ...]:

@@ -50,8 +50,12 @@ def _to_fill(prepared: Prepared, codes: Sequence[np.ndarray]) -> str:
     return f"{n_filled:,} of {len(there):,} cells ({n_filled / total:.1%}){left}"
 
 
-def behind(scores: Sequence[Mapping[str, str | float]], effort: str = "thorough") -> str | None:
-    """A sentence where linear interpolation was nearer to the hidden values than the model; see ``scores_of``."""
+def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None) -> str | None:
+    """A sentence where linear interpolation was nearer to the hidden values than the model; see ``scores_of``.
+
+    Args:
+        effort: how long the model learnt from the table; None = the model was given, and no effort changes it.
+    """
     rows = {str(row["imputer"]): row for row in scores}
     line = rows.pop("linear interpolation", None)
     if line is None or not rows:
@@ -61,6 +65,8 @@ def behind(scores: Sequence[Mapping[str, str | float]], effort: str = "thorough"
     if not own > other:
         return None
     longer = "Learning longer may help: effort='thorough'. " * (effort != "thorough")
+    if effort is None:
+        longer = "Learning from the table itself (no model) may help. "
     return (
         f"on hidden cells the model's error is {own:.4g}, linear interpolation's {other:.4g} (mean absolute error, "
         f"{model['units']}): here a straight line between neighbours is nearer to the truth. {longer}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,7 +68,10 @@ class Table(Protocol):
 
     @property
     def passed_through(self) -> tuple[str, ...]:
-        """Names of what is given back unchanged and is no time, group or feature."""
+        """Names of what is given back unchanged and is no time, group or feature.
+
+        An index without a name is no column.
+        """
         ...
 
     @property
@@ -232,7 +236,12 @@ def read_table(
         from tsimpute.tables.labelled import read_labelled
 
         return read_labelled(table, told, clockwork, units)
+    way = ""
+    if isinstance(table, pd.Series):
+        way = " Make a frame of it: series.to_frame()."
+    elif isinstance(table, str | Path):
+        way = " Fill a file with tsimpute.fill_file, or read it first, as with pandas.read_csv."
     raise DataError(
         "table: expected a pandas data frame, an xarray DataArray or Dataset, a NumPy array or a dictionary with an "
-        f'array "X", came {type(table).__name__}.'
+        f'array "X", came {type(table).__name__}.{way}'
     )

@@ -149,6 +149,10 @@ def find_roles(columns: Columns, told: Told) -> Roles:
             return None
         found = tuple(columns.find(name, role) for name in names)
         for at in found:
+            if found.count(at) > 1:
+                raise ConfigError(
+                    f"{role}: expected distinct columns, {columns.names[at]!r} is named twice. Name it once."
+                )
             if at not in left:
                 raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")
             if role in ("time", "group", "feature", "unit"):

@@ -223,6 +223,7 @@ def _never_observed(panel: Panel, k: int) -> Iterator[Finding]:
     elif without:
         which = ", ".join(series.name for series in without[:NAMED]) + ", ..." * (len(without) > NAMED)
         text = f"{name}: never observed in {len(without):,} of {len(panel.series):,} series ({which})"
+        text += "; to leave such series empty, set no_information='empty'"
         yield Finding("never observed", name, text, n_cells)
 
 
