@@ -134,7 +134,7 @@ def _has_units(columns: Columns, at: int, unit: np.ndarray) -> bool:
         return False
     pairs = pd.DataFrame({"name": codes, "unit": unit}).query("name >= 0 and unit >= 0").drop_duplicates()
     n_names = pairs["name"].nunique()
-    return 2 <= n_names <= MOST_UNITS * len(codes) and n_names == len(pairs)
+    return bool(2 <= n_names <= MOST_UNITS * len(codes) and n_names == len(pairs))
 
 
 def _listed(columns: Columns, at: Sequence[int]) -> str:
