@@ -13,6 +13,7 @@ import pytest
 
 from tsimpute.cli import _parse, main
 from tsimpute.cli_tables import _codes, fill, settings_of
+from tsimpute.errors import ConfigError
 from tsimpute.filling import fill_file as module
 from tsimpute.terminal import Bars
 
@@ -149,6 +150,12 @@ def test_an_argument_becomes_its_setting(words: list[str], name: str, value: obj
 )  # fmt: skip
 def test_codes_are_numbers_and_marks_are_texts(text: str | None, numbers: object, marks: tuple[str, ...]) -> None:
     assert _codes(text) == (numbers, marks)
+
+
+@pytest.mark.parametrize("text", ["T=NR", "-999,T=x", "T="])
+def test_a_text_for_one_feature_is_refused_as_it_would_do_nothing(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"missing_codes: expected a number or none for one feature, came 'T="):
+        _codes(text)
 
 
 @pytest.mark.parametrize(

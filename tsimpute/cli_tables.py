@@ -220,6 +220,11 @@ def _codes(text: str | None) -> tuple[Any, tuple[str, ...]]:
             of_all.append(float(word))
         elif sign and name and (code == "none" or _is_number(code)):
             by_feature.setdefault(name.strip(), []).extend([] if code == "none" else [float(code)])
+        elif sign and name:
+            raise ConfigError(
+                f"missing_codes: expected a number or none for one feature, came {word!r}. A text means missing in all "
+                f"columns: name it alone, as {code or 'NR'}; one that holds = is given as missing_marks."
+            )
         else:
             marks.append(word)
     rest = tuple(of_all) or "certain"

@@ -14,7 +14,8 @@ import tsimpute as ti
 from tsimpute.errors import ConfigError
 from tsimpute.filling.column_kinds import ColumnKind, column_kinds
 from tsimpute.filling.fill_file import fill_file
-from tsimpute.filling.preparing import Prepared, prepare
+from tsimpute.filling.kind_texts import far_warnings
+from tsimpute.filling.preparing import Prepared, far_cells, prepare
 from tsimpute.limits import Limits
 from tsimpute.panel import PROVENANCE, Clock, Panel, Series
 from tsimpute.tables.reading import read_table
@@ -377,6 +378,9 @@ def test_a_spike_is_kept_named_and_hidden_from_the_model(spike: float) -> None:
     (line,) = [text for text in found.warnings if "far from all other values" in text]
     assert "at 2024-03-01 07:00" in line
     assert "limits='a=" in line
+    (line,) = far_warnings(found.kept, far_cells(found.kept, found.kinds, {}), fitted=True)
+    assert f"set missing_codes={{'a': {spike:.10g}}}; if they are true, set limits='a=:'" in line
+    assert "drop_invalid" not in line
     allowed = prepared(frame_of(a=values), limits="a=:")
     assert allowed.seen.series[0].values[0, 7] == spike
 

@@ -18,6 +18,7 @@ from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError
 from tsimpute.files import alone
 from tsimpute.filling import fill_file as module
 from tsimpute.filling.fill_file import Outputs, fill_file
+from tsimpute.filling.table_imputer import TableImputer
 
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 5}
 NAMES = {"out.csv", "out.provenance.csv", "out.cells.csv", "out.report.html", "out.model.safetensors"}
@@ -284,3 +285,10 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ConfigError, match="can be written to"):
         fill_file(write(tmp_path / "in.csv"), tmp_path / "out.csv", TRIAL)
+
+
+def test_the_reason_is_said_where_nothing_is_calibrated() -> None:
+    imputer = TableImputer()
+    imputer.scores_ = ({"imputer": "linear interpolation", "cells": 36},)
+    assert module._not(imputer) == "no, the quantiles are as drawn: it needs 100 hidden cells and had 36"
+    assert module._not(TableImputer(calibrate=False)) == "no, as set"

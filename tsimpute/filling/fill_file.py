@@ -307,7 +307,7 @@ def _not(imputer: TableImputer) -> str:
     if not imputer.calibrate:
         return "no, as set"
     n_cells = int(imputer.scores_[0]["cells"]) if imputer.scores_ else 0
-    return f"no: {n_cells:,} cells could be hidden, {LEAST} are needed; the quantiles are as drawn"
+    return f"no, the quantiles are as drawn: it needs {LEAST} hidden cells and had {n_cells}"
 
 
 def _said(imputer: TableImputer, done: list[tuple[str, str]]) -> str:

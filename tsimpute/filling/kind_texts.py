@@ -112,8 +112,14 @@ def told_by_kind(findings: Sequence[Finding], kinds: Sequence[ColumnKind], far: 
     return texts
 
 
-def far_warnings(panel: Panel, far: Sequence[np.ndarray]) -> Iterable[str]:
-    """One line for each feature with values that are hidden from the model since they are far from all others."""
+def far_warnings(panel: Panel, far: Sequence[np.ndarray], fitted: bool = False) -> Iterable[str]:
+    """One line for each feature with values that are hidden from the model since they are far from all others.
+
+    Args:
+        panel: what the table holds.
+        far: per series a (K, T) bool mask of these values.
+        fitted: whether the model has learnt already: its limits cannot be changed then, codes for missing can.
+    """
     for k, feature in enumerate(panel.features):
         places = [(n, int(t)) for n, cells in enumerate(far) for t in np.flatnonzero(cells[k])]
         if not places:
@@ -125,10 +131,14 @@ def far_warnings(panel: Panel, far: Sequence[np.ndarray]) -> Iterable[str]:
         spread = (high - low) or abs(high) or 1.0
         bounds = f"{feature.name}={max(low - spread, 0.0 if low >= 0 else -np.inf):.6g}:{high + spread:.6g}"
         lies = "lies" if len(places) == 1 else "lie"
+        change = f"set limits={bounds!r} and drop_invalid=True"
+        if fitted:
+            n, t = places[0]
+            change = f"set missing_codes={{{feature.name!r}: {panel.series[n].values[k, t]:.10g}}}"
         yield (
             f"{feature.name}: {named} {lies} far from all other values ({low:g} to {high:g}); kept in the table and "
-            f"hidden from the model. To fill such values instead, set limits={bounds!r} and "
-            f"drop_invalid=True; if they are true, set limits='{feature.name}=:'"
+            f"hidden from the model. To fill such values instead, {change}; if they are true, "
+            f"set limits='{feature.name}=:'"
         )
 
 

@@ -201,6 +201,7 @@ def prepare(
     coded = [np.logical_or.reduce(cells) & ~s.observed for *cells, s in zip(*coded_in, panel.series, strict=True)]
     outside = invalid_cells(panel, bounds)
     seen = without(panel, outside)
+    fitted = kinds is not None or bool(learnt)
     if kinds is None:
         _check_predict(seen, predict)
         kinds = column_kinds(seen, measured=predict, learnt=learnt, long=_has_a_row_for_each_value(table))
@@ -217,7 +218,7 @@ def prepare(
         _check_sizes(prepared.model_panel)
     warnings = [
         *table.warnings, *_code_warning(names, codes, coded_in), *told_by_kind(prepared.findings, kinds, far),
-        *_outside_warnings(outside_in, prepared.findings, n_beside, drop_invalid), *far_warnings(panel, far),
+        *_outside_warnings(outside_in, prepared.findings, n_beside, drop_invalid), *far_warnings(panel, far, fitted),
         *kind_warnings(seen, kinds, given),
     ]  # fmt: skip
     return replace(prepared, warnings=tuple(dict.fromkeys(warnings)))

@@ -84,6 +84,7 @@ class TableImputer(Persistent):
         seed: of everything that is drawn.
         effort: how long to learn: "trial", "quick", "normal" or "thorough".
         calibrate: True hides a share of the observed cells in ``fit``, measures on them and calibrates the quantiles.
+            Fewer than 100 such cells calibrate nothing; ``calibration_.n_cells`` is 0 then.
         recalibrate: True does so on each table that is filled by a file of ``save``; otherwise its calibration holds.
         keep_samples: True keeps all draws in ``Imputation.fillings``.
 
