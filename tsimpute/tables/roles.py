@@ -118,6 +118,14 @@ class Columns:
             self._codes[at] = number[codes]
         return self._codes[at]
 
+    def find_all(self, names: Sequence[Hashable], role: str) -> tuple[int, ...]:
+        """The places of columns, each of which may be named once."""
+        found = tuple(self.find(name, role) for name in names)
+        twice = next((at for at in found if found.count(at) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"{role}: expected distinct columns, {self.names[twice]!r} is named twice. Name it once.")
+        return found
+
     def find(self, name: Hashable, role: str) -> int:
         """The place of the column of that name.
 
@@ -147,12 +155,8 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     def take(names: Sequence[Hashable] | None, role: str) -> tuple[int, ...] | None:
         if names is None:
             return None
-        found = tuple(columns.find(name, role) for name in names)
+        found = columns.find_all(names, role)
         for at in found:
-            if found.count(at) > 1:
-                raise ConfigError(
-                    f"{role}: expected distinct columns, {columns.names[at]!r} is named twice. Name it once."
-                )
             if at not in left:
                 raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")
             if role in ("time", "group", "feature", "unit"):
