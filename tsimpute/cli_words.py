@@ -14,10 +14,14 @@ from collections.abc import Collection
 
 from tsimpute.errors import ConfigError
 
-_VALUE = r"""(?:'[^']*'|"[^"]*"|True|False|None|\((?:[^()]*)\)|\[[^\[\]]*\]|\{[^{}]*\}|-?\d+(?:\.\d+)?)"""
+_LIST = r"""\[(?:'[^']*'|"[^"]*"|[^\[\]'"])*\]"""
+"""A list, whose texts may have brackets in them, as of a unit."""
+_VALUE = rf"""(?:'[^']*'|"[^"]*"|True|False|None|\((?:[^()]*)\)|{_LIST}|\{{[^{{}}]*\}}|-?\d+(?:\.\d+)?)"""
 _QUOTED = re.compile(r"""(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)"[^"\n]*"(?!\w)""")
 """Names of columns and values: what they hold is no setting."""
 _ADVICE = r"(?:[Nn]am(?:e|es|ing)|[Cc]hoose|[Gg]ive|[Ss]et|[Pp]ass|say|overwrite|fit)"
+_CODE = re.compile(r"^  [\w\[\]'\"]+ = ", re.MULTILINE)
+"""A line of Python, set in, for a person to run: it stays as it is."""
 FLAGS = ("force", "drop_invalid", "calendar", "recalibrate")
 """Options without a value."""
 
@@ -32,6 +36,8 @@ def in_options(text: str, names: Collection[str]) -> str:
     Args:
         names: of the options, without dashes.
     """
+    if _CODE.search(text):
+        return "\n".join(line if _CODE.match(line) else in_options(line, names) for line in text.split("\n"))
     known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     if not known:
         return text

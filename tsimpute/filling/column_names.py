@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-_CODES = ("code", "codes", "flag", "flags", "qc", "qf")
+_CODES = ("code", "codes", "flag", "flags", "qc", "qf", "qn", "statuswort", "statusword")
+_WEATHER = ("ww", "wawa", "weather", "presentweather", "pastweather", "wetter", "tempssensible")
+"""Names in whole of weather as numbers of a table of codes (WMO 4677), as QN above is DWD's level of quality."""
 _STATES = (
-    "status", "quality", "class", "mode", "state", "type", "category", "event", "stage", "stages", "phase", "rhythm",
-    "typ",
+    "status", "quality", "class", "mode", "state", "type", "category", "event", "stage", "stages", "phase",
+    "rhythm", "typ", "zustand", "qualität", "qualitaet",
+    "qualitätsniveau", "qualitaetsniveau", "statut", "état", "etat", "qualité", "qualite", "estado", "calidad", "stato",
+    "qualità", "kwaliteit", "kvalitet", "validity", "validation", "verification",
+    "品質情報", "均質番号", "品質", "質控碼", "质控码", "状态", "狀態",
 )  # fmt: skip
 _OUTCOMES = ("label", "outcome", "death", "dead", "died", "deceased", "mortality", "survived", "diagnosis")
 _DOSES = (
@@ -29,6 +34,11 @@ _COUNTERS = (
 _DESCRIPTORS = (
     "age", "gender", "sex", "height", "ethnicity", "race", "latitude", "lat", "longitude", "lon", "lng", "elevation",
     "elev", "altitude", "alt", "icutype", "birthyear", "yob", "bmi", "capacity",
+)  # fmt: skip
+_DIRECTIONS = (
+    "direction", "dir", "wdir", "winddir", "winddirection", "wd", "drct", "mwd", "bearing", "heading", "azimuth",
+    "richtung", "windrichtung", "windrichting", "dirvent", "dirviento", "vindretning", "direção", "direcao",
+    "dirección", "direccion", "direzione", "dirwind",
 )  # fmt: skip
 _TEMPERATURES = (
     "t", "temp", "temps", "temperature", "tmax", "tmin", "tavg", "tmean", "tair", "dewpoint", "dew", "dewp", "atmp",
@@ -57,7 +67,8 @@ def named_code(name: str) -> bool:
     if not words:
         return False
     ends = [re.sub(r"\d+$", "", words[0]), re.sub(r"\d+$", "", words[-1])]
-    return any(end in _CODES for end in ends) or ends[1].endswith(("flag", "flags", "code", "codes", "qc"))
+    coded = any(end in _CODES for end in ends) or ends[1].endswith(("flag", "flags", "code", "codes", "qc"))
+    return coded or "".join(words) in _WEATHER
 
 
 def named_state(name: str) -> bool:
@@ -112,3 +123,13 @@ def named_temperature(name: str, unit: str) -> bool:
     """Named as what may fall below 0 although it has not: temp, TMAX, dew point."""
     plain = [re.sub(r"\d+$", "", word) for word in words_of_name(name)]
     return any(word in _TEMPERATURES for word in plain) or unit.strip("° ").lower() in ("c", "f", "degc", "degf")
+
+
+def named_direction(name: str) -> bool:
+    """Named as directions are: WDIR, wind_direction_deg, heading, 风向."""
+    return any(word in _DIRECTIONS for word in words_of_name(name)) or "风向" in name or "風向" in name
+
+
+def named_tens_of_direction(name: str) -> bool:
+    """Named as weather services name the wind's direction in tens of degrees: D, DD."""
+    return name.strip().lower() in ("d", "dd")

@@ -8,6 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from tsimpute.filling.column_kinds import ColumnKind, Kind
+from tsimpute.filling.column_names import named_direction, named_tens_of_direction
 from tsimpute.panel import Panel
 from tsimpute.tables.screening import Finding
 from tsimpute.tables.stamps import label_text
@@ -27,6 +28,9 @@ _DONE: dict[Kind, str] = {
     "scale": "a scale; filled with whole numbers from its lowest grade on, and up to the highest that its name gives",
     "yes or no": "filled with 0 or 1",
 }
+_CIRCLES = (36, 360)
+_DAYS, _OFTEN = 5, 0.5
+"""Days that an hour must be there before its silence is told, and the share of values at the other hours."""
 _ONLY = ("code",)
 """What is still worth a look in a column that is not predicted."""
 
@@ -61,7 +65,54 @@ def kind_warnings(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[
     unseen = [kind.feature for kind in kinds if kind.predicted and missing[kind.feature] == n_cells]
     if unseen:
         yield f"{', '.join(unseen)}: no value in this table; filled all the same, since the model has learnt it"
+    filled = [kind for kind in kinds if kind.predicted and missing[kind.feature]]
+    yield from _directions(panel, filled, limits)
+    yield from _silent_hours(panel, filled)
     yield from _contradicted(panel, kinds)
+
+
+def _directions(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[str]) -> Iterable[str]:
+    """Directions are learnt as plain numbers, which do not know that 350 degrees are next to 10."""
+    at = {feature.name: k for k, feature in enumerate(panel.features)}
+    bounds = {}
+    for kind in (kind for kind in kinds if kind.feature not in limits):
+        values = np.concatenate([series.values[at[kind.feature]] for series in panel.series])
+        values = values[~np.isnan(values)]
+        tens = named_tens_of_direction(kind.feature) and not (values % 10).any()
+        if not len(values) or values.min() < 0 or not (tens or named_direction(kind.feature)):
+            continue
+        circle = next((one for one in _CIRCLES if one / 2 < values.max() <= one), None)
+        if circle is not None:
+            bounds[kind.feature] = f"{kind.feature}=0:{circle}"
+    if bounds:
+        yield (
+            f"{', '.join(bounds)}: a direction, by name and values. It is filled as a plain number, so between two "
+            "directions near north a filled value may point south. To fill it as a direction, replace it by its sine "
+            f"and cosine; to keep it within the circle, set limits='{','.join(bounds.values())}'"
+        )
+
+
+def _silent_hours(panel: Panel, kinds: Sequence[ColumnKind]) -> Iterable[str]:
+    """Hours of the day at which a feature never has a value, as light has none at night."""
+    labels = [np.asarray(series.labels) for series in panel.series]
+    if not labels or not all(np.issubdtype(of_one.dtype, np.datetime64) for of_one in labels):
+        return
+    days = np.concatenate([of_one.astype("datetime64[D]") for of_one in labels])
+    hours = np.concatenate([of_one.astype("datetime64[h]") for of_one in labels]).astype(int) % 24
+    n_days = np.array([len(np.unique(days[hours == hour])) for hour in range(24)])
+    for kind in kinds:
+        k = next(k for k, feature in enumerate(panel.features) if feature.name == kind.feature)
+        observed = np.concatenate([series.observed[k] for series in panel.series])
+        counts = np.bincount(hours[observed], minlength=24)
+        silent = (n_days >= _DAYS) & (counts == 0)
+        other = observed[~np.isin(hours, np.flatnonzero(silent))]
+        if silent.any() and len(other) and other.mean() > _OFTEN:
+            named = ", ".join(f"{hour:02d}" for hour in np.flatnonzero(silent))
+            yield (
+                f"{kind.feature}: has no value on any day at these hours: {named}. If it is not measured then, as at "
+                "night, what is filled there is no measurement that is lost: write the values that are known, such as "
+                "0, before, or leave it out of the columns to fill (features)"
+            )
 
 
 def _change(kinds: Sequence[ColumnKind]) -> str:

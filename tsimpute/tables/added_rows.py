@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from tsimpute.errors import DataError
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES, at_new_times, plain
 from tsimpute.tables.clock import Placement
-from tsimpute.tables.column_names import is_group_name, is_id_name, is_remark_name
+from tsimpute.tables.column_names import is_group_name, is_id_name, is_remark_name, is_unit_name
 from tsimpute.tables.number_texts import can_name
 from tsimpute.tables.roles import Columns, Roles
 from tsimpute.tables.stamps import Stamps
@@ -61,11 +61,11 @@ def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int, w
     else:
         rest = f"names of features (feature) = {listed([roles.feature])}, values (value) = {listed([roles.value])}"
         hint = (
-            "fill only the values that are empty in rows that there are (--missing_times keep, missing_times='keep'), "
+            "fill only the values that are empty in rows that there are, with missing_times='keep', "
             "or give the table with one row for each step, such as an hour, and a column for each feature"
         )
         if not beyond:
-            hint = f"add the rows (--missing_times insert, missing_times='insert'), or {hint}"
+            hint = f"add the rows with missing_times='insert', or {hint}"
     limit = f"at most {MAX_TIMES} times as many" if beyond else "no more than there are"
     why = "" if roles.feature is None else ", one for each feature at each time of its series where it has none"
     raise DataError(
@@ -82,7 +82,7 @@ def sources(
 
     Such a column is constant in the whole table, or is a property of the series or of the feature: constant in all
     rows of each, with several rows in most of them and not the same in all. Of one row alone nothing is copied, nor
-    flags and remarks.
+    flags and remarks, nor what is said of a measured value in a column that has its name, such as TMAX_ATTRIBUTES.
     """
     keys: list[tuple[Source, np.ndarray]] = [("series", series_of_row)]
     if feature_of_row is not None:
@@ -90,6 +90,8 @@ def sources(
     found: dict[int, Source] = {}
     for at in roles.extra:
         if at < columns.n_levels or is_remark_name(columns.names[at]) or not can_name(columns[at]):
+            continue
+        if any(_speaks_of(columns.names[at], columns.names[feature]) for feature in roles.features):
             continue
         codes = columns.codes(at)
         if (codes == 0).all() and len(codes) >= SEVERAL:
@@ -100,6 +102,13 @@ def sources(
             if _is_property(codes, key):
                 found.setdefault(at, source)
     return found
+
+
+def _speaks_of(name: Hashable, feature: Hashable) -> bool:
+    """Whether a name is that of a feature and a word behind it that is no unit."""
+    own, of_feature = str(name), str(feature)
+    rest = own.removeprefix(of_feature)
+    return bool(of_feature) and rest not in ("", own) and not rest[0].isalnum() and not is_unit_name(rest.strip(" _-."))
 
 
 def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:

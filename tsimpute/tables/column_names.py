@@ -17,6 +17,7 @@ GROUP_NAMES = (
     "machineid", "householdid", "userid", "uniquepid", "icustay", "usubjid", "subjid", "patid", "patno", "patnr",
     "ptid", "ptno", "patientno", "patientnr", "patientnumber", "patientennummer", "patientennr", "fallnummer", "fallnr",
     "subjectno", "subjectnumber", "participantno", "respondent", "respondentid", "childid", "animalid",
+    "stationsid", "messstelle", "messstellennummer", "numposte",
 )  # fmt: skip
 _GROUP_ENDS = (
     "subjectreference", "patientreference", "stationid", "siteid", "locationid", "deviceid", "patientid", "stayid",
@@ -137,9 +138,12 @@ _REMARKS = (
     "verified", "verification", "verify", "warning", "error", "remark", "remarks", "comment", "comments", "note",
     "notes", "text", "result", "value", "symbol", "datacapture", "uncertainty", "stop", "stopped", "edited",
     "censored", "reason", "event", "alarm", "count", "obs", "nobs", "samples", "message", "lastupdated",
-    "lastchanged", "priority", "sequence",
+    "lastchanged", "priority", "sequence", "attribute", "attributes",
 )  # fmt: skip
-_GLUED_REMARKS = ("flag", "quality", "qualifier", "comment", "comments", "remark", "remarks", "text", "status", "by")
+_GLUED_REMARKS = (
+    "flag", "quality", "qualifier", "comment", "comments", "remark", "remarks", "text", "status", "by", "readtype",
+    "readingtype",
+)  # fmt: skip
 
 
 def words(name: Hashable) -> list[str]:

@@ -163,6 +163,12 @@ def has_points(columns: Sequence[Sequence[str]]) -> bool:
     return any(_POINT_NUMBER.fullmatch(text) or decimal_of(text) == "." for text in pointed)
 
 
+_DIMENSIONLESS = ("1", "1e-3", "1E-3")
+"""Units of flags, ratios and salinity in files of oceanography."""
+_BESIDE_BARE = 2
+"""Units in words that must stand beside these in the row."""
+
+
 def count_unit_rows(columns: Sequence[Sequence[str]], n_above: int = 0) -> int:
     """How many of the first rows, 3 at most, tell of the columns rather than hold values: units and the like.
 
@@ -181,15 +187,16 @@ def count_unit_rows(columns: Sequence[Sequence[str]], n_above: int = 0) -> int:
 
 
 def _is_unit_row(fields: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    has_text = False
+    n_texts, n_bare = 0, 0
     for text, column in zip(fields, below, strict=True):
         if all(is_number_or_missing(other) for other in column) and not all(is_missing(other) for other in column):
-            if is_number(text):
+            if is_number(text) and text not in _DIMENSIONLESS:
                 return False
-            has_text |= not is_missing(text)
+            n_bare += is_number(text)
+            n_texts += not is_missing(text) and not is_number(text)
         elif text and shape(text) in {shape(other) for other in column}:
             return False
-    return has_text
+    return n_texts > 0 and (n_bare == 0 or n_texts >= _BESIDE_BARE)
 
 
 def _layout(lines: Sequence[str], delimiter: str) -> Layout:

@@ -84,7 +84,7 @@ def _refusal(
             f"timezone='{zone}' (--timezone {zone}); the order of the rows then tells the two hours apart."
         )
     which, label = series_text(names, int(series[one])), label_text(stamps.labels[one])
-    policies = "duplicates='first', 'last' or 'mean' (--duplicates first)"
+    policies = "duplicates='first' (or 'last', 'mean')"
     if count > MANY * len(order):
         advice = (
             f"Name the columns that tell these rows apart, as the rest of the time (time) or as groups (group); "

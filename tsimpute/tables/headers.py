@@ -19,7 +19,8 @@ TYPES = frozenset(
     ("float", "double", "int", "integer", "string", "str", "text", "number", "numeric", "real", "bool", "boolean",
      "date", "datetime", "time", "varchar", "char", "analog", "digital", "status", "avg", "average", "mean", "smp",
      "min", "max", "std", "tot", "sum", "wvc", "instant", "rn", "ts", "yr", "mo", "dy", "hr", "mn", "none", "unitless",
-     "dimensionless", "volts", "deg c", "degrees", "grad", "prozent", "percent", "uhr", "utc", "local time", "lst")
+     "dimensionless", "volts", "deg c", "degrees", "grad", "prozent", "percent", "uhr", "utc", "local time", "lst",
+     "degrees_north", "degrees_east", "degree_north", "degree_east", "psu", "pss", "ntu", "fnu")
 )  # fmt: skip
 """Words of lines below the names: kinds of values, how they were averaged, and units in words."""
 NO_UNITS = frozenset(

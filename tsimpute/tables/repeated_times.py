@@ -11,6 +11,7 @@ import pandas as pd
 from tsimpute.errors import TsimputeError
 from tsimpute.tables.column_names import is_id_name, is_instrument_name, is_place_name, is_remark_name
 from tsimpute.tables.number_texts import can_name, has_fractions, is_number
+from tsimpute.tables.part_roles import find_parts
 from tsimpute.tables.stamp_names import part_of
 from tsimpute.tables.stamps import read_stamps
 from tsimpute.tables.time_looks import look_of
@@ -23,7 +24,7 @@ SHARE = 0.1
 REST = 0.05
 """Share of the repeated rows that may still be alike."""
 _SHOWN = 3
-_MOST_PAIRED = 8
+_MOST_PAIRED, _PARTS_OF_A_DATE = 8, 3
 
 
 def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
@@ -50,6 +51,14 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
         try:
             read_stamps([columns[at] for at in together])
         except TsimputeError:
+            parts = [str(columns.names[at]) for at in _parts(columns, roles)]
+            if parts:
+                return (
+                    f" Column {columns.names[times[0]]!r} tells these rows apart: it makes a time with other columns "
+                    f"of the table, so name these, as time={parts} (--time {_quoted(','.join(parts))})."
+                )
+            if before < SHARE * len(key):  # a few rows are rather wrong than of another time
+                return ""
             return (
                 f" Column {columns.names[times[0]]!r} tells these rows apart, but {' and '.join(listed)} make no time "
                 "together: write one column of times, or all parts of it from the year on (year, month, day, hour)."
@@ -67,6 +76,18 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
         f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and "
         "the column of values as value."
     )
+
+
+def _parts(columns: Columns, roles: Roles) -> list[int]:
+    """Columns from the year on that make a time in which no row repeats another; [] where there are none."""
+    taken = {*roles.group, roles.feature, roles.value}
+    parts = find_parts(columns, [at for at in range(len(columns)) if at not in taken], {})
+    if len(parts) <= _PARTS_OF_A_DATE:
+        return []
+    key = np.zeros(len(columns[0]), np.int64)
+    for at in (*roles.group, *([] if roles.feature is None else [roles.feature]), *parts):
+        key = pd.factorize(_paired(key, columns.codes(at)))[0]
+    return [] if pd.Series(key).duplicated().any() else list(parts)
 
 
 def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
@@ -117,6 +138,7 @@ def _may_name(columns: Columns, at: int, before: int) -> bool:
     if not can_name(column) or (has_fractions(column) and not said) or pd.isna(column).any():
         return False
     n_names = column.nunique()
-    if not 2 <= n_names <= len(column) / 2 or is_remark_name(columns.names[at]):
+    remark = is_remark_name(columns.names[at]) and not is_id_name(columns.names[at])
+    if not 2 <= n_names <= len(column) / 2 or remark:
         return False
     return said or not is_number(column) or (before >= SHARE * len(column) and n_names <= len(column) / 3)

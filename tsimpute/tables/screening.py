@@ -28,6 +28,8 @@ STUCK_FACTOR = 5
 MOST_EXTREME = 0.001
 NAMED = 5
 MOST_ZEROS = 0.1
+FEW_TIMES, FEWEST_OTHERS = 3, 30
+"""How often a number stands that is taken for a code by its place alone, and how many others there are."""
 FULL, FEWEST = 100.0, 10
 """Percent of a whole, and of how many values at least that is asked."""
 
@@ -67,6 +69,7 @@ def screen(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Finding, ...]:
         rows = [series.values[k] for series in panel.series]
         values = _pooled(rows)
         codes = suspicious_codes(values)
+        codes |= _repeated_far(values[~np.isin(values, list(codes))])
         true = values[~np.isin(values, list(codes))]
         found += _never_observed(panel, k)
         found += _outside(names[k], values, of_one)
@@ -212,6 +215,22 @@ def _far_codes(values: np.ndarray) -> dict[float, int]:
         for code, count in found.items()
         if code not in UNCERTAIN_CODES and (code < 0 <= low or max(low - code, code - high) > (high - low) / 2)
     }
+
+
+def _repeated_far(values: np.ndarray) -> dict[float, int]:
+    """The smallest or largest value where it is whole, stands several times and is further from all others than these
+    are from each other: a code that nobody has listed, such as -777 of a water gauge. Zero is a value of its own.
+    """
+    found: dict[float, int] = {}
+    for end in (0, -1) if len(values) else ():
+        code, others = float(values[end]), values[values != values[end]]
+        if code == 0 or code % 1 or len(values) - len(others) < FEW_TIMES or len(others) < FEWEST_OTHERS:
+            continue
+        lowest, highest = float(others[0]), float(others[-1])
+        gap = max(lowest - code, code - highest)
+        if np.isfinite(gap) and gap > highest - lowest and len(np.unique(others)) >= FEWEST:
+            found[code] = len(values) - len(others)
+    return found
 
 
 def _never_observed(panel: Panel, k: int) -> Iterator[Finding]:

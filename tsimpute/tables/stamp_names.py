@@ -64,6 +64,13 @@ _TIME_WORDS = frozenset(
 )  # fmt: skip
 _KINDS = frozenset(("decimal", "excel", "matlab", "serial", "unix", "fiscal", "ms", "iso", "iso8601"))
 """Words that say how a stamp is written."""
+_UNIT = re.compile(r"[\[(]([^\])]*)[\])]\s*$")
+_MEASURED = frozenset(
+    ("w", "kw", "mw", "wh", "kwh", "mwh", "v", "a", "va", "hz", "mm", "cm", "km", "°c", "degc", "°f", "%", "hpa", "pa",
+     "bar", "mbar", "l", "m3", "m³", "m3/s", "m³/s", "l/s", "m/s", "km/h", "ppm", "ppb", "µg/m³", "μg/m³", "ug/m3",
+     "w/m2", "w/m²", "kg", "€", "eur", "bpm", "mg/l")
+)  # fmt: skip
+"""Units of measured quantities: a daily yield, "E_Tag [Wh]", is no day."""
 _LENGTHS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds", "minuten")
 _START = frozenset(
     (
@@ -123,6 +130,9 @@ def part_of(name: Hashable) -> tuple[str, bool] | None:
 
     ``MM`` is the month and ``mm`` the minute where both stand in one table; that is for the caller to tell.
     """
+    unit = _UNIT.search(str(name))
+    if unit and unit[1].strip().lower() in _MEASURED:
+        return None
     words = words_of(name)
     kept = [word for word in words if word not in _QUALIFIERS or len(words) == 1]
     whole = {"".join(kept), "".join(words)}

@@ -104,8 +104,12 @@ def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], not
             left = named
     if len(left) > 1:
         listed = ", ".join(str(columns.names[i]) for i in left)
+        at = left[0]
+        clock = [at + 1] if looks[at].kind == "date" and looks.get(at + 1, Look()).kind == "clock" else []
+        named = [str(columns.names[i]) for i in (at, *clock)]
         raise DataError(
-            f"time: expected one column of stamps, or a date and a time of day; found {listed}. Name it (time)."
+            f"time: expected one column of stamps, or a date and a time of day; found {listed}. Name it (time), as "
+            f"time={named}."
         )
     return left[0]
 
