@@ -12,11 +12,13 @@ import tsimpute as ti
 from tsimpute.cli_words import in_options
 from tsimpute.errors import DataError
 from tsimpute.filling.column_kinds import ColumnKind
-from tsimpute.filling.column_names import named_code, named_direction, named_state
+from tsimpute.filling.column_names import named_code, named_counter, named_direction, named_state
 from tsimpute.filling.preparing import Prepared
 from tsimpute.panel import Clock, Panel, Series
+from tsimpute.tables.dialect import find_decimal
 from tsimpute.tables.files import read_file
 from tsimpute.tables.screening import screen
+from tsimpute.tables.stamp_advice import advice_on
 from tsimpute.tables.stamp_names import part_of
 from tsimpute.windows import Feature
 
@@ -223,3 +225,28 @@ def test_lines_of_python_stay_python() -> None:
         "  hour = pandas.to_timedelta(hour, unit='h')",
         "Then set --time time.",
     ]
+
+
+def test_a_value_and_a_code_in_one_field_are_no_decimal_comma(tmp_path: Path) -> None:
+    rows = [f'"72546","{t:%Y-%m-%dT%H:%M:%S}","{int(i % 90 - 40):+05d},5"' for i, t in enumerate(HOURS)]
+    rows[7] = rows[7][:-9] + '"+9999,9"'
+    path = tmp_path / "isd.csv"
+    path.write_text('"STATION","DATE","TMP"\n' + "\n".join(rows) + "\n")
+    with pytest.raises(DataError, match="a value and a code behind it"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("texts", [["0,5", "10,2", "100,1", "3,4"], ["100,5", "120,2", "150,1", "333,4"]])
+def test_decimal_commas_stay_decimal_commas(texts: list[str]) -> None:
+    assert find_decimal([texts]) == ","
+
+
+def test_a_time_of_day_with_am_is_no_zone() -> None:
+    assert "zone" not in advice_on("12:00 AM")
+    assert "date before it" in advice_on("1:05:00 pm")
+    assert "name of the zone" in advice_on("2024-03-01 12:00 CET")
+
+
+@pytest.mark.parametrize("name", ["Pioggia cumulata (mm)", "Zählerstand 1.8.0 [kWh]", "Lluvia acumulada", "compteur"])
+def test_counters_are_known_in_other_languages(name: str) -> None:
+    assert named_counter(name)

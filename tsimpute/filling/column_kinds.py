@@ -211,7 +211,7 @@ def _once(column: _Column) -> str | None:
 def _constant(column: _Column) -> str | None:
     if len(column.distinct) > 1:
         return None
-    number = f"{column.distinct[0]:g}"
+    number = f"{column.distinct[0]:.15g}"
     if len(column.values) == 1:
         return f"the only observed value is {number}"
     return f"all {len(column.values):,} observed values are {number}"

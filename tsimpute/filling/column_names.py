@@ -30,6 +30,8 @@ _SEQUENCES = (
 _COUNTERS = (
     "counter", "cumulative", "cum", "cumul", "cumulated", "accumulated", "accum", "acc", "total", "totals", "totalizer",
     "totaliser", "odometer", "meter", "kwh", "mwh", "wh", "today", "mileage", "lifetime", "import", "export",
+    "zählerstand", "zaehlerstand", "kumuliert", "gesamtertrag", "cumulé", "cumulée", "compteur", "cumulata", "cumulato",
+    "contatore", "acumulado", "acumulada", "contador", "meterstand", "tellerstand", "累積", "积算", "累计", "積算",
 )  # fmt: skip
 _DESCRIPTORS = (
     "age", "gender", "sex", "height", "ethnicity", "race", "latitude", "lat", "longitude", "lon", "lng", "elevation",

@@ -134,10 +134,11 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
     """The decimal mark, "." or ",", of columns of stripped texts.
 
     Raises:
-        DataError: all numbers with a comma may as well have a separator of thousands.
+        DataError: all numbers with a comma may as well have a separator of thousands, or be a value and a code.
     """
     doubtful = ""
     for column in columns:
+        _check_packed(column)
         with_comma = [text if _COMMA_NUMBER.fullmatch(text) else core_of(text) for text in column if "," in text]
         with_point = [core_of(text) for text in column if text.count(".") > 1] if not with_comma else []
         marks = {decimal_of(text) for text in with_comma or with_point} - {""}
@@ -157,12 +158,28 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
     return "."
 
 
+def _check_packed(column: Sequence[str]) -> None:
+    """Refuses fields of a value, with zeros before it up to one width, and a code: "+0028,5" of NOAA is 2.8 degrees."""
+    with_comma = [text for text in column if "," in text]
+    packed = [text for text in with_comma if _PACKED.fullmatch(text)]
+    if len(packed) < _SOME_PACKED or len(packed) < len(with_comma) or len({text.index(",") for text in packed}) > 1:
+        return
+    padded = next((text for text in packed if text.lstrip("+-").startswith("0")), None)
+    if padded is not None:
+        raise DataError(
+            f"expected one number in each field, {padded!r} looks like a value and a code behind it, as in files "
+            'of NOAA. Write them into two columns; if the comma is a decimal one, pass decimal=",".'
+        )
+
+
 def has_points(columns: Sequence[Sequence[str]]) -> bool:
     """Whether some column holds numbers with a decimal point."""
     pointed = (core_of(text) for column in columns for text in column if "." in text)
     return any(_POINT_NUMBER.fullmatch(text) or decimal_of(text) == "." for text in pointed)
 
 
+_PACKED = re.compile(r"[+-]?\d{3,},\d")
+_SOME_PACKED = 3
 _DIMENSIONLESS = ("1", "1e-3", "1E-3")
 """Units of flags, ratios and salinity in files of oceanography."""
 _BESIDE_BARE = 2

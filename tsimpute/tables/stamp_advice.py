@@ -15,6 +15,7 @@ _SUMMARY = re.compile(
 _DOUBLED = re.compile(r"\d\s*[AaBb]$")
 _FOREIGN = re.compile(r"\b\d{1,2}[-/. ]+([^\W\d_]{3,})\.?[-/. ,]+\d{2,4}")
 _ZONED = re.compile(r"\d\s*(?:[A-Z]{2,5}|\[[\w/+-]+\])$")
+_HALF_DAY = re.compile(r"\s*\d{1,2}(?::\d{2}){0,2}\s*[AaPp]\.?[Mm]\.?\s*")
 _FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE)
 
 
@@ -27,6 +28,8 @@ def advice_on(text: str) -> str:
             "if the letter marks the hour that comes twice in autumn, take the letters off and name the time zone "
             "(timezone), or write UTC offsets"
         )
+    if _HALF_DAY.fullmatch(text):
+        return "a time of day with AM or PM says no day: write the date before it, or name a column of dates too (time)"
     if _ZONED.search(text):
         return "take the name of the zone off all stamps and name it (timezone), as in --timezone Europe/Berlin"
     if (found := _FOREIGN.search(text)) and found[1].lower() not in MONTH_OF:
