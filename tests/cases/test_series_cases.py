@@ -366,7 +366,7 @@ def test_more_added_rows_than_there_are_have_to_be_asked_for_in_a_long_table(tmp
     ]
     frame = pd.DataFrame(rows, columns=["stay_id", "offset_min", "labname", "result"])
     with pytest.raises(
-        DataError, match=r"up to 240 rows would be added to its 120.*--missing_times insert.*--missing_times keep"
+        DataError, match=r"up to 240 rows would be added to its 120.*missing_times='insert'.*missing_times='keep'"
     ):
         of_file(frame, tmp_path, irregular=True)
     wanted = of_file(frame, tmp_path, irregular=True, missing_times="insert")
