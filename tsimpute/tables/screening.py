@@ -219,7 +219,7 @@ def _far_codes(values: np.ndarray) -> dict[float, int]:
 
 def _repeated_far(values: np.ndarray) -> dict[float, int]:
     """The smallest or largest value where it is whole, stands several times and is further from all others than these
-    are from each other: a code that nobody has listed, such as -777 of a water gauge. Zero is a value of its own.
+    are from each other: a code that nobody has listed, such as -777 of a water gauge; for zero see ``_far_lowest``.
     """
     found: dict[float, int] = {}
     for end in (0, -1) if len(values) else ():
