@@ -166,3 +166,16 @@ def test_nothing_hidden_is_nothing_drawn() -> None:
     whole = panel(60)
     found = drawn_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
     assert (found.draws.shape, len(found.truth), len(found.linear)) == ((3, 0), 0, 0)
+
+
+def test_of_many_short_series_cells_are_hidden_evenly_over_time() -> None:
+    """As of stays in intensive care: each is one window, and most of its cells are missing."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(150, 4, 48))
+    values[rng.random(values.shape) < 0.7] = np.nan
+    steps = np.arange(48.0)
+    series = tuple(Series(f"s{n}", steps, of_one, steps) for n, of_one in enumerate(values))
+    panel = Panel(tuple(Feature(name) for name in "abcd"), series, Clock("hours", 1.0))
+    step = np.concatenate([np.nonzero(cells)[1] for cells in hidden_cells(panel, 0.1, 0)])
+    shares = np.histogram(step, bins=[0, 12, 24, 36, 48])[0] / len(step)
+    np.testing.assert_allclose(shares, 0.25, atol=0.05)

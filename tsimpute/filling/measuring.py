@@ -42,18 +42,22 @@ def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
         cells = np.zeros(observed.shape, bool)
         for start in rng.permutation(np.arange(0, n_steps, length)):
             part = slice(start, start + length)
-            cells[:, part] = _first(moved[:, part], quota - cells.sum(1))
+            cells[:, part] = _first(moved[:, part], quota - cells.sum(1), int(rng.integers(length)))
         needy = observed & ~cells & (2 * cells.sum(1) < quota)[:, None]
         if needy.any():
             beside = needy & ~runs.hide(needy, min(1.0, 4 * share), rng)
-            cells |= _first(beside, quota - cells.sum(1))
+            cells |= _first(beside, quota - cells.sum(1), int(rng.integers(n_steps)))
         hidden.append(cells)
     return hidden
 
 
-def _first(cells: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """(K, T) bool: of each feature the first so many (K,) cells."""
-    return cells & (np.cumsum(cells, axis=1) <= most[:, None])
+def _first(cells: np.ndarray, most: np.ndarray, start: int) -> np.ndarray:
+    """(K, T) bool: of each feature so many (K,) cells, the first ones from step ``start`` on and round to it.
+
+    From a random step on, so that a series of one window is not hidden at its beginning alone.
+    """
+    turned = np.roll(cells, -start, axis=1)
+    return np.roll(turned & (np.cumsum(turned, axis=1) <= most[:, None]), start, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
