@@ -19,7 +19,7 @@ LAYERS = (
     {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "threads", "terminal"},
     {"shapes", "limits", "quantiles", "windows", "panel", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
-    {"objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},
+    {"gaussian", "objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},
     {"training"},
     {"imputers"},
     {"peers"},

@@ -11,7 +11,7 @@ from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
 from tsimpute.imputers._checks import cells_asked
 from tsimpute.imputers._completing import completed
-from tsimpute.peers._model_files import read_model, write_model
+from tsimpute.imputers._model_files import read_model, write_model
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
 

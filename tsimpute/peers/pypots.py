@@ -18,7 +18,7 @@ from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError, TsimputeError
 from tsimpute.imputers._checks import cells_asked, check_features
 from tsimpute.imputers._completing import completed
-from tsimpute.peers._model_files import read_model, write_model
+from tsimpute.imputers._model_files import read_model, write_model
 from tsimpute.pipeline.missingness import random_cells
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.places import packaged

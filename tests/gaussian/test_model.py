@@ -1,0 +1,97 @@
+"""Maps, seasons and the fit: what is known of a generated process is found again from incomplete records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tsimpute.gaussian.maps import MonotoneMap
+from tsimpute.gaussian.model import Records, Regularisation, choose, fit
+from tsimpute.gaussian.seasons import Seasons
+
+
+@pytest.mark.parametrize("normality", [0.0, 0.5, 1.0])
+def test_a_map_is_undone_by_its_inverse_also_beyond_the_known_values(normality: float) -> None:
+    known = np.random.default_rng(0).lognormal(size=500)
+    of_one = MonotoneMap.fit(known, normality)
+    values = np.concatenate([known, [-5.0, 200.0, np.nan]])
+    np.testing.assert_allclose(of_one.inverse(of_one.forward(values)), values, rtol=1e-9)
+    assert (np.diff(of_one.forward(np.sort(values[:-1]))) >= 0).all()
+
+
+def test_a_full_map_gives_normal_scores() -> None:
+    scores = MonotoneMap.fit(np.random.default_rng(0).lognormal(size=5000), 1.0)
+    known = scores.forward(np.random.default_rng(1).lognormal(size=5000))
+    assert abs(known.mean()) < 0.05
+    assert abs(known.std() - 1) < 0.05
+    assert abs((known**3).mean()) < 0.2
+
+
+@pytest.mark.parametrize("known", [np.empty(0), np.array([3.0]), np.full(50, 7.5), np.array([0.0, 1.0] * 20)])
+def test_few_or_equal_values_have_a_map(known: np.ndarray) -> None:
+    of_one = MonotoneMap.fit(known, 1.0)
+    assert np.isfinite(of_one.forward(np.append(known, 2.0))).all()
+    np.testing.assert_allclose(of_one.inverse(of_one.forward(known)), known, atol=1e-9)
+
+
+def test_a_season_is_kept_where_it_predicts_and_only_there() -> None:
+    rng = np.random.default_rng(0)
+    times = np.arange(24.0 * 30)
+    daily = np.sin(2 * np.pi * times / 24) + 0.3 * np.cos(4 * np.pi * times / 24)
+    record = np.stack([daily + 0.5 * rng.normal(size=len(times)), rng.normal(size=len(times)).cumsum() / 10])
+    record[0, rng.random(len(times)) < 0.3] = np.nan
+    found = Seasons.fit([record], [times], (24.0, 168.0, 8766.0))
+    assert found.periods == (24.0, 168.0)
+    profile = found.at(times)
+    assert np.abs(profile[0] - daily).mean() < 0.1
+    assert (profile[1] == 0).all()
+
+
+def autoregressive(n_steps: int, coefficient: float, seed: int) -> np.ndarray:
+    """Two correlated first-order processes with unit variances."""
+    rng = np.random.default_rng(seed)
+    root = np.linalg.cholesky(np.array([[1.0, 0.6], [0.6, 1.0]]))
+    out = np.empty((2, n_steps))
+    out[:, 0] = root @ rng.normal(size=2)
+    for t in range(1, n_steps):
+        out[:, t] = coefficient * out[:, t - 1] + np.sqrt(1 - coefficient**2) * root @ rng.normal(size=2)
+    return out
+
+
+def test_the_covariances_of_a_process_are_found_from_half_of_its_cells() -> None:
+    values = autoregressive(6000, 0.8, 0)
+    values[np.random.default_rng(1).random(values.shape) < 0.5] = np.nan
+    records = Records((values,), (np.arange(6000.0),), 1.0)
+    model = fit(records, settings=Regularisation(normality=0.0, component_share=0.5, noise=0.002))
+    for lag in range(4):
+        expected = 0.8**lag * np.array([[1.0, 0.6], [0.6, 1.0]])
+        np.testing.assert_allclose(model.covariance[lag], expected, atol=0.07)
+
+
+def test_intervals_of_a_fitted_process_hold() -> None:
+    values = autoregressive(3000, 0.9, 3)
+    hidden = np.random.default_rng(4).random(values.shape) < 0.3
+    seen = np.where(hidden, np.nan, values)
+    times = np.arange(3000.0)
+    model = fit(Records((seen,), (times,), 1.0))
+    found = model.posterior(seen, times, 50, np.random.default_rng(5))
+    draws = model.values(np.concatenate([found.mean + found.deviations, found.mean - found.deviations]), times)
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    held = ((low <= values) & (values <= high))[hidden].mean()
+    assert 0.86 < held < 0.94
+
+
+def test_skewed_values_are_mapped_and_settings_do_not_depend_on_what_is_hidden() -> None:
+    values = np.exp(2 * autoregressive(1500, 0.9, 6))
+    values[:, 700:720] = np.nan
+    records = Records((values,), (np.arange(1500.0),), 1.0)
+    assert choose(records, (), 0).normality > 0
+
+
+def test_records_with_uneven_times_are_fitted() -> None:
+    whole = autoregressive(4000, 0.95, 8)
+    kept = np.sort(np.random.default_rng(9).permutation(4000)[:2400])
+    times = kept + np.random.default_rng(10).uniform(-0.3, 0.3, len(kept))
+    model = fit(Records((whole[:, kept],), (times,), 1.0), settings=Regularisation(0.0))
+    assert model.covariance[1, 0, 0] == pytest.approx(0.95, abs=0.06)
+    assert model.covariance[5, 0, 0] == pytest.approx(0.95**5, abs=0.1)
