@@ -106,7 +106,6 @@ def condition(
                 spread[step, feature] = deviation
                 if n_draws:
                     done[step, feature] = True
-        done[:, targets] = True if n_draws else done[:, targets]
     return Posterior(paths[0].T, spread.T, paths[1:].transpose(0, 2, 1))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
+from tsimpute.tables.number_texts import is_hashable
 from tsimpute.tables.stamp_columns import is_compact, is_time
 from tsimpute.tables.stamp_digits import digits_of
 from tsimpute.tables.stamp_names import is_time_name, part_of, speaks_of_time
@@ -103,7 +104,7 @@ def _of_numbers(series: pd.Series) -> Look:
 
 
 def _of_objects(series: pd.Series) -> Look:
-    items = series.unique().tolist() if all(map(_can_be_told_apart, series)) else []
+    items = series.unique().tolist() if all(map(is_hashable, series)) else []
     items = [item for item in items if not (isinstance(item, str) and not item.strip())]
     if not items or not all(isinstance(item, str) for item in items):
         return _of_typed(series, items)
@@ -134,14 +135,6 @@ def _of_typed(series: pd.Series, items: Sequence[object]) -> Look:
         return Look("date")
     clocks = (getattr(item, "time", lambda: dt.time())() for item in items)
     return Look("full" if any(clock != dt.time() for clock in clocks) else "date")
-
-
-def _can_be_told_apart(item: object) -> bool:
-    try:
-        hash(item)
-    except TypeError:
-        return False
-    return True
 
 
 def _have_clocks(texts: list[str]) -> bool:
