@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tsimpute.gaussian.conditioning import condition, window_length, windows
+from tsimpute.gaussian.conditioning import Prior, condition, window_length, windows
 from tsimpute.gaussian.covariance import at_positions
 
 
@@ -21,7 +21,7 @@ def test_mean_and_spread_are_those_of_the_closed_form() -> None:
     covariance = ar(0.7, 12, np.array([[1.0, 0.2], [0.5, 1.0]]))
     record = rng.normal(size=(2, 12))
     record[rng.random(record.shape) < 0.4] = np.nan
-    found = condition(covariance, record, np.arange(12.0), 0, None)
+    found = condition(Prior(covariance), record, np.arange(12.0), 0, None)
     matrix = at_positions(covariance, np.arange(12.0))
     flat = record.T.ravel()
     known, gaps = np.flatnonzero(~np.isnan(flat)), np.flatnonzero(np.isnan(flat))
@@ -36,7 +36,7 @@ def test_mean_and_spread_are_those_of_the_closed_form() -> None:
 def test_draws_have_the_posterior_covariance() -> None:
     covariance = ar(0.9, 8, np.eye(1))
     record = np.array([[0.5, np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, -1.0]])
-    found = condition(covariance, record, np.arange(8.0), 40_000, np.random.default_rng(1))
+    found = condition(Prior(covariance), record, np.arange(8.0), 40_000, np.random.default_rng(1))
     matrix = at_positions(covariance, np.arange(8.0))
     ends, gap = [0, 7], list(range(1, 7))
     cross = matrix[np.ix_(gap, ends)]
@@ -63,7 +63,7 @@ def test_a_draw_of_a_gap_longer_than_a_window_is_one_path() -> None:
     covariance = ar(0.8, window_length(1), np.eye(1))
     record = np.full((1, n_steps), np.nan)
     record[0, [0, -1]] = 0.0
-    found = condition(covariance, record, np.arange(float(n_steps)), 4_000, np.random.default_rng(2))
+    found = condition(Prior(covariance), record, np.arange(float(n_steps)), 4_000, np.random.default_rng(2))
     paths = found.deviations[:, 0]
     middle = slice(60, 340)
     np.testing.assert_allclose(paths[:, middle].std(0), 1, atol=0.06)
@@ -81,7 +81,7 @@ def test_many_features_are_filled_in_blocks_with_the_neighbours_that_tell_most()
     truth = (matrix @ rng.normal(size=4800)).reshape(n_steps, n_features).T
     record = truth.copy()
     record[order.argsort()[::2]] = np.nan  # one of each pair is out for good
-    found = condition(covariance, record, np.arange(float(n_steps)), 0, None)
+    found = condition(Prior(covariance), record, np.arange(float(n_steps)), 0, None)
     gaps = np.isnan(record)
     assert np.corrcoef(found.mean[gaps], truth[gaps])[0, 1] > 0.95
 
@@ -89,7 +89,7 @@ def test_many_features_are_filled_in_blocks_with_the_neighbours_that_tell_most()
 @pytest.mark.parametrize("n_draws", [0, 3])
 def test_a_record_without_any_value_has_the_prior(n_draws: int) -> None:
     covariance = ar(0.6, 5, np.eye(2))
-    found = condition(covariance, np.full((2, 5), np.nan), np.arange(5.0), n_draws, np.random.default_rng(0))
+    found = condition(Prior(covariance), np.full((2, 5), np.nan), np.arange(5.0), n_draws, np.random.default_rng(0))
     assert (found.mean == 0).all()
     assert found.deviations.shape == (n_draws, 2, 5)
     np.testing.assert_allclose(found.spread, 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tsimpute.gaussian.maps import MonotoneMap
-from tsimpute.gaussian.model import Records, Regularisation, choose, fit
+from tsimpute.gaussian.model import GaussianModel, Records, Regularisation, choose, fit
 from tsimpute.gaussian.seasons import Seasons
 
 
@@ -95,3 +95,35 @@ def test_records_with_uneven_times_are_fitted() -> None:
     model = fit(Records((whole[:, kept],), (times,), 1.0), settings=Regularisation(0.0))
     assert model.covariance[1, 0, 0] == pytest.approx(0.95, abs=0.06)
     assert model.covariance[5, 0, 0] == pytest.approx(0.95**5, abs=0.1)
+
+
+def skewed_model() -> tuple[GaussianModel, np.ndarray, np.ndarray]:
+    values, times = np.exp(autoregressive(600, 0.9, 11)), np.arange(600.0)
+    values[np.random.default_rng(12).random(values.shape) < 0.2] = np.nan
+    settings = Regularisation(normality=1.0)
+    return fit(Records((values,), (times,), 1.0), (24.0,), settings), values, times
+
+
+def test_a_model_comes_back_from_its_arrays_to_the_bit() -> None:
+    model, values, times = skewed_model()
+    arrays = model.to_arrays()
+    again = GaussianModel.from_arrays(arrays)
+    assert {name: kept.tobytes() for name, kept in again.to_arrays().items()} == {
+        name: kept.tobytes() for name, kept in arrays.items()
+    }
+    assert all(isinstance(kept, np.ndarray) for kept in arrays.values())
+    for one, other in zip(model.moments(values, times), again.moments(values, times), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_moments_are_those_of_many_draws_in_the_data_s_units() -> None:
+    model, values, times = skewed_model()
+    mean, spread = model.moments(values, times)
+    found = model.posterior(values, times, 4_000, np.random.default_rng(0))
+    draws = model.values(found.mean + found.deviations, times)
+    gaps = np.isnan(values)
+    assert (np.abs(draws.mean(0) - mean)[gaps] < 0.15 * draws.std(0)[gaps]).all()
+    low, high = np.quantile(draws, [0.1587, 0.8413], axis=0)
+    np.testing.assert_allclose(spread[gaps], ((high - low) / 2)[gaps], rtol=0.2)
+    assert mean[~gaps].tobytes() == values[~gaps].tobytes()
+    assert (spread[~gaps] == 0).all()

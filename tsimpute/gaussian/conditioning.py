@@ -17,6 +17,7 @@ WHOLE_RECORD = 1800
 BLOCK, NEIGHBOURS = 16, 16
 """Features that are filled together where there are many, and the features beside them that are looked at."""
 _JITTER = 1e-9
+_MOST_MATRICES = 8
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,33 @@ class Window:
     stop: int
     first: int
     last: int
+
+
+class Prior:
+    """A process, with the covariance matrices of the windows that were looked at last.
+
+    Args:
+        covariance: (W, K, K), see ``covariance.regularised``.
+
+    Attributes:
+        covariance: as given.
+        blocks: features to fill together, and others to look at, see ``_blocks``.
+    """
+
+    def __init__(self, covariance: np.ndarray) -> None:
+        self.covariance = covariance
+        self.blocks = tuple(_blocks(covariance[0]))
+        self._matrices: dict[bytes, np.ndarray] = {}
+
+    def matrix(self, features: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """(n M, n M) covariance of M features at n positions; one matrix for all windows with the same distances."""
+        relative = positions - positions[0]
+        key = features.tobytes() + relative.tobytes()
+        if key not in self._matrices:
+            if len(self._matrices) >= _MOST_MATRICES:
+                self._matrices.pop(next(iter(self._matrices)))
+            self._matrices[key] = at_positions(self.covariance[:, features][:, :, features], relative)
+        return self._matrices[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +95,7 @@ def windows(n_steps: int, n_features: int) -> Iterator[Window]:
 
 
 def condition(
-    covariance: np.ndarray, record: np.ndarray, positions: np.ndarray, n_draws: int, rng: np.random.Generator | None
+    prior: Prior, record: np.ndarray, positions: np.ndarray, n_draws: int = 0, rng: np.random.Generator | None = None
 ) -> Posterior:
     """The posterior of a record's missing cells.
 
@@ -75,7 +103,7 @@ def condition(
     windows and blocks of features. The mean follows the same way, which is exact, since it is linear.
 
     Args:
-        covariance: (W, K, K), see ``covariance.regularised``.
+        prior: shared by all records of one process, so that its matrices are made once.
         record: (K, T) standardised, NaN where nothing is known.
         positions: (T,) times in steps.
         n_draws: H; 0 needs no generator.
@@ -86,10 +114,8 @@ def condition(
     paths[0] = np.where(missing, 0.0, record.T)
     spread = np.zeros((n_steps, n_features))
     done = ~missing
-    for targets, neighbours in _blocks(covariance[0]):
+    for targets, neighbours in prior.blocks:
         features = np.concatenate([targets, neighbours])
-        sub = covariance[:, features][:, :, features]
-        cached: dict[bytes, np.ndarray] = {}
         for window in windows(n_steps, len(features)):
             steps = slice(window.start, window.stop)
             wanted = np.zeros((window.stop - window.start, len(features)), bool)
@@ -97,7 +123,7 @@ def condition(
             wanted[inner, : len(targets)] = ~done[window.first : window.last, targets]
             if wanted.any():
                 known = done[steps, features]
-                matrix = _matrix(sub, positions[steps], cached)
+                matrix = prior.matrix(features, positions[steps])
                 here = paths[:, steps, features].reshape(len(paths), -1)
                 cells = np.flatnonzero(wanted)
                 drawn, deviation = _given(matrix, here, np.flatnonzero(known), cells, n_draws, rng)
@@ -136,17 +162,6 @@ def _cholesky(matrix: np.ndarray) -> np.ndarray:
             return scipy.linalg.cholesky(added, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             jitter = max(_JITTER, 10 * jitter)
-
-
-def _matrix(covariance: np.ndarray, positions: np.ndarray, cached: dict[bytes, np.ndarray]) -> np.ndarray:
-    """Windows with the same steps between them share one matrix."""
-    relative = positions - positions[0]
-    key = relative.tobytes()
-    if key not in cached:
-        if len(cached) >= 4:
-            cached.clear()
-        cached[key] = at_positions(covariance, relative)
-    return cached[key]
 
 
 def _is_wide(n_features: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,26 @@ class MonotoneMap:
     def inverse(self, scores: np.ndarray) -> np.ndarray:
         """Values of scores; NaN stays."""
         return _piecewise(scores, self.scores, self.values, self.slopes)
+
+
+def to_arrays(maps: Sequence[MonotoneMap]) -> dict[str, np.ndarray]:
+    """All of several maps in a few arrays, one after the other."""
+    return {
+        "map_knots": np.array([len(of_one.values) for of_one in maps], np.int64),
+        "map_values": np.concatenate([of_one.values for of_one in maps]),
+        "map_scores": np.concatenate([of_one.scores for of_one in maps]),
+        "map_slopes": np.array([of_one.slopes for of_one in maps]),
+    }
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray]) -> tuple[MonotoneMap, ...]:
+    """The maps whose ``to_arrays`` these are."""
+    ends = np.cumsum(arrays["map_knots"])[:-1]
+    values, scores = (np.split(arrays[name], ends) for name in ("map_values", "map_scores"))
+    return tuple(
+        MonotoneMap(v, s, (low, high))
+        for v, s, (low, high) in zip(values, scores, arrays["map_slopes"].tolist(), strict=True)
+    )
 
 
 def _slope(values: np.ndarray, scores: np.ndarray, end: np.ndarray) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy.stats import norm
 
-from tsimpute.gaussian.conditioning import Posterior, condition, window_length
+from tsimpute.gaussian import maps
+from tsimpute.gaussian.conditioning import Posterior, Prior, condition, window_length
 from tsimpute.gaussian.covariance import from_pairs, lagged_products, regularised
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.seasons import Seasons
@@ -20,6 +23,7 @@ CHOICE_CELLS, EM_CELLS = 40_000, 400_000
 """At most so many cells to choose settings on, and to learn the covariances from by EM."""
 PIECE = 1_000
 """Steps of the pieces of long records that are drawn for it."""
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantile levels of the score by which settings are chosen."""
 
@@ -59,10 +63,8 @@ class Records:
     step: float
 
     def positions(self, n: int) -> np.ndarray:
-        """(T,) times of a record in steps; whole numbers where they nearly are."""
-        steps = (self.times[n] - self.times[n][0]) / (self.step or 1.0)
-        whole = np.rint(steps)
-        return whole if (np.abs(steps - whole) < 0.05).all() and (np.diff(whole) > 0).all() else steps
+        """(T,) times of a record in steps, see ``positions``."""
+        return positions(self.times[n], self.step)
 
     def without(self, hidden: Sequence[np.ndarray]) -> Records:
         masked = (np.where(cells, np.nan, values) for values, cells in zip(self.values, hidden, strict=True))
@@ -100,10 +102,62 @@ class GaussianModel:
         mapped = scores * self.scale[:, None] + self.centre[:, None] + self.seasons.at(times)
         return np.stack([of_one.inverse(mapped[..., k, :]) for k, of_one in enumerate(self.maps)], -2)
 
-    def posterior(self, values: np.ndarray, times: np.ndarray, n_draws: int, rng: np.random.Generator) -> Posterior:
+    @cached_property
+    def prior(self) -> Prior:
+        """The process of the scores; its matrices are shared by all records."""
+        return Prior(self.covariance)
+
+    def posterior(
+        self, values: np.ndarray, times: np.ndarray, n_draws: int = 0, rng: np.random.Generator | None = None
+    ) -> Posterior:
         """Of one record, in scores; see ``conditioning.condition``."""
-        records = Records((values,), (times,), self.step)
-        return condition(self.covariance, self.scores(values, times), records.positions(0), n_draws, rng)
+        return condition(self.prior, self.scores(values, times), positions(times, self.step), n_draws, rng)
+
+    def moments(self, values: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and spread of one record in the data's units, without draws.
+
+        The spread is half of the distance between the 16 and 84 % quantiles: the standard deviation where maps are
+        linear. Records whose times lie alike share the window's matrix.
+
+        Args:
+            values: (K, T), NaN where nothing is known.
+            times: (T,).
+
+        Returns:
+            (K, T) means, known values themselves where there are some, and (K, T) spreads, 0 there.
+        """
+        found = self.posterior(values, times)
+        mean = sum(
+            weight * self.values(found.mean + node * found.spread, times)
+            for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True)
+        )
+        low, high = (self.values(found.mean + sign * found.spread, times) for sign in (-1, 1))
+        gaps = np.isnan(values)
+        return np.where(gaps, mean, values), np.where(gaps, (high - low) / 2, 0.0)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All that makes the model, to be kept in any file."""
+        return {
+            **maps.to_arrays(self.maps), "season_periods": np.array(self.seasons.periods),
+            "season_weights": self.seasons.weights, "centre": self.centre, "scale": self.scale,
+            "covariance": self.covariance, "step": np.array(self.step),
+        }  # fmt: skip
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The model whose ``to_arrays`` these are, to the bit."""
+        seasons = Seasons(tuple(arrays["season_periods"].tolist()), arrays["season_weights"])
+        return cls(
+            maps.from_arrays(arrays), seasons, arrays["centre"], arrays["scale"], arrays["covariance"],
+            float(arrays["step"]),
+        )  # fmt: skip
+
+
+def positions(times: np.ndarray, step: float) -> np.ndarray:
+    """(T,) times in steps from the first one; whole numbers where they nearly are."""
+    steps = (times - times[0]) / (step or 1.0)
+    whole = np.rint(steps)
+    return whole if (np.abs(steps - whole) < 0.05).all() and (np.diff(whole) > 0).all() else steps
 
 
 def fit(
@@ -150,20 +204,21 @@ def choose(
 def _fitted(records: Records, periods: Sequence[float], settings: Regularisation, seed: int) -> GaussianModel:
     n_features = len(records.values[0])
     known = [np.concatenate([v[k][~np.isnan(v[k])] for v in records.values]) for k in range(n_features)]
-    maps = tuple(MonotoneMap.fit(of_one, settings.normality) for of_one in known)
-    mapped = [np.stack([m.forward(row) for m, row in zip(maps, v, strict=True)]) for v in records.values]
+    fitted = tuple(MonotoneMap.fit(of_one, settings.normality) for of_one in known)
+    mapped = [np.stack([m.forward(row) for m, row in zip(fitted, v, strict=True)]) for v in records.values]
     seasons = Seasons.fit(mapped, records.times, periods)
     rest = [v - seasons.at(t) for v, t in zip(mapped, records.times, strict=True)]
     pooled = np.concatenate(rest, 1)
     centre, scale = _moments(pooled)
     n_lags = min(window_length(n_features), max(len(t) for t in records.times))
-    empty = GaussianModel(maps, seasons, centre, scale, np.zeros((n_lags, n_features, n_features)), records.step)
+    empty = GaussianModel(fitted, seasons, centre, scale, np.zeros((n_lags, n_features, n_features)), records.step)
     first = from_pairs(*lagged_products(_gridded(empty, records), n_lags))
     covariance = regularised(first, max(settings.component_share, 0.5), max(settings.noise, 0.02))
     some = _gridded(empty, _some(records, EM_CELLS, seed))
     for n in range(settings.n_rounds):
         rng = np.random.default_rng(derive_seed(seed, "em", str(n)))
-        drawn = [condition(covariance, s, np.arange(float(s.shape[1])), 1, rng) for s in some]
+        prior = Prior(covariance)
+        drawn = [condition(prior, s, np.arange(float(s.shape[1])), 1, rng) for s in some]
         sums, counts = lagged_products([d.mean + d.deviations[0] for d in drawn], n_lags)
         covariance = regularised(sums / np.maximum(counts, 1), settings.component_share, settings.noise)
     return replace(empty, covariance=covariance)
@@ -247,7 +302,7 @@ def _score(
     for n, (values, times, cells) in enumerate(zip(seen.values, seen.times, hidden, strict=True)):
         if not cells.any():
             continue
-        found = condition(model.covariance, model.scores(values, times), seen.positions(n), 0, None)
+        found = model.posterior(values, times)
         truth = records.values[n]
         for level in LEVELS:
             quantile = model.values(found.mean + norm.ppf(level) * found.spread, times)

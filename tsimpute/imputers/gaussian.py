@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
-from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.model import GaussianModel, Records, Regularisation, fit
-from tsimpute.gaussian.seasons import Seasons
 from tsimpute.imputers._checks import cells_asked
 from tsimpute.imputers._completing import check_steps, usual_step
 from tsimpute.imputers._model_files import read_model, write_model
@@ -83,7 +81,6 @@ class GaussianImputer:
     def save(self, path: Path) -> None:
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
-        model = self.model_
         header = {
             "imputer": self.name,
             "settings": {
@@ -93,15 +90,8 @@ class GaussianImputer:
             },
             "features": [[f.name, f.unit, f.given] for f in self.features_],
             "no_data": self.no_data_,
-            "season_periods": model.seasons.periods,
-            "step": model.step,
         }
-        arrays = {"covariance": model.covariance, "centre": model.centre, "scale": model.scale}
-        arrays["season_weights"] = model.seasons.weights
-        for k, of_one in enumerate(model.maps):
-            arrays |= {f"values {k}": of_one.values, f"scores {k}": of_one.scores}
-            arrays[f"slopes {k}"] = np.array(of_one.slopes)
-        write_model(Path(path), header, arrays)
+        write_model(Path(path), header, self.model_.to_arrays())
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -112,11 +102,7 @@ class GaussianImputer:
             made = cls(settings["periods"], None if own is None else Regularisation(**own), settings["seed"])
             made.features_ = tuple(Feature(*of_one) for of_one in header["features"])
             made.no_data_ = tuple(header["no_data"])
-            made.model_ = GaussianModel(
-                tuple(_map(arrays, k) for k in range(len(made.features_))),
-                Seasons(tuple(header["season_periods"]), arrays["season_weights"]),
-                arrays["centre"], arrays["scale"], arrays["covariance"], float(header["step"]),
-            )  # fmt: skip
+            made.model_ = GaussianModel.from_arrays(arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path}: the file is damaged: {error}. Fit and save again.") from error
         return made
@@ -131,11 +117,6 @@ class GaussianImputer:
 def _visible(windows: Windows) -> np.ndarray:
     """(N, K, L) float64, NaN where nothing is visible."""
     return np.where(windows.shown, windows.values, np.nan).astype(np.float64)
-
-
-def _map(arrays: dict[str, Any], k: int) -> MonotoneMap:
-    low, high = arrays[f"slopes {k}"].tolist()
-    return MonotoneMap(arrays[f"values {k}"], arrays[f"scores {k}"], (low, high))
 
 
 PLUGIN = GaussianImputer
