@@ -26,10 +26,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "sampling": SamplingConfig(n_steps=2),
     },
     "iterative": {"max_iter": 2},
+    "miss_forest": {"n_trees": 3, "max_iter": 2},
 }
 """Settings that make an imputer small enough for tests, by its name; none = its defaults."""
 
-DETERMINISTIC = {"mean", "median", "locf", "linear"}
+DETERMINISTIC = {
+    "mean",
+    "median",
+    "locf",
+    "linear",
+    "pchip",
+    "seasonal",
+    "low_rank",
+    "knn",
+    "chained_lags",
+    "miss_forest",
+}
 FEATURES = (Feature("HR", "bpm"), Feature("Temp", "degC"), Feature("Urine", "mL"))
 PEERS = [name for name in registry.available("peers") if name != "pypots"]  # pypots has its laws, and an environment
 every_imputer = pytest.mark.parametrize("name", [*imputers.available(), *PEERS])
@@ -272,7 +284,7 @@ def test_senseless_requests_are_refused(name: str) -> None:
 
 
 def test_an_unknown_imputer_is_answered_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="linear, locf, mean, median"):
+    with pytest.raises(ConfigError, match="linear, locf, low_rank, mean, median"):
         imputers.make("spline")
     assert {"linear", "locf", "mean", "median"} <= set(imputers.available())
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.peers._standardised import StandardisedPeer
+from tsimpute.imputers._standardised import StandardisedImputer
 
 OVER = ("windows", "steps")
 _MOST_COLUMNS = 200
 
 
-class IterativeImputer(StandardisedPeer):
+class IterativeImputer(StandardisedImputer):
     """scikit-learn's IterativeImputer (Bayesian ridge regressions, ``sample_posterior``) on standardised values.
 
     It is fitted by scikit-learn. Its chain of regressions is then run here, one record at a time from the record's own

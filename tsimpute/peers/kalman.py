@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
 from tsimpute.imputers._completing import usual_step
-from tsimpute.peers._standardised import StandardisedPeer
+from tsimpute.imputers._standardised import StandardisedImputer
 from tsimpute.seeding import derive_seed
 
 TRENDS = {"level": "local level", "linear": "local linear trend"}
@@ -19,7 +19,7 @@ _LOWEST, _HIGHEST = -14.0, 4.0
 """Of the logarithm of a standardised variance."""
 
 
-class KalmanImputer(StandardisedPeer):
+class KalmanImputer(StandardisedImputer):
     """A local level or a local linear trend per feature, with a season where records are long enough, and noise.
 
     statsmodels' ``UnobservedComponents`` says what the model is. Its variances, and those of a record's first states,

@@ -20,8 +20,8 @@ import torch
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError, TsimputeError
+from tsimpute.imputers._standardised import StandardisedImputer
 from tsimpute.imputers.base import Imputer
-from tsimpute.peers._standardised import StandardisedPeer
 from tsimpute.pipeline.missingness import global_generators_kept
 
 
@@ -57,7 +57,7 @@ def own_imputer(path: Path, name: str, options: Mapping[str, Any], seed: int = 0
     return made
 
 
-class FunctionImputer(StandardisedPeer):
+class FunctionImputer(StandardisedImputer):
     """Two functions that know arrays only; scaling, seeds by record, shown cells and units are taken care of.
 
     Args:

@@ -1,4 +1,4 @@
-"""What peers in this process share: standardised shown cells in, each record's draws from its own seed out."""
+"""What imputers of one record at a time share: standardised shown cells in, draws from the record's own seed out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
 
 
-class StandardisedPeer:
+class StandardisedImputer:
     """Learns from standardised shown cells alone, and draws for one record at a time.
 
     Attributes:
@@ -67,7 +67,7 @@ class StandardisedPeer:
         header = {
             "imputer": self.name,
             "settings": self._settings(),
-            "features": [[f.name, f.unit] for f in self.features_],
+            "features": [[f.name, f.unit, f.given] for f in self.features_],
             "scaler": self.scaler_.to_dict(),
         }
         write_model(Path(path), header, self.learnt_)

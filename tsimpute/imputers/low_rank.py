@@ -1,0 +1,105 @@
+"""Steps times features as a matrix of low rank: a truncated singular value decomposition, iterated over its gaps."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tsimpute.containers import Windows
+from tsimpute.errors import ConfigError
+from tsimpute.imputers._hiding import moved_gaps
+from tsimpute.imputers._standardised import StandardisedImputer
+from tsimpute.imputers.linear import interpolated
+
+_CHANGE = 1e-4
+
+
+class LowRankImputer(StandardisedImputer):
+    """Iterated principal components with shrunk singular values (Josse and Husson 2016, regularised iterative PCA).
+
+    A row is one step of a record. Nothing is known of the steps before and after it, but where a step shows no value at
+    all: it gets linear interpolation in time. Missing cells of a record solve the equations to which the iterations
+    converge. The rank is chosen in ``fit``, on cells hidden under the records' own gaps, moved in time.
+
+    Args:
+        ranks: that are tried; those above the number of features less one are left out.
+        max_iter: decompositions of a fit.
+        seed: of the cells that are hidden to choose on.
+    """
+
+    name = "low_rank"
+    _LEARNT: ClassVar = ("projection",)
+
+    def __init__(self, ranks: tuple[int, ...] = (1, 2, 3, 5, 8, 12), max_iter: int = 100, seed: int = 0) -> None:
+        if not ranks or not all(isinstance(rank, int) and rank > 0 for rank in ranks):
+            raise ConfigError(f"ranks: expected positive integers, came {ranks!r}.")
+        if not isinstance(max_iter, int) or max_iter < 1:
+            raise ConfigError(f"max_iter: expected an integer of at least 1, came {max_iter!r}.")
+        self.ranks, self.max_iter, self.seed = tuple(ranks), max_iter, seed
+
+    def _settings(self) -> dict[str, Any]:
+        return {"ranks": list(self.ranks), "max_iter": self.max_iter, "seed": self.seed}
+
+    def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
+        n_features = known.shape[1]
+        ranks = [rank for rank in self.ranks if rank < n_features]
+        if not ranks:
+            return {"projection": np.zeros((n_features, n_features))}
+        hidden = moved_gaps(known, self.seed)
+        shown, truth, cells = _rows(np.where(hidden, np.nan, known)), _rows(known), _rows(hidden)
+        errors = []
+        for rank in ranks if len(ranks) > 1 else ():
+            guess = solved(shown, iterated(shown, rank, self.max_iter))
+            errors.append(np.abs(guess - truth)[cells].sum())
+        best = ranks[int(np.argmin(errors))] if errors else ranks[0]
+        return {"projection": iterated(truth, best, self.max_iter)}
+
+    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        filled = solved(known.T, self.learnt_["projection"]).T
+        alone = np.isnan(known).all(0)
+        if alone.any() or len(known) == 1:
+            lines = interpolated(known[None], times[None], np.zeros(len(known)))[0]
+            filled = np.where(alone | (len(known) == 1), lines, filled)
+        return np.repeat(filled[None], n_samples, 0)
+
+
+def iterated(rows: np.ndarray, rank: int, max_iter: int) -> np.ndarray:
+    """(K, K) projection of a row onto ``rank`` shrunk components, of rows (R, K) with NaN at their gaps."""
+    rows = rows[~np.isnan(rows).all(1)]
+    gaps = np.isnan(rows)
+    filled = np.where(gaps, 0.0, rows)
+    projection = np.zeros((rows.shape[1],) * 2)
+    for _ in range(max_iter):
+        weights, vectors = np.linalg.eigh(filled.T @ filled / len(filled))
+        noise = max(float(weights[:-rank].mean()), 0.0)
+        kept, vectors = np.maximum(weights[-rank:], 1e-12), vectors[:, -rank:]
+        projection = (vectors * np.clip(1 - noise / kept, 0, 0.999)) @ vectors.T
+        guess = (filled @ projection)[gaps]
+        change = np.abs(guess - filled[gaps]).mean() if gaps.any() else 0.0
+        filled[gaps] = guess
+        if change < _CHANGE:
+            break
+    return projection
+
+
+def solved(rows: np.ndarray, projection: np.ndarray) -> np.ndarray:
+    """(R, K) rows without gaps: where a missing cell is what the projection makes of its completed row."""
+    out = np.where(np.isnan(rows), 0.0, rows)
+    patterns, which = np.unique(np.isnan(rows), axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(patterns)))
+    for gaps, of_one in zip(patterns, np.split(order, ends[:-1]), strict=True):
+        if gaps.any() and not gaps.all():
+            left = np.eye(int(gaps.sum())) - projection[np.ix_(gaps, gaps)]
+            right = projection[np.ix_(gaps, ~gaps)] @ rows[np.ix_(of_one, ~gaps)].T
+            out[np.ix_(of_one, gaps)] = np.linalg.solve(left, right).T
+    return out
+
+
+def _rows(cells: np.ndarray) -> np.ndarray:
+    """(N, K, L) as (N * L, K) steps."""
+    return cells.transpose(0, 2, 1).reshape(-1, cells.shape[1])
+
+
+PLUGIN = LowRankImputer

@@ -1,0 +1,66 @@
+"""The most similar steps: scikit-learn's KNNImputer over the steps of records."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tsimpute.containers import Windows
+from tsimpute.errors import ConfigError, MissingExtraError
+from tsimpute.imputers._standardised import StandardisedImputer
+from tsimpute.imputers.linear import interpolated
+
+
+class KnnImputer(StandardisedImputer):
+    """The mean of the nearest steps by the other features, weighted by distance, on standardised values.
+
+    scikit-learn's ``KNNImputer``, whose rows are the steps of the training records. Nothing is known of the steps
+    before and after one, but where a step shows no value at all: it gets linear interpolation in time.
+
+    Args:
+        n_neighbors: steps that a mean is over.
+        max_rows: training steps that are looked among; more are drawn from.
+        seed: of that draw.
+    """
+
+    name = "knn"
+    _LEARNT: ClassVar = ("rows",)
+
+    def __init__(self, n_neighbors: int = 10, max_rows: int = 10_000, seed: int = 0) -> None:
+        for what, number in (("n_neighbors", n_neighbors), ("max_rows", max_rows)):
+            if not isinstance(number, int) or number < 1:
+                raise ConfigError(f"{what}: expected an integer of at least 1, came {number!r}.")
+        self.n_neighbors, self.max_rows, self.seed = n_neighbors, max_rows, seed
+
+    def _settings(self) -> dict[str, Any]:
+        return {"n_neighbors": self.n_neighbors, "max_rows": self.max_rows, "seed": self.seed}
+
+    def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
+        _scikit_learn()  # refused before what may take long
+        rows = known.transpose(0, 2, 1).reshape(-1, known.shape[1])
+        rows = rows[~np.isnan(rows).all(1)]
+        if len(rows) > self.max_rows:
+            rows = rows[np.sort(np.random.default_rng(self.seed).permutation(len(rows))[: self.max_rows])]
+        return {"rows": rows}
+
+    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        filled = interpolated(known[None], times[None], np.zeros(len(known)))[0]
+        some = np.isnan(known).any(0) & ~np.isnan(known).all(0)
+        if some.any():
+            of_sklearn = _scikit_learn()(n_neighbors=self.n_neighbors, weights="distance", keep_empty_features=True)
+            filled[:, some] = of_sklearn.fit(self.learnt_["rows"]).transform(known[:, some].T).T
+        return np.repeat(filled[None], n_samples, 0)
+
+
+def _scikit_learn() -> Any:
+    try:
+        from sklearn.impute import KNNImputer
+    except ImportError as error:
+        raise MissingExtraError(
+            f"peer 'knn': expected scikit-learn, came {error}. Install the extra `peers`."
+        ) from error
+    return KNNImputer
+
+
+PLUGIN = KnnImputer
