@@ -85,7 +85,8 @@ def test_without_held_out_shows_the_same_cells_and_holds_no_other_value(small_wi
 
 
 def test_condition_holds_nothing_of_what_is_hidden():
-    batch = replace(random_batch(), guess=random_batch().values * random_batch().target_mask)
+    plain = random_batch()
+    batch = replace(plain, guess=plain.values * plain.target_mask, spread=1.0 + plain.target_mask)
     other = replace(batch, values=torch.where(batch.target_mask, 1e6, batch.values))
     for a, b in zip(vars(batch.condition).values(), vars(other.condition).values(), strict=True):
         assert torch.equal(torch.as_tensor(a), torch.as_tensor(b))
@@ -104,6 +105,10 @@ def test_condition_refuses_hidden_values_and_cells_both_shown_and_to_be_filled()
         replace(good, times=good.times[:, 1:])
     with pytest.raises(DataError, match="guess: expected 0 at shown cells"):
         replace(good, guess=torch.ones_like(good.values))
+    with pytest.raises(DataError, match="spread: expected positive numbers beside a guess"):
+        replace(good, spread=torch.ones_like(good.values))
+    with pytest.raises(DataError, match="spread: expected positive numbers beside a guess"):
+        replace(good, guess=good.fill_mask * 2.0, spread=torch.zeros_like(good.values))
 
 
 def test_steps_of_a_condition_count_their_times_from_the_first_of_them():

@@ -58,6 +58,28 @@ def test_a_draw_does_not_depend_on_how_many_are_asked_for():
     torch.testing.assert_close(draws(rows_at_once=5), draws(rows_at_once=1), rtol=1e-4, atol=1e-5)
 
 
+class Still:
+    """A field that moves nothing: draws are the noise that they began with."""
+
+    def bind(self, condition: Condition) -> Field:
+        return lambda state, tau: torch.zeros_like(state)
+
+    def bytes_per_row(self, condition: Condition) -> int:
+        return 1
+
+    def bytes_once(self, condition: Condition) -> int:
+        return 0
+
+
+def test_what_is_drawn_is_in_units_of_the_spread_and_added_to_the_guess():
+    process, solver = registry.make("processes", "flow_matching"), registry.make("solvers", "heun")
+    options: dict[str, Any] = {"n_samples": 7, "n_steps": 2, "seeds": SEEDS}
+    plain = sample(Still(), process, solver, CONDITION, **options)
+    spread, guess = 1.0 + CONDITION.fill_mask, CONDITION.fill_mask * 3.0
+    moved = sample(Still(), process, solver, replace(CONDITION, guess=guess, spread=spread), **options)
+    torch.testing.assert_close(moved, (3 + 2 * plain) * CONDITION.fill_mask)
+
+
 def test_only_cells_to_fill_are_filled():
     found = draws()
     assert found.shape == (5, 4, 3, 8)

@@ -96,5 +96,6 @@ def _digest(weights: Mapping[str, Tensor], text: str) -> str:
     found = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(weights):
         found.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
-        found.update(weights[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        if weights[name].numel():  # what is empty has no bytes to be viewed
+            found.update(weights[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return found.hexdigest()

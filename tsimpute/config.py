@@ -62,13 +62,14 @@ class NetworkConfig:
     Attributes:
         name: of its file.
         options: its own settings (width, n_heads, n_blocks, ...).
-        guess: "linear" = learn and draw the difference to linear interpolation, which pays where training is short and
-            gaps are; "none" = the values themselves.
+        guess: what is learnt and drawn. "none" = the values themselves; "linear" = the difference to linear
+            interpolation, which pays where training is short and gaps are; "gaussian" = the difference to the posterior
+            mean of a Gaussian process that is fitted first, in units of its posterior standard deviation.
     """
 
     name: str = "context_cells"
     options: dict[str, Any] = field(default_factory=dict)
-    guess: Literal["none", "linear"] = "none"
+    guess: Literal["none", "linear", "gaussian"] = "none"
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ class TrainingConfig:
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
         masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps".
+        masks_per_record: with the guess "gaussian" alone: different masks that each record gets over the epochs. The
+            posterior of each takes time once, and memory.
         ask_unobserved: share of records in which all unobserved cells are asked for beside the targets, as in use,
             where every missing cell is; without a loss on them. Flow matching only.
         ask_from: share of the epochs after which that begins.
@@ -128,6 +131,7 @@ class TrainingConfig:
     clip_norm: float = 2.0
     ema: float | None = None
     masks: Literal["random", "historical", "mix", "gaps"] = "random"
+    masks_per_record: int = 4
     ask_unobserved: float = 0.0
     ask_from: float = 0.9
     patience: int | None = None
@@ -141,7 +145,7 @@ class TrainingConfig:
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "micro_batch", "devices", "nodes"):
+        for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "devices", "nodes"):
             count = getattr(self, name)
             _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
         for name in ("masks", "schedule", "precision"):

@@ -39,22 +39,20 @@ def _states_in_use(
 
     In use they stand where the model has taken them. Drawn given all that is observed, targets too, they go with the
     targets as the parts of one draw do. With a first guess they are, like the targets' states, those of the difference
-    to the guess that is made without the targets.
+    to the guess that is made without the targets, in units of its spread.
     """
     rows = asked.flatten(1).any(1).nonzero()[:, 0]
-    values, guess, shift = batch.values, None, None
-    if batch.guess is not None and batch.guess_given_all is not None:
-        values = values + batch.guess * batch.target_mask
-        guess, shift = batch.guess_given_all[rows], (batch.guess_given_all - batch.guess)[rows]
-    known = Condition(values[rows], batch.observed[rows], asked[rows], batch.times[rows], batch.usual_cells, guess)
+    condition = batch.condition
+    values = torch.where(batch.target_mask, condition.restored(batch.values), batch.values)[rows]
+    guess, spread = (None if x is None else x[rows] for x in (batch.guess_given_all, batch.spread_given_all))
+    known = Condition(values, batch.observed[rows], asked[rows], batch.times[rows], batch.usual_cells, guess, spread)
     field = backbone.bind(known)
-    end, moved = tau[rows.cpu()], noise[rows]
-    for now, then in ((torch.zeros_like(end), end / 2), (end / 2, end)):
-        found = process.predict(field(moved, now), moved, now)
-        moved = process.scales(then).mix(found.clean, found.noise)
-    if shift is not None:
-        moved = moved + process.scales(end).mix(shift, torch.zeros_like(shift))
-    return torch.zeros_like(noise).index_copy(0, rows, moved)
+    end, state = tau[rows.cpu()], noise[rows]
+    found = process.predict(field(state, 0 * end), state, 0 * end)
+    state = process.scales(end / 2).mix(found.clean, found.noise)
+    found = process.predict(field(state, end / 2), state, end / 2)
+    clean = condition.select(rows).residuals(known.restored(found.clean))
+    return torch.zeros_like(noise).index_copy(0, rows, process.scales(end).mix(clean, found.noise))
 
 
 def loss_per_record(errors: Tensor, target_mask: Tensor) -> Tensor:

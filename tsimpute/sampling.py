@@ -103,8 +103,7 @@ def sample(
     # Several pieces at once only as far as they fit into memory together, and on a GPU not at all.
     fit = max(1, memory_mib * 2**20 // needed) if condition.values.device.type == "cpu" else 1
     for b, rows, found in in_threads(work, pieces, fit):
-        guess = condition.guess
-        draws[rows.start : rows.stop, b] = found if guess is None else found + guess[b] * condition.fill_mask[b]
+        draws[rows.start : rows.stop, b] = condition.select(slice(b, b + 1)).restored(found)
     return draws
 
 

@@ -65,6 +65,18 @@ def test_hidden_values_cannot_matter(name: str):
 
 
 @every_backbone
+def test_a_spread_matters_at_the_cells_to_fill_where_the_network_is_made_for_one(name: str):
+    plain = random_condition()
+    network = shaken(registry.make("backbones", name, n_features=3, with_spread=True, **OPTIONS.get(name, {})))
+    one, two = (replace(plain, guess=plain.fill_mask * 0.5, spread=1 + x * plain.fill_mask) for x in (0.0, 1.5))
+    state = torch.randn(4, 3, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        assert (network(state, tau_of(4), one) != network(state, tau_of(4), two))[plain.fill_mask].any()
+        with pytest.raises(ConfigError, match="expected a condition with a spread"):
+            network(state, tau_of(4), plain)
+
+
+@every_backbone
 def test_process_time_clock_and_mask_matter(name: str):
     network, condition = made(name), random_condition()
     state = torch.randn(4, 3, 8, generator=torch.Generator().manual_seed(1))

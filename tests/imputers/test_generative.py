@@ -18,6 +18,7 @@ from tsimpute.checkpoints import read_model, write_model
 from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
 from tsimpute.containers import Condition, Feature, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
+from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 
 TRAINING = TrainingConfig(epochs=2, batch_size=3, learning_rate=1e-2, masks="mix")
@@ -67,7 +68,68 @@ def test_with_a_first_guess_a_model_that_learnt_nothing_is_centred_on_interpolat
     assert bits(again.impute(steep, 20).values) == bits(found.values)
 
 
-@pytest.mark.parametrize("guess", ["none", "linear"])
+@pytest.mark.parametrize("process", ["flow_matching", "diffusion"])
+def test_a_model_that_starts_from_a_gaussian_process_comes_back_from_its_file(process: str, tmp_path: Path):
+    imputer = GenerativeImputer(process, replace(NETWORK, guess="gaussian"), TRAINING, SAMPLING).fit(waves(30))
+    found = imputer.impute(TEST, 5)
+    imputer.save(tmp_path / "m.safetensors")
+    again = GenerativeImputer.load(tmp_path / "m.safetensors", SAMPLING)
+    assert again.base_ is not None
+    assert bits(again.impute(TEST, 5).values) == bits(found.values)
+    hidden = held_out(TEST)
+    wild = replace(hidden, values=np.where(hidden.scored, 1e9, hidden.values))
+    assert bits(again.impute(hidden, 5).values[:, hidden.shown]) == bits(again.impute(wild, 5).values[:, hidden.shown])
+    one, two = (again.impute(w.without_held_out(), 5).values for w in (hidden, wild))
+    assert bits(one) == bits(two)
+
+
+def test_a_model_that_learnt_nothing_draws_from_the_posterior_of_its_process(tmp_path: Path):
+    """Nothing learnt: the network says that clean data are the noise, which is the posterior's own."""
+    train = waves(60, seed=2)
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, guess="gaussian"), replace(TRAINING, epochs=1))
+    next(imputer.fit_steps(train))
+    for weights in imputer.network_.parameters():
+        torch.nn.init.zeros_(weights)
+    gaussian = GaussianImputer(periods=())
+    gaussian.features_, gaussian.model_, gaussian.no_data_ = train.features, imputer.base_, ()
+    scale, hidden = imputer.scaler_, held_out(waves(6, seed=9))
+    standardised = replace(hidden, values=scale.transform(hidden.values))
+    cells = hidden.scored
+    drawn = scale.transform(imputer.impute(hidden.without_held_out(), 400, fill=cells).values)[:, cells]
+    exact = gaussian.impute(standardised.without_held_out(), 400, fill=cells).values[:, cells]
+    np.testing.assert_allclose(np.median(drawn, 0), np.median(exact, 0), atol=0.12)
+    np.testing.assert_allclose(drawn.std(0), exact.std(0), rtol=0.25)
+
+
+def test_a_process_that_is_handed_over_is_started_from_and_must_fit(tmp_path: Path):
+    network = replace(NETWORK, guess="gaussian")
+    other = GenerativeImputer("flow_matching", network, TRAINING).fit(waves(20, seed=4)).base_
+    imputer = GenerativeImputer("flow_matching", network, TRAINING)
+    list(imputer.fit_steps(waves(7), base=other))
+    assert imputer.base_ is other
+    few = replace(waves(7), values=waves(7).values[:, :2], features=FEATURES[:2])
+    with pytest.raises(ConfigError, match="base: expected a Gaussian process of 2 features"):
+        next(imputer.fit_steps(few, base=other))
+    with pytest.raises(ConfigError, match=r"base: expected none with network\.guess 'none'"):
+        next(new().fit_steps(waves(7), base=other))
+
+
+def test_a_stopped_training_from_a_gaussian_process_goes_on_bit_for_bit(tmp_path: Path):
+    def training() -> GenerativeImputer:
+        return GenerativeImputer("flow_matching", replace(NETWORK, guess="gaussian"), replace(TRAINING, epochs=4))
+
+    whole, parts = training(), training()
+    list(whole.fit_steps(waves(7), folder=tmp_path / "a"))
+    seen: list[int] = []
+    list(parts.fit_steps(waves(7), folder=tmp_path / "b", should_stop=lambda: seen.append(1) or len(seen) == 5))
+    assert parts.fitted_["step"] < whole.fitted_["step"]
+    again = training()
+    list(again.fit_steps(waves(7), folder=tmp_path / "b"))
+    for name, weights in whole.network_.state_dict().items():
+        assert torch.equal(weights, again.network_.state_dict()[name])
+
+
+@pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
 def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
     network = replace(NETWORK, guess=guess)
     data, asking = held_out(waves(7)), replace(TRAINING, ask_unobserved=1.0, ask_from=0.0)
@@ -77,7 +139,7 @@ def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-@pytest.mark.parametrize("guess", ["none", "linear"])
+@pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
 def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: Any):
     imputer = GenerativeImputer("flow_matching", replace(NETWORK, guess=guess), TRAINING, SAMPLING).fit(waves(7))
     long = waves(1, n_steps=100, seed=3)
@@ -94,7 +156,7 @@ def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: An
     assert bits(one) == bits(two)
 
 
-@pytest.mark.parametrize("guess", ["none", "linear"])
+@pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
 def test_a_long_record_may_begin_at_any_time(guess: Any):
     rng = np.random.default_rng(0)
 

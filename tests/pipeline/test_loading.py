@@ -12,7 +12,7 @@ from tiny_models import waves
 
 from tsimpute.containers import Batch, Windows
 from tsimpute.errors import DataError
-from tsimpute.pipeline.guessing import first_guess
+from tsimpute.pipeline.guessing import Linear, first_guess
 from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual_cells
 from tsimpute.pipeline.masking import RandomTargets
 from tsimpute.pipeline.scaling import Standardizer
@@ -51,7 +51,7 @@ def test_an_epoch_holds_every_record_once_in_an_order_of_its_own():
 
 def test_with_a_first_guess_targets_hold_the_difference_to_it_and_it_is_made_of_shown_cells_alone():
     windows, scaler = waves(8), Standardizer.fit(waves(8))
-    guessing = Loader(windows, scaler, RandomTargets(), 3, 0, guess_span=8.0)
+    guessing = Loader(windows, scaler, RandomTargets(), 3, 0, guess=Linear(8.0))
     for plain, share in zip(loader(windows).epoch(1), guessing.epoch(1), strict=True):
         batch, guess = share.batch, share.batch.guess
         assert guess is not None
@@ -62,7 +62,7 @@ def test_with_a_first_guess_targets_hold_the_difference_to_it_and_it_is_made_of_
         expected = first_guess(shown, batch.cond_mask.numpy(), batch.times.numpy(), 8.0)
         np.testing.assert_allclose(guess.numpy(), expected, atol=1e-6)
         assert batch.guess_given_all is None
-    asking = Loader(windows, scaler, RandomTargets(), 3, 0, ask_unobserved=0.5, ask_from_epoch=2, guess_span=8.0)
+    asking = Loader(windows, scaler, RandomTargets(), 3, 0, ask_unobserved=0.5, ask_from_epoch=2, guess=Linear(8.0))
     assert all(share.batch.guess_given_all is None for share in asking.epoch(1))
     for plain, share in zip(loader(windows).epoch(2), asking.epoch(2), strict=True):
         observed = share.batch.observed.numpy()
@@ -178,9 +178,10 @@ def test_parts_of_a_record_are_those_of_the_whole_bit_for_bit(span: float | None
     values[:, 2] = np.nan
     windows = replace(windows, values=values, times=1e5 + np.cumsum(rng.exponential(size=(1, 400)), 1))
     scaler, fill = Standardizer.fit(waves(5)), rng.random(values.shape) < 0.5
-    whole = condition_of(windows, scaler, fill, span)
+    guess = None if span is None else Linear(span)
+    whole = condition_of(windows, scaler, fill, guess)
     parts = [slice(0, 30), slice(10, 50), slice(50, 51), slice(200, 300), slice(260, 400)]
-    for part, found in zip(parts, conditions_of(windows, scaler, parts, fill, span), strict=True):
+    for part, found in zip(parts, conditions_of(windows, scaler, parts, fill, guess), strict=True):
         for name in ("values", "cond_mask", "fill_mask") + ("guess",) * (span is not None):
             assert torch.equal(getattr(found, name), getattr(whole, name)[..., part])
         np.testing.assert_array_equal(found.times.numpy(), windows.times[:, part])

@@ -41,7 +41,7 @@ class ContextCells(Trunk):
         context = self._context(condition, shown)
         lowered = self._crowded(condition)[asked.record_of]
         meetings = [Meeting(*rows, lowered) for rows in zip(asked.row_of, shown.row_of, strict=True)]
-        sides, guess = self.sides(asked), asked.take(condition.known)
+        sides, told = self.sides(asked), [asked.take(grid) for grid in self.told(condition)]
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             said = iter(context)
@@ -49,7 +49,7 @@ class ContextCells(Trunk):
                 [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(said)) for meet in meetings]
             )
             noisy = tokens.take(state)
-            inputs = torch.stack([guess.expand_as(noisy), noisy], -1)
+            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in told), noisy], -1)
             return tokens.put(self.through(inputs, tau, sides, tokens), state)
 
         return field
@@ -67,7 +67,8 @@ class ContextCells(Trunk):
 
         tokens = shown.attending([keeping(Meeting(rows)) for rows in shown.row_of])
         values = tokens.take(condition.values)
-        cells = F.relu(self.enter(torch.stack([values, torch.zeros_like(values)], -1)))
+        blank = [torch.zeros_like(values)] * (self.enter.in_features - 1)
+        cells = F.relu(self.enter(torch.stack([values, *blank], -1)))
         tau = self.of_tau(torch.ones(len(condition), dtype=torch.float64))
         blocks: list[Any] = list(self.blocks)
         for block in blocks[:-1]:

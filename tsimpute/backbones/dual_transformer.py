@@ -28,12 +28,12 @@ class DualTransformer(Trunk):
         clock = clock_embedding(condition.times, self.width_time).to(condition.values.dtype)
         clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
         layout = _Grid(clock, self.feature.weight, condition.cond_mask[..., None].to(condition.values.dtype))
-        sides = self.sides(layout)
+        sides, told = self.sides(layout), self.told(condition)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             noisy = state * condition.fill_mask
-            known = condition.known.expand_as(noisy)
-            return self.through(torch.stack([known, noisy], -1), tau, sides, layout)
+            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in told), noisy], -1)
+            return self.through(inputs, tau, sides, layout)
 
         return field
 

@@ -25,11 +25,11 @@ class PresentCells(Trunk):
         shown, present = condition.cond_mask, condition.cond_mask | condition.fill_mask
         tokens = Tokens(condition, present, shown, self.width_time, self.feature.weight, self.n_given)
         sides = self.sides(tokens)
-        known, to_fill = tokens.take(condition.known), 1 - tokens.marked
+        told, to_fill = [tokens.take(grid) for grid in self.told(condition)], 1 - tokens.marked
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             noisy = tokens.take(state) * to_fill
-            inputs = torch.stack([known.expand_as(noisy), noisy], -1)
+            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in told), noisy], -1)
             return tokens.put(self.through(inputs, tau, sides, tokens), state)
 
         return field

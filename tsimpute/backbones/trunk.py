@@ -149,6 +149,7 @@ class Trunk(nn.Module):
         max_frequency: see ``ProcessTimeEmbedding``; 1e4 for diffusion as CSDI, small for continuous tau.
         n_given: how many of the features, the last ones, are given: their values are told to all cells of a step, with
             the clock. So they cost nothing and each cell has them at hand.
+        with_spread: conditions hold a spread; its logarithm is an input beside the guess.
 
     Raises:
         ConfigError: sizes that do not fit each other.
@@ -165,6 +166,7 @@ class Trunk(nn.Module):
         width_tau: int = 128,
         max_frequency: float = 1e4,
         n_given: int = 0,
+        with_spread: bool = False,
     ) -> None:
         super().__init__()
         if not 0 <= n_given < n_features:
@@ -185,7 +187,8 @@ class Trunk(nn.Module):
         self.width_time = width_time
         self.of_tau = ProcessTimeEmbedding(width_tau, max_frequency=max_frequency)
         self.feature = nn.Embedding(n_features, width_feature)
-        self.enter = nn.Linear(2, width)
+        self.with_spread = with_spread
+        self.enter = nn.Linear(2 + with_spread, width)
         self.blocks = nn.ModuleList(
             ResidualBlock(width, n_heads, width_tau, SideProjection(width_time + n_given, width_feature, 2 * width))
             for _ in range(n_blocks)
@@ -221,12 +224,20 @@ class Trunk(nn.Module):
     def bytes_once(self, condition: Condition) -> int:
         return 0
 
+    def told(self, condition: Condition) -> list[Tensor]:
+        """(B, K, L) each: what is known of cells beside their state."""
+        if not self.with_spread:
+            return [condition.known]
+        if condition.spread is None:
+            raise ConfigError("network: expected a condition with a spread, as the network was made for; came none.")
+        return [condition.known, condition.spread.log()]
+
     def sides(self, layout: Layout) -> list[Tensor]:
         """What each block is told of the cells; the same for all states of a record."""
         return [block.side(layout) for block in self.blocks]  # type: ignore[operator]
 
     def through(self, inputs: Tensor, tau: Tensor, sides: list[Tensor], layout: Layout) -> Tensor:
-        """(..., 2) shown and noisy values of the cells, (R,) process times -> (...) one number per cell."""
+        """(..., 2 or 3) what is told of cells and their noisy values, (R,) process times -> (...) a number per cell."""
         cells = F.relu(self.enter(inputs))
         tau = self.of_tau(tau)
         skips = []

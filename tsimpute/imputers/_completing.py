@@ -6,7 +6,7 @@ import numpy as np
 
 from tsimpute.containers import Samples, Windows
 from tsimpute.errors import DataError, TsimputeError
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.pipeline.scaling import Scale
 
 
 def time_steps(windows: Windows) -> np.ndarray:
@@ -37,7 +37,7 @@ def usual_step(windows: Windows) -> tuple[float, bool]:
     return usual, bool(np.isclose(steps, usual, rtol=0.05).all())
 
 
-def completed(record: Windows, scaler: Standardizer, draws: np.ndarray, filled: np.ndarray) -> Samples:
+def completed(record: Windows, scaler: Scale, draws: np.ndarray, filled: np.ndarray) -> Samples:
     """One record with its standardised draws (S, 1, K, L) at the cells ``filled``, in the data's units."""
     values = np.empty(draws.shape, record.values.dtype)
     with np.errstate(over="ignore"):  # what does not fit the data's own dtype is refused below

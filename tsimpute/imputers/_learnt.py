@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -17,8 +18,11 @@ from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, Traini
 from tsimpute.config_files import from_dict, to_dict
 from tsimpute.containers import Feature
 from tsimpute.errors import CheckpointError, NotFittedError
+from tsimpute.gaussian.guess import GaussianGuess, Scores
+from tsimpute.gaussian.model import GaussianModel
 from tsimpute.imputers._sampling import Sampling
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.pipeline.guessing import Guess, Linear
+from tsimpute.pipeline.scaling import Scale, Standardizer
 from tsimpute.registry import make
 from tsimpute.seeding import derive_seed
 
@@ -28,6 +32,9 @@ _SETTINGS = {
     "training": TrainingConfig,
     "sampling": SamplingConfig,
 }
+
+_BASE = "base."
+"""What the names of a model file's arrays begin with that belong to the Gaussian process."""
 
 
 class Learnt(Sampling):
@@ -42,12 +49,14 @@ class Learnt(Sampling):
         time_unit_: of the times: see ``panel.Clock``; None = not known.
         n_steps_: steps of a training record; 0 = not known, as of models of before.
         usual_cells_: see ``usual_cells``; 0 = not known, as of models of before.
+        base_: the Gaussian process of standardised values whose posterior is the first guess; None = there is none.
         fitted_: epoch, step and seconds of the weights.
     """
 
     network: NetworkConfig
     training: TrainingConfig
     usual_cells_: int = 0
+    base_: GaussianModel | None = None
 
     @property
     def no_data_(self) -> tuple[str, ...]:
@@ -55,9 +64,16 @@ class Learnt(Sampling):
         return tuple(f.name for f, never in zip(self.features_, self.scaler_.never_shown, strict=True) if never)
 
     @property
-    def guess_span_(self) -> float | None:
-        """Over which time a first guess fades; None = there is none."""
-        return None if self.network.guess == "none" else self.time_step_ * self.n_steps_
+    def guess_(self) -> Guess | None:
+        """The first guess that what is learnt and drawn differs from; None = there is none."""
+        if self.network.guess == "linear":
+            return Linear(self.time_step_ * self.n_steps_)
+        return None if self.base_ is None else GaussianGuess(self.base_)
+
+    @property
+    def scale_(self) -> Scale:
+        """To what the network learns: standardised values, or the scores of the process that it starts from."""
+        return self.scaler_ if self.base_ is None else Scores(self.scaler_, self.base_)
 
     def _usual_cells(self, n_steps: int) -> float:
         """What ``usual_cells_`` would be of records of so many steps; of models that do not know theirs, as it is."""
@@ -65,7 +81,8 @@ class Learnt(Sampling):
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``Imputer``; ``also`` is kept beside, as plain values by names that models do not use."""
-        write_model(Path(path), self._fitted().state_dict(), {**(also or {}), **self._about(self.fitted_)})
+        self._fitted()
+        write_model(Path(path), self._weights(self.network_), {**(also or {}), **self._about(self.fitted_)})
 
     @classmethod
     def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
@@ -103,6 +120,8 @@ class Learnt(Sampling):
     def _new_network(self, tau_frequency: float) -> nn.Module:
         options = {"max_frequency": tau_frequency} | self.network.options
         given = {"n_given": n} if (n := sum(feature.given for feature in self.features_)) else {}
+        if self.network.guess == "gaussian":
+            given["with_spread"] = True
         with torch.random.fork_rng(devices=[]):
             # Not torch.manual_seed: that would reseed every other device, too.
             torch.default_generator.manual_seed(derive_seed(self.training.seed, "network"))
@@ -114,8 +133,15 @@ class Learnt(Sampling):
         self.time_step_, self.n_steps_ = about["time_step"], about.get("n_steps", 0)
         self.regular_, self.time_unit_ = about.get("regular", True), about.get("time_unit")
         self.usual_cells_, self.fitted_ = about.get("usual_cells", 0), about["fitted"]
+        of_base = {name.removeprefix(_BASE): x.numpy() for name, x in weights.items() if name.startswith(_BASE)}
+        self.base_ = GaussianModel.from_arrays(of_base) if of_base else None
         self.network_ = self._new_network(self._process_default("tau_frequency"))
-        self.network_.load_state_dict(weights)
+        self.network_.load_state_dict({name: x for name, x in weights.items() if not name.startswith(_BASE)})
+
+    def _weights(self, network: nn.Module) -> dict[str, torch.Tensor]:
+        """All numbers that a model file keeps: the network's, and those of the process that it starts from."""
+        base = {} if self.base_ is None else self.base_.to_arrays()
+        return network.state_dict() | {_BASE + name: torch.from_numpy(np.asarray(x)) for name, x in base.items()}
 
     def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
         return {

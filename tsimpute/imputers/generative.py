@@ -15,6 +15,8 @@ from tsimpute.checkpoints import read_model, write_model
 from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
 from tsimpute.containers import Samples, Windows
 from tsimpute.errors import ConfigError
+from tsimpute.gaussian.model import GaussianModel
+from tsimpute.imputers._base import base_of
 from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
 from tsimpute.imputers._completing import check_steps, completed, usual_step
 from tsimpute.imputers._learnt import Learnt
@@ -76,6 +78,7 @@ class GenerativeImputer(Learnt):
         valid: Windows | None = None,
         *,
         scaler: Standardizer | None = None,
+        base: GaussianModel | None = None,
         time_unit: str | None = None,
         folder: Path | None = None,
         should_stop: Callable[[], bool] = lambda: False,
@@ -85,13 +88,16 @@ class GenerativeImputer(Learnt):
         Args:
             train, valid: records; only their shown cells are used.
             scaler: None = fitted on the shown cells of ``train``.
+            base: with the guess "gaussian" alone: the Gaussian process to start from, of values standardised by
+                ``scaler`` and times counted as in ``train``; None = fitted on the shown cells of ``train``.
             time_unit: of the times of the records, to be kept with the model; None = not known.
             folder: where the state, ``epochs.csv`` and models go; a state found there is taken up.
             should_stop: asked after each step; True ends with the state on disk.
 
         Raises:
             DataError: ``valid`` has other features than ``train``, given ones are not last, or no record shows a cell.
-            ConfigError: patience without ``valid``, or ``ask_unobserved`` with a process on discrete levels.
+            ConfigError: patience without ``valid``, a base that does not fit, or ``ask_unobserved`` with a process on
+                discrete levels.
             TrainingError, CheckpointError: see ``Trainer.run``.
         """
         if valid is not None:
@@ -101,6 +107,7 @@ class GenerativeImputer(Learnt):
         self.features_, self.time_unit_ = train.features, time_unit
         self.n_steps_, self.usual_cells_ = train.n_steps, usual_cells(train)
         self.time_step_, self.regular_ = usual_step(train)
+        self.base_ = base_of(train, self.scaler_, self.network.guess, base, self.training.seed)
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
@@ -112,11 +119,12 @@ class GenerativeImputer(Learnt):
 
         def loader(windows: Windows, seed: int) -> Loader:
             asks = self.training.ask_unobserved, 1 + round(self.training.ask_from * self.training.epochs)
-            return Loader(windows, self.scaler_, policy, self.training.batch_size, seed, *asks, self.guess_span_)
+            n_masks = self.training.masks_per_record if self.network.guess == "gaussian" else 0
+            return Loader(windows, self.scale_, policy, self.training.batch_size, seed, *asks, self.guess_, n_masks)
 
         def save_model(name: str, network: nn.Module, about: dict[str, Any]) -> None:
             if folder is not None:
-                write_model(folder / f"{name}.safetensors", network.state_dict(), self._about(about))
+                write_model(folder / f"{name}.safetensors", self._weights(network), self._about(about))
 
         trainer = Trainer(
             self.network_,
@@ -128,7 +136,7 @@ class GenerativeImputer(Learnt):
             save_model,
             should_stop,
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
-            + f", guess {self.network.guess}" * (self.guess_span_ is not None),
+            + f", guess {self.network.guess}" * (self.guess_ is not None),
         )
         for step in trainer.run():
             self.network_, self.fitted_ = trainer.kept, {"epoch": trainer.epochs_done, "step": step.step}
@@ -166,13 +174,13 @@ class GenerativeImputer(Learnt):
         """
         self._fitted()
         self._check(windows)
-        scaler, sampling = self.scaler_, self.sampling
+        scaler, sampling = self.scale_, self.sampling
         cells = cells_to_fill(windows, n_samples, fill)
         draw, usual = self._sampler(self._backbone(), n_samples), self._usual_cells(windows.n_steps)
 
         def impute_chunk(chunk: np.ndarray) -> Iterator[Samples]:
             seeds = [derive_seed(seed, "impute", windows.record_ids[n]) for n in chunk]
-            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_span_, usual)
+            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_, usual)
             draws = draw(condition.to(sampling.device), seeds=seeds).cpu().numpy()
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
                 yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
@@ -224,14 +232,14 @@ class GenerativeImputer(Learnt):
         kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
         made = pieces(record.n_steps, length, hop, n_evaluations, kept_steps)
         asked = [piece for piece in made if cells[..., piece.kept].any()]
-        about = cells, self.guess_span_, self._usual_cells(length)
-        conditions = conditions_of(record, self.scaler_, [p.computed for p in asked], *about)
+        about = cells, self.guess_, self._usual_cells(length)
+        conditions = conditions_of(record, self.scale_, [p.computed for p in asked], *about)
         for piece, condition in zip(asked, conditions, strict=True):
             done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
             part_of = piece.computed.start, record.n_steps
             draws = draw(condition.to(self.sampling.device), seeds=seeds, part_of=part_of).cpu().numpy()
             kept = draws[..., piece.kept_within]
-            yield piece.kept, completed(record.steps(piece.kept), self.scaler_, kept, cells[..., piece.kept])
+            yield piece.kept, completed(record.steps(piece.kept), self.scale_, kept, cells[..., piece.kept])
 
     def _backbone(self) -> Any:
         """A copy: the network may be in training, and must stay on its device and in its mode."""

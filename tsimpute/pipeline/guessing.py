@@ -1,12 +1,84 @@
-"""A first guess at cells that are not shown: a model that learns what differs from it need not learn to interpolate."""
+"""First guesses at cells that are not shown: a model that learns what differs from one need not learn to interpolate.
+
+A guess is a mean and, where it knows how sure it is, a spread. What is learnt and drawn of a cell is
+``(value - mean) / spread``. A guess is made of shown cells alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Guessed:
+    """Of the cells of some records.
+
+    Attributes:
+        mean: (N, K, L) float32 standardised, 0 at cells that were not asked for.
+        spread: (N, K, L) float32, positive, 1 at cells that were not asked for; None = the guess knows none.
+    """
+
+    mean: np.ndarray
+    spread: np.ndarray | None = None
+
+    def steps(self, part: slice) -> Guessed:
+        return Guessed(self.mean[..., part], None if self.spread is None else self.spread[..., part])
+
+
+class Known(Protocol):
+    """Records of any length, of which parts are standardised when they are asked for.
+
+    Attributes:
+        shown: (N, K, L) bool.
+        times: (N, L) float64.
+    """
+
+    @property
+    def shown(self) -> np.ndarray: ...
+
+    @property
+    def times(self) -> np.ndarray: ...
+
+    def values(self, steps: slice) -> np.ndarray:
+        """(N, K, L') float32 standardised values of shown cells, 0 elsewhere."""
+        ...
+
+    def at(self, steps: np.ndarray) -> np.ndarray:
+        """(N, K) the same at one step of each feature."""
+        ...
+
+
+class Guess(Protocol):
+    """Makes first guesses.
+
+    Attributes:
+        has_spread: whether it knows how sure it is.
+    """
+
+    has_spread: bool
+
+    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
+        """The guess at ``wanted`` cells of whole records.
+
+        Args:
+            values: (N, K, L) standardised; read at shown cells only.
+            shown, wanted: (N, K, L) bool, no cell in both.
+            times: (N, L) float64, increasing.
+        """
+        ...
+
+    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
+        """What ``of`` the whole holds of some of its parts, one after the other.
+
+        Args:
+            parts: of which neither starts nor stops decrease.
+            wanted: (N, K, L) bool of the whole.
+        """
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +152,37 @@ def last_shown(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
             seen = step
         found.append(last)
     return found
+
+
+@dataclass(frozen=True)
+class Linear:
+    """See ``first_guess``; it knows no spread.
+
+    Attributes:
+        span: the distance in time at which nothing of the nearest cell is left.
+    """
+
+    span: float
+    has_spread = False
+
+    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
+        return Guessed(first_guess(values, shown, times, self.span).astype(np.float32))
+
+    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
+        shown, length = known.shown, known.shown.shape[2]
+        before = last_shown(shown, [part.start for part in parts])
+        mirrored = last_shown(shown[..., ::-1], [length - part.stop for part in reversed(parts)])
+        after = [length - 1 - steps for steps in reversed(mirrored)]
+        for n, part in enumerate(parts):
+            outside = _nearest(known, before[n], -np.inf), _nearest(known, after[n], np.inf)
+            times = known.times[:, part]
+            found = first_guess(known.values(part), shown[..., part], times, self.span, *outside)
+            yield Guessed(found.astype(np.float32))
+
+
+def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:
+    """What is at those steps, (N, K), of the features; ``none`` is the time of steps outside the records."""
+    there = (steps >= 0) & (steps < known.shown.shape[2])
+    at = np.where(there, steps, 0)
+    values = np.where(there, known.at(at), np.float32(0))
+    return Nearest(np.where(there, np.take_along_axis(known.times, at, 1), none), values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ import torch
 
 from tsimpute.containers import Batch, Condition, Windows
 from tsimpute.errors import DataError
-from tsimpute.pipeline.guessing import Nearest, first_guess, last_shown
+from tsimpute.pipeline.guessing import Guess, Guessed
+from tsimpute.pipeline.mask_pool import MaskPool
 from tsimpute.pipeline.masking import MaskPolicy
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.pipeline.scaling import Scale
 from tsimpute.seeding import derive_seed
 
 
@@ -46,7 +48,8 @@ class Loader:
         batch_size: records of a global batch.
         seed: of everything drawn.
         ask_unobserved: share of records in which all unobserved cells are asked for too, from ``ask_from_epoch`` on.
-        guess_span: where given, targets are the differences to a first guess that fades over this time.
+        guess: where given, targets are the differences to it, in units of its spread where it has one.
+        n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
 
     Raises:
         DataError: no record has a shown cell, or times lose their order in single precision.
@@ -55,13 +58,14 @@ class Loader:
     def __init__(
         self,
         windows: Windows,
-        scaler: Standardizer,
+        scaler: Scale,
         policy: MaskPolicy,
         batch_size: int,
         seed: int = 0,
         ask_unobserved: float = 0.0,
         ask_from_epoch: int = 1,
-        guess_span: float | None = None,
+        guess: Guess | None = None,
+        n_masks: int = 0,
     ) -> None:
         self.shown = windows.shown
         self.values = _standardised(windows.values, self.shown, scaler)
@@ -71,7 +75,9 @@ class Loader:
         self.usable = np.flatnonzero(self.shown[:, self.own].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
-        self.guess_span, self.usual_cells = guess_span, usual_cells(windows) if ask_unobserved else math.inf
+        self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
+        at_rest = self.values, self.shown, self.times, self.record_ids
+        self.guesses = None if guess is None else MaskPool(guess, self._mask, *at_rest, n_masks, seed)
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
@@ -100,16 +106,19 @@ class Loader:
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
         rngs = [np.random.default_rng(s) for s in seeds]
-        masks = np.stack([self._mask(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
+        drawn = [self._drawn(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)]
+        masks = np.stack([mask for mask, _ in drawn])
         asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
         asked = None
         if asks:
             asked = np.stack([self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
         values, guess, given_all = self.values[index], None, None
-        if self.guess_span is not None:
-            guess = self._guess(index, masks)
-            values = values - guess * self.shown[index]
-            given_all = self._guess(index, self.shown[index]) if asks else None
+        if self.guesses is not None:
+            shown = self.shown[index]
+            wanted = ~masks if asks or not self.guesses.size else shown & ~masks
+            guess = self.guesses.guesses(index, masks, [number for _, number in drawn], wanted, asks)
+            values = standardised_residuals(values, guess, shown)
+            given_all = self.guesses.guesses(index, shown, [-1] * len(index), ~shown, True) if asks else None
         return Batch(
             values=torch.from_numpy(values),
             observed=torch.from_numpy(self.shown[index]),
@@ -118,18 +127,19 @@ class Loader:
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
             asked=None if asked is None else torch.from_numpy(asked),
-            guess=None if guess is None else torch.from_numpy(guess),
-            guess_given_all=None if given_all is None else torch.from_numpy(given_all),
+            guess=_mean(guess),
+            spread=_spread(guess),
+            guess_given_all=_mean(given_all),
+            spread_given_all=_spread(given_all),
             usual_cells=self.usual_cells if asks else math.inf,
         )
 
-    def _guess(self, index: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        assert self.guess_span is not None
-        return first_guess(self.values[index], shown, self.times[index], self.guess_span).astype(np.float32)
+    def _drawn(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+        return (self._mask(record, rng), -1) if self.guesses is None else self.guesses.draw(record, rng)
 
-    def _mask(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        mask = shown.copy()
-        mask[self.own] = self.policy(shown[self.own], rng)
+    def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
+        mask = self.shown[record].copy()
+        mask[self.own] = self.policy(mask[self.own], rng)
         return mask
 
     def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -146,16 +156,16 @@ def usual_cells(train: Windows) -> int:
 
 def condition_of(
     windows: Windows,
-    scaler: Standardizer,
+    scaler: Scale,
     fill: np.ndarray | None = None,
-    guess_span: float | None = None,
+    guess: Guess | None = None,
     usual: float = 0.0,
 ) -> Condition:
     """What a model may see of ``windows``: the shown cells, standardised, and which cells to fill.
 
     Args:
         fill: (N, K, L) bool; None = every cell that is not shown.
-        guess_span: as for ``Loader``.
+        guess: as for ``Loader``.
         usual: see ``usual_cells``; 0 = not known.
 
     Raises:
@@ -163,37 +173,38 @@ def condition_of(
     """
     if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
         raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
-    return _condition(windows, single_precision(windows.times), scaler, fill, guess_span, usual)
+    known, cells = _Known(windows, scaler), _to_fill(windows, fill)
+    found = None
+    if guess is not None:
+        found = guess.of(known.values(slice(None)), known.shown, known.times, _wanted(guess, known.shown, cells))
+    return _condition(windows, single_precision(windows.times), scaler, cells, found, usual)
 
 
 def conditions_of(
     windows: Windows,
-    scaler: Standardizer,
+    scaler: Scale,
     parts: Sequence[slice],
     fill: np.ndarray,
-    guess_span: float | None = None,
+    guess: Guess | None = None,
     usual: float = 0.0,
 ) -> Iterator[Condition]:
     """What ``condition_of`` the whole holds of some of its parts; only one part is in memory at a time.
 
     Args:
         parts: steps, of which neither starts nor stops decrease from part to part; they may overlap.
-        fill, guess_span, usual: as for ``condition_of``.
+        fill, guess, usual: as for ``condition_of``.
 
     Yields:
         The parts, their times as they are, in float64: for windows that count theirs from 0.
     """
-    shown, length = windows.shown, windows.n_steps
-    if guess_span is not None:
-        before = last_shown(shown, [part.start for part in parts])
-        mirrored = last_shown(shown[..., ::-1], [length - part.stop for part in reversed(parts)])
-        after = [length - 1 - steps for steps in reversed(mirrored)]
-    for n, part in enumerate(parts):
-        outside = ()
-        if guess_span is not None:
-            outside = _nearest(windows, before[n], -np.inf, scaler), _nearest(windows, after[n], np.inf, scaler)
+    guesses: Iterator[Guessed | None] = itertools.repeat(None)
+    if guess is not None:
+        known = _Known(windows, scaler)
+        guesses = guess.of_parts(known, parts, _wanted(guess, known.shown, _to_fill(windows, fill)))
+    for part, found in zip(parts, guesses, strict=False):
         steps = windows.steps(part)
-        yield _condition(steps, steps.times.astype(np.float64), scaler, fill[..., part], guess_span, usual, *outside)
+        cells = _to_fill(steps, fill[..., part])
+        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, found, usual)
 
 
 def single_precision(times: np.ndarray) -> np.ndarray:
@@ -211,30 +222,62 @@ def single_precision(times: np.ndarray) -> np.ndarray:
     return found
 
 
+def standardised_residuals(values: np.ndarray, guess: Guessed, cells: np.ndarray) -> np.ndarray:
+    """(N, K, L) values less the guess, in units of its spread, at ``cells``; others as they are."""
+    values = values - guess.mean * cells
+    return values if guess.spread is None else values / np.where(cells, guess.spread, np.float32(1))
+
+
 def _condition(
     windows: Windows,
     times: np.ndarray,
-    scaler: Standardizer,
-    fill: np.ndarray | None,
-    guess_span: float | None,
+    scaler: Scale,
+    cells: np.ndarray,
+    guess: Guessed | None,
     usual: float,
-    before: Nearest | None = None,
-    after: Nearest | None = None,
 ) -> Condition:
-    shown = windows.shown
-    values, guess = _standardised(windows.values, shown, scaler), None
-    if guess_span is not None:
-        found = first_guess(values, shown, windows.times, guess_span, before, after)
-        guess = torch.from_numpy(found.astype(np.float32))
-    cells = ~shown if fill is None else fill & ~shown
     return Condition(
-        values=torch.from_numpy(values),
-        cond_mask=torch.from_numpy(shown),
+        values=torch.from_numpy(_standardised(windows.values, windows.shown, scaler)),
+        cond_mask=torch.from_numpy(windows.shown),
         fill_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
         usual_cells=usual,
-        guess=guess,
+        guess=_mean(guess),
+        spread=_spread(guess),
     )
+
+
+def _to_fill(windows: Windows, fill: np.ndarray | None) -> np.ndarray:
+    return ~windows.shown if fill is None else fill & ~windows.shown
+
+
+def _wanted(guess: Guess, shown: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Cells to guess: where it costs time, those to fill alone."""
+    return cells if guess.has_spread else ~shown
+
+
+def _mean(guess: Guessed | None) -> torch.Tensor | None:
+    return None if guess is None else torch.from_numpy(guess.mean)
+
+
+def _spread(guess: Guessed | None) -> torch.Tensor | None:
+    return None if guess is None or guess.spread is None else torch.from_numpy(guess.spread)
+
+
+class _Known:
+    """See ``guessing.Known``."""
+
+    def __init__(self, windows: Windows, scaler: Scale) -> None:
+        self.windows, self.scaler = windows, scaler
+        self.shown, self.times = windows.shown, windows.times
+
+    def values(self, steps: slice) -> np.ndarray:
+        return _standardised(self.windows.values[..., steps], self.shown[..., steps], self.scaler)
+
+    def at(self, steps: np.ndarray) -> np.ndarray:
+        index = steps[..., None]
+        values, shown = (np.take_along_axis(x, index, 2) for x in (self.windows.values, self.shown))
+        return _standardised(values, shown, self.scaler)[..., 0]
 
 
 def _own(windows: Windows) -> np.ndarray:
@@ -242,13 +285,5 @@ def _own(windows: Windows) -> np.ndarray:
     return np.array([not feature.given for feature in windows.features])
 
 
-def _nearest(windows: Windows, steps: np.ndarray, none: float, scaler: Standardizer) -> Nearest:
-    """What is at those steps, (N, K), of the features; ``none`` is the time of steps outside the records."""
-    there = (steps >= 0) & (steps < windows.n_steps)
-    at = np.where(there, steps, 0)
-    values = _standardised(np.take_along_axis(windows.values, at[..., None], 2), there[..., None], scaler)[..., 0]
-    return Nearest(np.where(there, np.take_along_axis(windows.times, at, 1), none), values)
-
-
-def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Standardizer) -> np.ndarray:
+def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Scale) -> np.ndarray:
     return np.where(shown, scaler.transform(np.where(shown, values, np.nan)), 0.0).astype(np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,6 +13,18 @@ from tsimpute.errors import DataError
 from tsimpute.limits import Limits, limits_of
 from tsimpute.pipeline.warps import Warp
 from tsimpute.shapes import Brief
+
+
+class Scale(Protocol):
+    """To numbers that a network learns, and back."""
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """(..., K, L) data units to float64, NaN staying NaN; the input is not changed."""
+        ...
+
+    def inverse(self, values: np.ndarray) -> np.ndarray:
+        """(..., K, L) numbers back to the data's units, float64."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,0 +1,112 @@
+"""A Gaussian process's posterior as the first guess of another model, on the scale on which the process is Gaussian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsimpute.gaussian.conditioning import condition, window_length
+from tsimpute.gaussian.model import FARTHEST, GaussianModel, positions
+from tsimpute.pipeline.guessing import Guessed, Known
+from tsimpute.pipeline.scaling import Scale
+
+LEAST_SPREAD = 0.01
+"""In standard deviations of a feature's scores: what is less counts as that much."""
+CHUNK = 960
+"""Steps of long records that are guessed together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Values as the process's scores: where it is right, their posterior is normal.
+
+    Attributes:
+        scaler: to the values that the process was fitted on.
+        model: the process; its seasons stay in the scores.
+    """
+
+    scaler: Scale
+    model: GaussianModel
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        values, model = self.scaler.transform(values), self.model
+        mapped = np.stack([of_one.forward(values[..., k, :]) for k, of_one in enumerate(model.maps)], -2)
+        return (mapped - model.centre[:, None]) / model.scale[:, None]
+
+    def inverse(self, values: np.ndarray) -> np.ndarray:
+        model = self.model
+        mapped = values.astype(np.float64) * model.scale[:, None] + model.centre[:, None]
+        return self.scaler.inverse(np.stack([m.inverse(mapped[..., k, :]) for k, m in enumerate(model.maps)], -2))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianGuess:
+    """Posterior mean and spread of scores, see ``Scores``, given the shown cells; see ``Guess``.
+
+    Attributes:
+        model: the process.
+    """
+
+    model: GaussianModel
+    has_spread = True
+
+    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
+        known = _InMemory(values, shown, times)
+        return _joined([self._of_chunk(known, chunk, wanted) for chunk in _chunks(shown.shape[2])])
+
+    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
+        # By chunks of the whole, so that parts that overlap agree.
+        kept: dict[int, Guessed] = {}
+        for part in parts:
+            chunks = [c for c in _chunks(known.shown.shape[2]) if c.start < part.stop and part.start < c.stop]
+            kept = {c.start: kept.get(c.start) or self._of_chunk(known, c, wanted) for c in chunks}
+            first = chunks[0].start
+            yield _joined(list(kept.values())).steps(slice(part.start - first, part.stop - first))
+
+    def _of_chunk(self, known: Known, chunk: slice, wanted: np.ndarray) -> Guessed:
+        margin = window_length(len(self.model.maps))
+        around = slice(max(0, chunk.start - margin), chunk.stop + margin)
+        inner = slice(chunk.start - around.start, chunk.stop - around.start)
+        asked = wanted[..., chunk]
+        mean, spread = np.zeros(asked.shape, np.float32), np.ones(asked.shape, np.float32)
+        values = np.where(known.shown[..., around], known.values(around), np.nan).astype(np.float64)
+        for n in np.flatnonzero(asked.any((1, 2))):
+            found = self._posterior(values[n], known.times[n, around].astype(np.float64))
+            mean[n][asked[n]], spread[n][asked[n]] = (of_cells[:, inner][asked[n]] for of_cells in found)
+        return Guessed(mean, np.maximum(spread, np.float32(LEAST_SPREAD)))
+
+    def _posterior(self, scores: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(K, T) means and standard deviations of (K, T) scores, NaN where nothing is known."""
+        season = self.model.seasons.at(times) / self.model.scale[:, None]
+        rest = np.clip(scores - season, -FARTHEST, FARTHEST)
+        found = condition(self.model.prior, rest, positions(times, self.model.step))
+        return found.mean + season, found.spread
+
+
+@dataclass(frozen=True, eq=False)
+class _InMemory:
+    """See ``Known``."""
+
+    all_values: np.ndarray
+    shown: np.ndarray
+    times: np.ndarray
+
+    def values(self, steps: slice) -> np.ndarray:
+        return self.all_values[..., steps]
+
+    def at(self, steps: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(self.all_values, steps[..., None], 2)[..., 0]
+
+
+def _joined(chunks: Sequence[Guessed]) -> Guessed:
+    if len(chunks) == 1:
+        return chunks[0]
+    return Guessed(*(np.concatenate([getattr(c, name) for c in chunks], -1) for name in ("mean", "spread")))
+
+
+def _chunks(n_steps: int) -> list[slice]:
+    """Steps side by side; the last of them are not short, but more."""
+    starts = [*range(0, max(1, n_steps - CHUNK + 1), CHUNK)]
+    return [slice(a, b) for a, b in zip(starts, [*starts[1:], n_steps], strict=True)]
