@@ -71,6 +71,15 @@ class Still:
         return 0
 
 
+def test_antithetic_draws_come_in_pairs_from_opposite_noise():
+    process, solver = registry.make("processes", "flow_matching"), registry.make("solvers", "heun")
+    options: dict[str, Any] = {"n_samples": 7, "n_steps": 2, "seeds": SEEDS}
+    plain = sample(Still(), process, solver, CONDITION, **options)
+    found = sample(Still(), process, solver, CONDITION, antithetic=True, **options)
+    assert torch.equal(found[1:6:2], -found[:6:2])
+    assert torch.equal(found[::2], plain[:4])
+
+
 def test_what_is_drawn_is_in_units_of_the_spread_and_added_to_the_guess():
     process, solver = registry.make("processes", "flow_matching"), registry.make("solvers", "heun")
     options: dict[str, Any] = {"n_samples": 7, "n_steps": 2, "seeds": SEEDS}

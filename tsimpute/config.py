@@ -179,6 +179,8 @@ class SamplingConfig:
         grid_power: 1 = times evenly spaced, up to 2 = steps get shorter towards the data; None = the process's own
             default with its default solver, else 1.
         eta: 0 deterministic ... 1 ancestral, for the first-order solver; None = the process's own default.
+        antithetic: draws come in pairs from opposite noise, so that their mean and median vary less. Each draw is as
+            good as any, but the two of a pair are not independent, which fair CRPS takes them for.
         memory_mib: what the network may need while it draws, beside the program, the records and the draws of one
             record; decides how many draws of a record are computed together. An estimate; on a CPU less is used where
             more would be slower.
@@ -190,6 +192,7 @@ class SamplingConfig:
     n_steps: int | None = None
     grid_power: float | None = None
     eta: float | None = None
+    antithetic: bool = False
     memory_mib: int = 1024
     rows_at_once: int | None = None
     device: str = "cpu"

@@ -295,5 +295,7 @@ def generative_context(imputer: GenerativeImputer) -> dict[str, Any]:
     solver = f"one_step, eta {imputer.eta:g}" if imputer.solver == "one_step" else imputer.solver
     if imputer.grid_power != 1:
         solver += f", grid {imputer.grid_power:g}"
+    if imputer.sampling.antithetic:
+        solver += ", antithetic"
     epoch = int(imputer.fitted_["epoch"])
     return {"process": imputer.process.name, "solver": solver, "n_steps": imputer.n_steps, "epoch": epoch}

@@ -48,6 +48,7 @@ def sample(
     n_steps: int,
     grid_power: float = 1.0,
     seeds: Sequence[int],
+    antithetic: bool = False,
     rows_at_once: int | None = None,
     memory_mib: int = 1024,
     part_of: tuple[int, int] | None = None,
@@ -61,6 +62,7 @@ def sample(
         n_samples: S draws of each.
         n_steps, grid_power: solver steps and how they are spaced; see ``Process.grid``.
         seeds: B integers; draw ``s`` of a record depends on its seed and on ``s``, not on S.
+        antithetic: every other draw has the noise of the one before it with the other sign.
         rows_at_once: draws computed together; changes memory and speed, and results in the last bits only. None = as
             many as ``rows_within`` says.
         memory_mib: what the network may need, where ``rows_at_once`` is None.
@@ -80,7 +82,7 @@ def sample(
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
     if len(seeds) != len(condition):
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
-    way = _Way(process, solver, process.grid(n_steps, grid_power), part_of)
+    way = _Way(process, solver, process.grid(n_steps, grid_power), part_of, antithetic)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
     pieces = []
     needed = 1
@@ -133,12 +135,16 @@ class _Way:
     solver: Solver
     grid: Tensor
     part_of: tuple[int, int] | None
+    antithetic: bool = False
 
     def noise_of(self, record: Condition, seed: int, row: int) -> _Noise:
         """What one draw of a record gets, or that part of the whole's."""
         _, k, length = record.values.shape
         first, whole = self.part_of or (0, length)
-        return _Noise(seed, row, k, slice(first, first + length), whole)
+        steps = slice(first, first + length)
+        if not self.antithetic:
+            return _Noise(seed, row, k, steps, whole)
+        return _Noise(seed, row // 2, k, steps, whole, sign=-1.0 if row % 2 else 1.0)
 
 
 class _Noise:
@@ -151,9 +157,11 @@ class _Noise:
         n_features: K.
         steps: the steps that numbers are wanted for.
         n_steps: of the whole record.
+        sign: 1 or -1, of all numbers.
     """
 
-    def __init__(self, seed: int, row: int, n_features: int, steps: slice, n_steps: int) -> None:
+    def __init__(self, seed: int, row: int, n_features: int, steps: slice, n_steps: int, sign: float = 1.0) -> None:
+        self._sign = sign
         first = steps.start // _BLOCK
         self._n_features = n_features
         self._wanted = slice(steps.start - first * _BLOCK, steps.stop - first * _BLOCK)
@@ -166,7 +174,7 @@ class _Noise:
     def draw(self) -> Tensor:
         """(K, L); each call gives new numbers."""
         blocks = [torch.randn(self._n_features, n, generator=generator) for generator, n in self._blocks]
-        return torch.cat(blocks, 1)[:, self._wanted]
+        return self._sign * torch.cat(blocks, 1)[:, self._wanted]
 
 
 class _Bound:

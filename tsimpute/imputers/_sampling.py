@@ -57,6 +57,7 @@ class Sampling:
             n_samples=n_samples,
             n_steps=self.n_steps,
             grid_power=self.grid_power,
+            antithetic=self.sampling.antithetic,
             rows_at_once=self.sampling.rows_at_once,
             memory_mib=self.sampling.memory_mib,
         )
