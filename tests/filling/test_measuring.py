@@ -179,3 +179,50 @@ def test_of_many_short_series_cells_are_hidden_evenly_over_time() -> None:
     step = np.concatenate([np.nonzero(cells)[1] for cells in hidden_cells(panel, 0.1, 0)])
     shares = np.histogram(step, bins=[0, 12, 24, 36, 48])[0] / len(step)
     np.testing.assert_allclose(shares, 0.25, atol=0.05)
+
+
+def test_of_each_feature_the_same_share_is_hidden_however_few_values_a_series_shows() -> None:
+    rng = np.random.default_rng(0)
+    often, rarely = rng.random((300, 48)) < 0.9, rng.random((300, 48)) < 0.08
+    values = np.where(np.stack([often, rarely], 1), 1.0, np.nan)
+    hours = np.arange(48.0)
+    stays = Panel(
+        (Feature("HR"), Feature("K")), tuple(Series(f"s{i}", hours, v, hours) for i, v in enumerate(values)),
+        Clock("hours", 1.0),
+    )  # fmt: skip
+    cells = np.array([of_series.sum(1) for of_series in hidden_cells(stays, 0.05, seed=0)])
+    counts = np.array([s.observed.sum(1) for s in stays.series])
+    # Each series used to give one value of K, so that 26 % of K were hidden and 5 % of HR.
+    np.testing.assert_allclose(cells.sum(0) / counts.sum(0), [0.05, max(0.05, 200 / counts[:, 1].sum())], rtol=0.1)
+    assert (cells <= counts // 2).all()
+    assert 60 < cells[:150, 1].sum() < 140  # from all over the table
+    few = Panel(stays.features, stays.series[:20], stays.clock)
+    of_few = np.array([of_series.sum(1) for of_series in hidden_cells(few, 0.05, seed=0)])
+    assert (of_few[:, 1] == (counts[:20, 1] >= 2)).all()  # few cells in all: each series gives one
+
+
+def test_measuring_asks_for_the_cells_that_are_filled_and_no_others() -> None:
+    rng = np.random.default_rng(0)
+    hours = np.arange(24.0)
+    values = np.where(rng.random((2, 24)) < 0.5, rng.normal(size=(2, 24)), np.nan)
+    values[1] = np.nan
+    whole = Panel((Feature("a"), Feature("b")), (Series("s", hours, values, hours),), Clock("hours", 1.0))
+    hidden = [np.zeros((2, 24), bool)]
+    hidden[0][0, np.flatnonzero(~np.isnan(values[0]))[:3]] = True
+    gaps = [np.isnan(values) & np.array([[True], [False]])]
+    imputer: Any = Asking(windows())
+    drawn_at(imputer, whole, hidden, n_samples=2, seed=0, gaps=gaps)
+    assert (imputer.asked[0][0] == (gaps[0] | hidden[0])).all()
+    drawn_at(imputer, whole, hidden, n_samples=2, seed=0)
+    assert (imputer.asked[1][0] == (np.isnan(values) | hidden[0])).all()
+
+
+class Asking(TooSure):
+    """Remembers the cells that it was asked for."""
+
+    def impute_records(
+        self, windows: Windows, n: int, seed: int = 0, fill: np.ndarray | None = None
+    ) -> Iterator[Samples]:
+        assert fill is not None
+        self.asked = [*getattr(self, "asked", []), fill]
+        return super().impute_records(windows, n, seed, fill)

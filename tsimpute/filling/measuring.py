@@ -26,18 +26,17 @@ from tsimpute.windows import Windows
 def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
     """Per series (K, T) bool: observed cells hidden as the panel's own gaps lie, about a share of each feature's.
 
-    The gaps of a series are moved along it by a random time, all features together, and stretches of a window's length
-    are taken at random, of each feature until its share is reached and never more than half of its values. Where that
-    gives too few cells, runs as long as the gaps are hidden beside; see ``LikeGaps``.
+    The share is that of all series together; see ``_quotas``. The gaps of a series are moved along it by a random time,
+    all features together, and stretches of a window's length are taken at random, of each feature until its share is
+    reached and never more than half of its values. Where that gives too few cells, runs as long as the gaps are hidden
+    beside; see ``LikeGaps``.
     """
     length = window_steps(panel)
     runs = LikeGaps.of([series.observed for series in panel.series])
-    hidden = []
-    for series in panel.series:
+    hidden, quotas = [], _quotas(np.array([series.observed.sum(1) for series in panel.series]), share, seed)
+    for series, quota in zip(panel.series, quotas, strict=True):
         rng = np.random.default_rng(derive_seed(seed, "hidden", series.name))
         observed, n_steps = series.observed, len(series.times)
-        counts = observed.sum(1)
-        quota = np.minimum(np.ceil(share * counts), counts // 2).astype(int)
         moved = observed & np.roll(~observed, int(rng.integers(n_steps // 4, 1 + 3 * n_steps // 4)), axis=1)
         cells = np.zeros(observed.shape, bool)
         for start in rng.permutation(np.arange(0, n_steps, length)):
@@ -49,6 +48,26 @@ def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
             cells |= _first(beside, quota - cells.sum(1), int(rng.integers(n_steps)))
         hidden.append(cells)
     return hidden
+
+
+_ENOUGH = 400
+"""Hidden cells, in all, from which no series has to give more than its share."""
+
+
+def _quotas(counts: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """(N, K) how many cells of each feature are hidden in each series, for (N, K) observed ones; half of them at most.
+
+    A share of each feature's cells in all series, rounded up. Were it rounded up in each series, features with few
+    values in each of many series would be hidden most of all: a laboratory value of ICU stays five times as often as a
+    heart rate. Only where cells are few does each series give one of each feature.
+    """
+    able = np.where(counts >= 2, counts, 0)
+    most = np.minimum(np.ceil(share * able), able // 2).astype(int)
+    wanted = np.maximum(np.ceil(share * able.sum(0)), _ENOUGH // counts.shape[1])
+    upto = np.cumsum(able, 0) * (wanted / np.maximum(able.sum(0), 1))
+    offset = np.random.default_rng(derive_seed(seed, "hidden", "shares")).random(counts.shape[1])
+    spread = np.diff(np.floor(upto + offset), axis=0, prepend=0).astype(int)
+    return np.where(most.sum(0) <= wanted, most, np.minimum(spread, most))
 
 
 def _first(cells: np.ndarray, most: np.ndarray, start: int) -> np.ndarray:
@@ -92,16 +111,19 @@ def drawn_at(
     *,
     n_samples: int,
     seed: int,
+    gaps: Sequence[np.ndarray] | None = None,
     most_windows: int = 200,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Hidden:
-    """Draws at hidden cells, with every missing cell asked for, as in use.
+    """Draws at hidden cells, with every cell asked for that is filled in use.
 
     Windows overlap by half, and of each the middle is looked at, as it is where windows are joined.
 
     Args:
         panel: with the values of the hidden cells, and after its own features what the model is given.
         hidden: per series (K, T) bool of its own features.
+        gaps: per series (K, T) bool, the cells that are filled in use; None = every missing cell. A long table has no
+            place for features that a series never shows, and more cells asked for give other draws.
         most_windows: where more hold hidden cells, so many of them are drawn.
     """
     length = min(imputer.n_steps_ or window_steps(panel), max(len(s.times) for s in panel.series))
@@ -114,8 +136,8 @@ def drawn_at(
     if not chosen:
         return Hidden(np.empty((n_samples, 0)), *[np.empty(0)] * 5)
     few = windows_at(blind, [places[n] for n in chosen], length)
-    left = np.array([len(panel.series[s].times) - start for s, start in (places[n] for n in chosen)])
-    fill = ~few.shown & (np.arange(length) < left[:, None])[:, None]  # no padding after a series
+    wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
+    fill = _asked([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.shown)
     simple = lru_cache(1)(lambda s: simple_guesses(blind.series[s]))  # windows come series by series
     found: list[tuple[np.ndarray, ...]] = []
     for n, record in zip(chosen, imputer.impute_records(few, n_samples, seed, fill), strict=True):
@@ -128,6 +150,14 @@ def drawn_at(
         found.append((draws, series.values[cells], feature, block, *(guess[cells] for guess in simple(s))))
         progress(len(found), len(chosen))
     return Hidden(*(np.concatenate(part, -1) for part in zip(*found, strict=True)))
+
+
+def _asked(wanted: Sequence[np.ndarray], shown: np.ndarray) -> np.ndarray:
+    """(N, K', L) bool: cells of windows that are asked for, none of those that are shown or follow a series."""
+    fill = np.zeros(shown.shape, bool)
+    for of_window, cells in zip(fill, wanted, strict=True):
+        of_window[: len(cells), : cells.shape[1]] = cells
+    return fill & ~shown
 
 
 def _middles(n_steps: int, length: int, hop: int) -> dict[int, slice]:

@@ -28,7 +28,7 @@ from tsimpute.filling.series import Policy
 from tsimpute.filling.windows import without
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
-from tsimpute.panel import Filling
+from tsimpute.panel import FILLED, LEFT_EMPTY, Filling
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.reading import read_table
@@ -201,10 +201,12 @@ class TableImputer(Persistent):
             self._check_model(model, prepared)
         seen, found = matched(panel, model.features_, prepared.rules)
         hidden = [found.to_model(cells, False) for cells in hidden]
+        codes = [found.to_model(code[prepared.predicted], LEFT_EMPTY) for code in prepared.provenance(self._policy)]
         self._keep(prepared, name)
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
                 model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
+                gaps=[np.isin(code, FILLED) for code in codes],
                 most_windows=effort.windows, progress=lambda done, total: progress("measuring", done, total),
             )  # fmt: skip
             self.calibration_ = calibrated_on(model, measured, settings.levels)
