@@ -195,7 +195,10 @@ def test_what_is_absent_is_named(tmp_path: Path) -> None:
     [
         (["impute"], "tsimpute impute: expected SOURCE and --out, came none. See tsimpute impute --help."),
         (["impute", "x.csv"], "tsimpute impute: expected --out, came none."),
-        (["impute", "--effort", "huge"], "--effort: expected one of trial, quick, normal, thorough, came 'huge'."),
+        (
+            ["impute", "--effort", "huge"],
+            "--effort: expected one of instant, trial, quick, normal, thorough, came 'huge'.",
+        ),
         (["impute", "--max-gap", "long"], "--max_gap: expected a whole number, came 'long'."),
         (["impute", "--calibrate", "maybe"], "--calibrate: expected true or false, came 'maybe'."),
         (["impute", "x.csv", "-o", "y.csv", "--nonsense", "3"], "unrecognized arguments: --nonsense 3."),

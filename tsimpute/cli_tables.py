@@ -52,6 +52,9 @@ TEXTS = {
 }
 
 
+EFFORT = (
+    "how long to learn; instant: a Gaussian process alone, in seconds; all others: a network, from seconds to hours"
+)
 RENAME = (
     "with --model: the table's names of the model's features, as HeartRate=HR,TempC=Temp; the table keeps its own names"
 )
@@ -68,7 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     add("--rename", type=str | None, default=None, help=RENAME)
     add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels of the quantiles, comma-separated")
-    add("--effort", type=Literal["trial", "quick", "normal", "thorough"], default="normal", help="how long to train")
+    add("--effort", type=Literal["instant", "trial", "quick", "normal", "thorough"], default="normal", help=EFFORT)
     add("--n_samples", type=int, default=50, help="draws per cell")
     add("--seed", type=int, default=0, help="seed of training and draws")
     add("--force", action="store_true", help="overwrite files that exist")
@@ -121,7 +124,7 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
     from tsimpute.filling.fill_file import Outputs, fill_file
     from tsimpute.filling.summary import unfilled
 
-    units = {"learning": "step", "measuring": "window", "imputing": "time"}
+    units = {"fitting": "round", "learning": "step", "measuring": "window", "imputing": "time"}
     spell = partial(in_options, names=list(vars(options)))
     with stop_on_interrupt() as should_stop, Bars(units) as bars:
         found = fill_file(

@@ -49,6 +49,7 @@ class Known:
     """Draws from the law of the truth, or from one of another spread."""
 
     name = "known law"
+    whole_series = False
 
     def __init__(self, windows: Windows, spread: float = 1.0) -> None:
         self.scaler_, self.features_, self.spread = Standardizer.fit(windows), windows.features, spread
@@ -186,7 +187,7 @@ def test_a_table_is_filled_with_the_interval_that_is_scored(n_samples: int) -> N
 def hidden(windows: Windows, samples: Samples) -> Hidden:
     n, feature, _ = np.nonzero(windows.scored)
     draws, truth = samples.values[:, windows.scored], windows.values[windows.scored]
-    return Hidden(draws, truth, feature, n, truth, truth)
+    return Hidden(draws, truth, feature, n)
 
 
 @pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])

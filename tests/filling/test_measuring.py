@@ -8,8 +8,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tsimpute.filling import measuring
-from tsimpute.filling.measuring import drawn_at, held_out_coverage, hidden_cells
+from tsimpute.filling import hidden_draws
+from tsimpute.filling.hidden_draws import Budget, drawn_at
+from tsimpute.filling.measuring import held_out_coverage, hidden_cells
 from tsimpute.filling.windows import without
 from tsimpute.panel import Clock, Panel, Series
 from tsimpute.pipeline.scaling import Standardizer
@@ -21,6 +22,7 @@ class TooSure:
 
     n_steps_ = 24
     name = "too sure"
+    whole_series = False
 
     def __init__(self, like: Windows) -> None:
         self.scaler_, self.features_ = Standardizer.fit(like), like.features
@@ -87,14 +89,14 @@ def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_no
     hidden = hidden_cells(whole, 0.1, seed=0)
     imputer: Any = TooSure(windows())
     imputer.features_ = whole.features
-    found = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, most_windows=10_000)
+    found = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=Budget(10_000))
     assert len(found.truth) == hidden[0].sum()
     assert sorted(found.truth) == sorted(whole.series[0].values[hidden[0]])
     blind = without(whole, hidden).series[0].values
     for values, name in zip(imputer.seen[0].values, imputer.seen[0].record_ids, strict=True):
         start = int(name.rpartition("@")[2])
         np.testing.assert_array_equal(values, blind[:, start : start + 24])
-    few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, most_windows=3)
+    few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=Budget(3))
     assert len(np.unique(few.block)) == 3
 
 
@@ -124,14 +126,14 @@ def straight(name: str, n_steps: int) -> Series:
 
 @pytest.mark.parametrize("most", [4, 10_000])
 def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    built, windows_at = [], measuring.windows_at
-    monkeypatch.setattr(measuring, "windows_at", lambda p, at, n: (built.append(len(at)), windows_at(p, at, n))[1])
+    built, windows_at = [], hidden_draws.windows_at
+    monkeypatch.setattr(hidden_draws, "windows_at", lambda p, at, n: (built.append(len(at)), windows_at(p, at, n))[1])
     series = straight("0", 150), straight("1", 17), straight("2", 61)
     whole = Panel(tuple(Feature(f"f{k}") for k in range(3)), series, Clock("hours", 1.0))
     hidden = [one.observed & (np.random.default_rng(3).random(one.values.shape) < 0.2) for one in series]
     told: list[tuple[int, int]] = []
     found = drawn_at(
-        cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, most_windows=most,
+        cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, budget=Budget(most),
         progress=lambda *share: told.append(share),
     )  # fmt: skip
     assert built == [told[-1][1]]
@@ -145,7 +147,7 @@ def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pyte
     of_series = (found.draws[0] // 1e8).astype(int)
     assert (np.diff(of_series) >= 0).all()
     blind = without(whole, hidden).series
-    where = zip(of_series, found.feature, step.astype(int), found.linear, found.locf, strict=True)
+    where = zip(of_series, found.feature, step.astype(int), *list(found.guesses.values())[::-1], strict=True)
     for n, k, t, linear, locf in where:
         known = np.flatnonzero(blind[n].observed[k])
         earlier = known[known < t]
@@ -155,7 +157,7 @@ def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pyte
 
 @pytest.mark.parametrize(("n_steps", "length", "hop"), [(5, 8, 4), (8, 8, 4), (61, 8, 4), (62, 9, 4), (50, 7, 7)])
 def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(n_steps: int, length: int, hop: int) -> None:
-    middles = measuring._middles(n_steps, length, hop)
+    middles = hidden_draws._middles(n_steps, length, hop)
     assert [t for part in middles.values() for t in range(n_steps)[part]] == list(range(n_steps))
     far = {start: abs(np.arange(n_steps) - start - (length - 1) / 2) for start in middles}
     for start, part in middles.items():
@@ -165,7 +167,7 @@ def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(n_steps
 def test_nothing_hidden_is_nothing_drawn() -> None:
     whole = panel(60)
     found = drawn_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
-    assert (found.draws.shape, len(found.truth), len(found.linear)) == ((3, 0), 0, 0)
+    assert (found.draws.shape, len(found.truth), len(found.guesses)) == ((3, 0), 0, 0)
 
 
 def test_of_many_short_series_cells_are_hidden_evenly_over_time() -> None:

@@ -138,7 +138,9 @@ def test_nothing_to_fill_gives_the_table_back(fitted: ti.TableImputer) -> None:
 def test_scores_tell_simple_imputers_and_coverage_without_and_with_calibration() -> None:
     imputer = ti.TableImputer(**SETTINGS).fit(stations(1500))
     names = [row["imputer"] for row in imputer.scores_]
-    assert names == ["last value carried forward", "linear interpolation", "flow_matching"]
+    assert names == [
+        "last value carried forward", "linear interpolation", "daily profile and linear interpolation", "flow_matching"
+    ]  # fmt: skip
     row = imputer.scores_[-1]
     assert row["units"] == "standard deviations"
     assert row["cells"] > 100
@@ -231,7 +233,7 @@ def test_settings_are_read_and_written_as_in_scikit_learn() -> None:
         imputer.set_params(sed=4)
     with pytest.raises(NotFittedError, match="expected fit"):
         imputer.impute(stations())
-    with pytest.raises(ConfigError, match="effort: expected one of trial, quick"):
+    with pytest.raises(ConfigError, match="effort: expected one of instant, trial, quick"):
         ti.TableImputer(effort="much").fit(stations())
     with pytest.raises(ConfigError, match="levels in"):
         ti.TableImputer(quantiles=(0.5, 1.0), effort="trial").fit(stations())

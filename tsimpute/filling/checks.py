@@ -9,7 +9,7 @@ import numpy as np
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_text
 from tsimpute.filling.learnt_tables import LearntTable
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.base import TableModel
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Clock
 from tsimpute.tables.axes import step_text
@@ -17,7 +17,7 @@ from tsimpute.tables.axes import step_text
 _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
 
 
-def check_limits(model: GenerativeImputer, limits: Mapping[str, Limits]) -> None:
+def check_limits(model: TableModel, limits: Mapping[str, Limits]) -> None:
     """Refuses limits that a model has not learnt to keep to: what it draws would lie beyond them.
 
     Raises:
@@ -37,13 +37,15 @@ def check_limits(model: GenerativeImputer, limits: Mapping[str, Limits]) -> None
             )
 
 
-def check_calendar(model: GenerativeImputer, calendar: bool) -> None:
+def check_calendar(model: TableModel, calendar: bool) -> None:
     """Refuses a model that has learnt otherwise than is asked for.
 
     Raises:
         ConfigError: it was given a calendar and is to have none, or the other way round.
     """
     given = [feature for feature in model.features_ if feature.given]
+    if model.whole_series and not given:
+        return  # it finds the seasons of the day and the week in the times themselves
     if given and not calendar:
         raise ConfigError(
             f"calendar: expected True with this model, which was given {calendar_text(given)}; came {calendar}."
@@ -55,7 +57,7 @@ def check_calendar(model: GenerativeImputer, calendar: bool) -> None:
         )
 
 
-def check_clock(model: GenerativeImputer, clock: Clock) -> None:
+def check_clock(model: TableModel, clock: Clock) -> None:
     """Refuses a table whose times count in something else than those that a model has learnt.
 
     Raises:

@@ -12,10 +12,10 @@ class Effort:
     """Sizes that cost time.
 
     Attributes:
-        steps: optimiser steps, about.
+        steps: optimiser steps of the network, about; 0 = the Gaussian process alone.
         width, n_blocks: of the network.
         hidden: share of the observed cells that is hidden to measure on.
-        windows: windows that are drawn to measure, at most.
+        windows: windows of the network that are drawn to measure, at most.
     """
 
     steps: int
@@ -44,6 +44,7 @@ class Effort:
 
 
 EFFORTS = {
+    "instant": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200),
     "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60),
     "quick": Effort(steps=500, width=32, n_blocks=3, hidden=0.05, windows=100),
     "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.05, windows=200),

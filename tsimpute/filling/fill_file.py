@@ -289,7 +289,7 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
         none = "none: what can be filled follows from rules"
         return [("cells", _counts(found)), ("model", none), ("seconds", f"{seconds:.0f}")]
     learnt = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
-    drawn = f"{imputer.n_samples} draws a cell, {model.n_steps} {model.solver} steps, seed {imputer.seed}"
+    drawn = f"{imputer.n_samples} draws a cell, {model.sampler}, seed {imputer.seed}"
     calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else _not(imputer)
     if imputer.keeps_calibration and imputer.calibration_.n_cells:
         calibrated += f" of {imputer.table_.name}, learnt on {imputer.table_.date}; to calibrate on this file instead, "
@@ -297,7 +297,7 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
     if not imputer.calibration_.n_cells and (note := few_draws_text(imputer.levels, imputer.n_samples)):
         calibrated += f"; {note}"
     return [
-        ("cells", _counts(found)), ("model", f"{model.process.name} on {model.network.name}, {learnt}"),
+        ("cells", _counts(found)), ("model", f"{model.method}, {learnt}"),
         ("draws", drawn), ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
     ]  # fmt: skip
 

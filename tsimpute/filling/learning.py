@@ -6,15 +6,23 @@ import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from tsimpute.config import SamplingConfig
+from tsimpute.errors import DataError
 from tsimpute.filling.efforts import Effort
-from tsimpute.filling.windows import training_windows, window_steps
+from tsimpute.filling.windows import clock_times, training_windows, window_steps
+from tsimpute.gaussian.model import Records
+from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.limits import Limits
 from tsimpute.panel import Panel
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.terminal import Tell
 from tsimpute.windows import Windows
+
+PERIODS = (24.0, 168.0, 8766.0)
+"""Day, week and year in hours."""
 
 
 def learnt(
@@ -47,6 +55,36 @@ def learnt(
     for step in imputer.fit_steps(windows, scaler=scaler, time_unit=unit, folder=state, should_stop=should_stop):
         progress("learning", step.step, step.n_steps)
     return imputer
+
+
+def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell) -> GaussianImputer:
+    """A Gaussian process fitted to whole series.
+
+    Args:
+        panel: all that may be learnt from; of its own features alone.
+        limits, seed, progress: see ``learnt``.
+
+    Raises:
+        DataError: no series has a value.
+    """
+    series = [of_one for of_one in panel.series if of_one.observed.any()]
+    if not series:
+        raise DataError("table: expected at least one value to learn from, all cells are missing.")
+    pooled = np.concatenate([of_one.values for of_one in series], axis=1)
+    together = Windows(pooled[None], np.arange(float(pooled.shape[1]))[None], panel.features, ("all",))
+    step = panel.clock.step or _usual_step(panel)
+    records = Records(tuple(s.values for s in series), tuple(clock_times(s, panel.clock) for s in series), step)
+    has_dates = panel.clock.unit == "hours" and series[0].labels.dtype.kind == "M"
+    return GaussianImputer(PERIODS if has_dates else (), seed=seed).fit_records(
+        records, panel.features, Standardizer.fit(together, limits), regular=panel.clock.step is not None,
+        time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
+    )  # fmt: skip
+
+
+def _usual_step(panel: Panel) -> float:
+    """The median distance between two times of a series; 0 where no series has two."""
+    steps = np.concatenate([np.diff(series.times) for series in panel.series])
+    return float(np.median(steps)) if len(steps) else 0.0
 
 
 def _fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:

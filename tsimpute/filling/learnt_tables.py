@@ -14,9 +14,10 @@ from tsimpute.checkpoints import read_model, write_model
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.column_kinds import ColumnKind
+from tsimpute.filling.models import model_from_file
 from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.setting_values import is_list, listed
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.base import TableModel
 from tsimpute.limits import Limits
 from tsimpute.panel import Clock
 from tsimpute.pretrained import model_path
@@ -80,7 +81,7 @@ class Saved:
         trained: whether the model was trained by the imputer, and not given.
     """
 
-    model: GenerativeImputer | None
+    model: TableModel | None
     settings: Mapping[str, Any]
     table: LearntTable | None
     trained: bool = False
@@ -98,11 +99,11 @@ class Taken:
     saved: Saved
 
 
-def saved_of(model: GenerativeImputer | str | Path | None) -> Saved:
+def saved_of(model: TableModel | str | Path | None) -> Saved:
     """What a model holds: one as it is, a file, or the name of one that comes along."""
-    if isinstance(model, GenerativeImputer) or model is None:
-        return Saved(model, {}, None)
-    return read_saved(model_path(model))
+    if isinstance(model, str | Path):
+        return read_saved(model_path(model))
+    return Saved(model, {}, None)
 
 
 def write_saved(path: Path, saved: Saved) -> None:
@@ -142,10 +143,10 @@ def read_saved(path: Path) -> Saved:
         CheckpointError: the file is foreign, damaged or of another layout.
     """
     weights, about = read_model(path)
-    model = GenerativeImputer.from_file(path, weights, about) if weights else None
+    model = model_from_file(path, weights, about) if weights else None
     kept = about.get(KEY)
     if kept is None:
-        return Saved(model or GenerativeImputer.from_file(path, weights, about), {}, None)
+        return Saved(model or model_from_file(path, weights, about), {}, None)
     try:
         roles = kept["roles"]
         n_cells, factors = kept["calibration"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tsimpute.terminal import Progress, Tell, shown, stop_on_interrupt
 
-UNITS = {"learning": "step", "measuring": "window", "imputing": "time"}
+UNITS = {"fitting": "round", "learning": "step", "measuring": "window", "imputing": "time"}
 """What is counted, by what is being done."""
 
 

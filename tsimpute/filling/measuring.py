@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
 from tsimpute.ensembles import INTERVALS, crps
 from tsimpute.filling.calibration import Calibration, calibrate, summarised
-from tsimpute.filling.windows import window_places, window_steps, windows_at, without
-from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.linear import interpolated
-from tsimpute.imputers.locf import carried
-from tsimpute.joining import window_starts
-from tsimpute.panel import Panel, Series
+from tsimpute.filling.hidden_draws import Hidden
+from tsimpute.filling.windows import window_steps
+from tsimpute.imputers.base import TableModel
+from tsimpute.panel import Panel
 from tsimpute.pipeline.masking import LikeGaps
 from tsimpute.quantiles import central_levels
 from tsimpute.seeding import derive_seed
@@ -79,112 +74,18 @@ def _first(cells: np.ndarray, most: np.ndarray, start: int) -> np.ndarray:
     return np.roll(turned & (np.cumsum(turned, axis=1) <= most[:, None]), start, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Hidden:
-    """Draws at M hidden cells.
-
-    Attributes:
-        draws: (S, M) in the data's units.
-        truth: (M,) the hidden values.
-        feature: (M,) index of each cell's feature.
-        block: (M,) the window or record of each cell; cells of one block are not independent.
-        linear, locf: (M,) what the simple imputers say there, from the same shown cells; NaN where it is not wanted.
-    """
-
-    draws: np.ndarray
-    truth: np.ndarray
-    feature: np.ndarray
-    block: np.ndarray
-    linear: np.ndarray
-    locf: np.ndarray
-
-    def at(self, cells: np.ndarray) -> Hidden:
-        """Those cells only, of a bool mask (M,)."""
-        rows = (self.truth, self.feature, self.block, self.linear, self.locf)
-        return Hidden(self.draws[:, cells], *(row[cells] for row in rows))
-
-
-def drawn_at(
-    imputer: GenerativeImputer,
-    panel: Panel,
-    hidden: Sequence[np.ndarray],
-    *,
-    n_samples: int,
-    seed: int,
-    gaps: Sequence[np.ndarray] | None = None,
-    most_windows: int = 200,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Hidden:
-    """Draws at hidden cells, with every cell asked for that is filled in use.
-
-    Windows overlap by half, and of each the middle is looked at, as it is where windows are joined.
-
-    Args:
-        panel: with the values of the hidden cells, and after its own features what the model is given.
-        hidden: per series (K, T) bool of its own features.
-        gaps: per series (K, T) bool, the cells that are filled in use; None = every missing cell. A long table has no
-            place for features that a series never shows, and more cells asked for give other draws.
-        most_windows: where more hold hidden cells, so many of them are drawn.
-    """
-    length = min(imputer.n_steps_ or window_steps(panel), max(len(s.times) for s in panel.series))
-    hop = max(1, length // 2)
-    blind = without(panel, hidden)
-    places = window_places(blind, length, hop)
-    middles = [_middles(len(series.times), length, hop) for series in panel.series]
-    there = [n for n, (s, start) in enumerate(places) if hidden[s][:, middles[s][start]].any()]
-    chosen = np.sort(np.random.default_rng(derive_seed(seed, "windows")).permutation(there)[:most_windows]).tolist()
-    if not chosen:
-        return Hidden(np.empty((n_samples, 0)), *[np.empty(0)] * 5)
-    few = windows_at(blind, [places[n] for n in chosen], length)
-    wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
-    fill = _asked([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.shown)
-    simple = lru_cache(1)(lambda s: simple_guesses(blind.series[s]))  # windows come series by series
-    found: list[tuple[np.ndarray, ...]] = []
-    for n, record in zip(chosen, imputer.impute_records(few, n_samples, seed, fill), strict=True):
-        (s, start), series = places[n], panel.series[places[n][0]]
-        middle = middles[s][start]
-        feature, step = np.nonzero(hidden[s][:, middle])
-        cells = feature, step + middle.start
-        draws = record.values[:, 0, feature, step + middle.start - start]
-        block = np.full(len(feature), n)
-        found.append((draws, series.values[cells], feature, block, *(guess[cells] for guess in simple(s))))
-        progress(len(found), len(chosen))
-    return Hidden(*(np.concatenate(part, -1) for part in zip(*found, strict=True)))
-
-
-def _asked(wanted: Sequence[np.ndarray], shown: np.ndarray) -> np.ndarray:
-    """(N, K', L) bool: cells of windows that are asked for, none of those that are shown or follow a series."""
-    fill = np.zeros(shown.shape, bool)
-    for of_window, cells in zip(fill, wanted, strict=True):
-        of_window[: len(cells), : cells.shape[1]] = cells
-    return fill & ~shown
-
-
-def _middles(n_steps: int, length: int, hop: int) -> dict[int, slice]:
-    """Of each window of a series, by its first step: the steps that are nearest to its middle; each step is in one."""
-    starts = window_starts(n_steps, length, hop)
-    bounds = [0, *((a + b + length) // 2 for a, b in pairwise(starts)), n_steps]
-    return {start: slice(*ends) for start, ends in zip(starts, pairwise(bounds), strict=True)}
-
-
-def simple_guesses(series: Series) -> tuple[np.ndarray, np.ndarray]:
-    """(K, T) each: linear interpolation; the last value carried forward, and at the start the first one back."""
-    known, nothing = series.values[None], np.zeros(len(series.values))
-    return interpolated(known, series.times[None], nothing)[0], carried(known, nothing)[0]
-
-
 _NEIGHBOURS = 8
 """Blocks that follow each other in time and go into one half together: a gap may reach over several."""
 
 
-def calibrated_on(imputer: GenerativeImputer, hidden: Hidden, levels: Sequence[float]) -> Calibration:
+def calibrated_on(imputer: TableModel, hidden: Hidden, levels: Sequence[float]) -> Calibration:
     """The calibration that hidden cells give, in the scale in which the model works."""
     scaler = imputer.scaler_
     draws, truth = (scaler.transform_cells(values, hidden.feature) for values in (hidden.draws, hidden.truth))
     return calibrate(levels, draws, truth, hidden.block)
 
 
-def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple[dict[str, str | float], ...]:
+def scores_of(imputer: TableModel, panel: Panel, hidden: Hidden) -> tuple[dict[str, str | float], ...]:
     """One row per imputer: error, CRPS, and coverage of central intervals without and with calibration.
 
     Errors are in the features' unit where they share one, else in standard deviations of each feature's observed
@@ -199,7 +100,7 @@ def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple
     about = {"units": (units.pop() or "as given") if alike else "standard deviations", "cells": len(spread)}
     rows: list[dict[str, str | float]] = [
         {"imputer": name} | about | _errors((guess - hidden.truth) / spread, (guess - hidden.truth) / spread)
-        for name, guess in (("last value carried forward", hidden.locf), ("linear interpolation", hidden.linear))
+        for name, guess in hidden.guesses.items()
     ]
     draws, truth = hidden.draws / spread, hidden.truth / spread
     row = {"imputer": imputer.name} | about | _errors(np.median(draws, 0) - truth, draws.mean(0) - truth)
@@ -207,7 +108,7 @@ def scores_of(imputer: GenerativeImputer, panel: Panel, hidden: Hidden) -> tuple
     return (*rows, row | coverage_of(imputer, hidden))
 
 
-def coverage_of(imputer: GenerativeImputer, hidden: Hidden) -> dict[str, float]:
+def coverage_of(imputer: TableModel, hidden: Hidden) -> dict[str, float]:
     """The share of cells inside central intervals, as drawn and with calibration.
 
     Calibration is cross-fitted: each half of the blocks is calibrated on the other; it is left out where a half has too
@@ -229,7 +130,7 @@ def coverage_of(imputer: GenerativeImputer, hidden: Hidden) -> dict[str, float]:
 
 
 def held_out_coverage(
-    imputer: GenerativeImputer,
+    imputer: TableModel,
     windows: Windows,
     *,
     n_samples: int,
@@ -246,9 +147,8 @@ def held_out_coverage(
         parts.append((record.values[:, 0, feature, step], truth, feature, np.full(len(truth), n)))
         progress(n + 1, len(windows))
     draws, truth, feature, block = (np.concatenate(part, -1) for part in zip(*parts, strict=True))
-    unknown = np.full(len(truth), np.nan)
-    hidden = Hidden(draws, truth, feature, block, unknown, unknown)
-    return {"cells": len(truth), "records": len(windows)} | coverage_of(imputer, hidden)
+    found = coverage_of(imputer, Hidden(draws, truth, feature, block))
+    return {"cells": len(truth), "records": len(windows)} | found
 
 
 def _errors(of_median: np.ndarray, of_mean: np.ndarray) -> dict[str, str | float]:
@@ -261,7 +161,7 @@ def _spreads(panel: Panel) -> np.ndarray:
     return np.array([(np.std(row[~np.isnan(row)]) if (~np.isnan(row)).any() else 0.0) or 1.0 for row in pooled])
 
 
-def _cross_fitted(imputer: GenerativeImputer, levels: Sequence[float], hidden: Hidden) -> np.ndarray | None:
+def _cross_fitted(imputer: TableModel, levels: Sequence[float], hidden: Hidden) -> np.ndarray | None:
     """(Q, M) quantiles of each cell, calibrated on the other half of the blocks; neighbours are in one half.
 
     None where a half has too few cells.

@@ -14,7 +14,7 @@ from tsimpute.filling.model_rules import ModelRules, rules_of
 from tsimpute.filling.parameters import Parameters
 from tsimpute.filling.setting_values import is_same
 from tsimpute.filling.settings import Settings, normalised
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.base import TableModel
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.roles import Told
 
@@ -22,9 +22,9 @@ from tsimpute.tables.roles import Told
 class Persistent(Parameters):
     """Settings and what was learnt with them; see ``TableImputer``."""
 
-    model: GenerativeImputer | str | Path | None
+    model: TableModel | str | Path | None
     calibrate: bool
-    imputer_: GenerativeImputer | None
+    imputer_: TableModel | None
     calibration_: Calibration
     codes_: dict[str, tuple[float, ...]]
     kinds_: tuple[ColumnKind, ...]

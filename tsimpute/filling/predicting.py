@@ -14,7 +14,7 @@ from tsimpute.filling.preparing import Prepared, matched
 from tsimpute.filling.rules import with_rules
 from tsimpute.filling.series import fill_series
 from tsimpute.filling.settings import Settings
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.base import TableModel
 from tsimpute.panel import FILLED, LEFT_EMPTY, Filling
 from tsimpute.terminal import Tell
 
@@ -29,7 +29,7 @@ def has_to_predict(prepared: Prepared, provenance: Sequence[np.ndarray]) -> bool
     return any(np.isin(codes[at], FILLED).any() for codes in provenance)
 
 
-def model_of(model: GenerativeImputer | None, prepared: Prepared) -> GenerativeImputer:
+def model_of(model: TableModel | None, prepared: Prepared) -> TableModel:
     """The model that fills a table.
 
     Raises:
@@ -46,7 +46,7 @@ def model_of(model: GenerativeImputer | None, prepared: Prepared) -> GenerativeI
 
 
 def predicted_fillings(
-    model: GenerativeImputer,
+    model: TableModel,
     calibration: Calibration,
     prepared: Prepared,
     provenance: Sequence[np.ndarray],

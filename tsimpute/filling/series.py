@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsimpute.filling.calibration import Calibration, summarised
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.filling.windows import clock_times
+from tsimpute.imputers.base import TableModel
 from tsimpute.panel import FILLED, IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, Filling, Panel, Series
 from tsimpute.windows import Windows
 
@@ -57,7 +58,7 @@ def longer_gaps(missing: np.ndarray, limit: int) -> np.ndarray:
 
 
 def fill_series(
-    imputer: GenerativeImputer,
+    imputer: TableModel,
     panel: Panel,
     series: Series,
     seen: np.ndarray,
@@ -79,7 +80,7 @@ def fill_series(
             value that it must not see is NaN.
         provenance: (K, T) uint8, see ``provenance_of``.
         levels: of the quantiles, in (0, 1), increasing.
-        n_samples, seed: see ``GenerativeImputer.impute``.
+        n_samples, seed: see ``Imputer.impute``.
         calibration: of the quantiles.
         keep_samples: whether the filling holds the draws.
         progress: called now and then with the share that is done.
@@ -89,7 +90,8 @@ def fill_series(
     point = np.where(series.observed, series.values, np.nan)
     quantiles = np.repeat(point[None], len(levels), 0)
     samples = np.full((n_samples, *fill.shape), np.nan, np.float32) if keep_samples else None
-    record = Windows(seen[None], series.times[None], panel.features, (series.name or "series",))
+    times = clock_times(series, panel.clock) if imputer.whole_series else series.times
+    record = Windows(seen[None], times[None], panel.features, (series.name or "series",))
     asked = np.pad(fill, ((0, len(seen) - len(fill)), (0, 0)))
     drawing = imputer.impute_long(record, n_samples, seed, asked[None], progress=progress) if fill.any() else ()
     for steps, drawn in drawing:

@@ -14,6 +14,7 @@ from typing import Any, Literal, cast, get_args
 
 from tsimpute.errors import ConfigError
 from tsimpute.filling.efforts import EFFORTS
+from tsimpute.filling.models import KINDS
 from tsimpute.filling.setting_values import (
     is_blank,
     is_list,
@@ -24,7 +25,7 @@ from tsimpute.filling.setting_values import (
     true_or_false,
     whole_number,
 )
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.base import TableModel
 from tsimpute.limits import Limits
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.frames import Clockwork
@@ -52,7 +53,7 @@ class Settings:
         levels: of the quantiles, increasing.
     """
 
-    model: GenerativeImputer | str | Path | None
+    model: TableModel | str | Path | None
     told: Told
     clockwork: Clockwork
     rename: Mapping[str, str]
@@ -232,8 +233,8 @@ def levels_of(given: Any) -> tuple[float, ...]:
     return tuple(sorted({level for level in levels if level is not None}))
 
 
-def _model(given: Any) -> GenerativeImputer | str | Path | None:
-    if given is None or isinstance(given, GenerativeImputer | str | Path):
+def _model(given: Any) -> TableModel | str | Path | None:
+    if given is None or isinstance(given, (*KINDS, str, Path)):
         return given
     raise ConfigError(
         f"model: expected a trained GenerativeImputer, its file or the name of one that comes along, came {given!r}."

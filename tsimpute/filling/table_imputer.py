@@ -14,11 +14,12 @@ from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_step
 from tsimpute.filling.efforts import EFFORTS
+from tsimpute.filling.hidden_draws import Budget, drawn_at
 from tsimpute.filling.imputation import Imputation, imputation_of
-from tsimpute.filling.learning import learnt
+from tsimpute.filling.learning import gaussian, learnt
 from tsimpute.filling.learnt_tables import LearntTable
 from tsimpute.filling.long_calls import long_call, never
-from tsimpute.filling.measuring import calibrated_on, drawn_at, hidden_cells, scores_of
+from tsimpute.filling.measuring import calibrated_on, hidden_cells, scores_of
 from tsimpute.filling.model_rules import check_medians, limits_with
 from tsimpute.filling.notices import warn, warn_of
 from tsimpute.filling.persistent import Persistent
@@ -26,7 +27,7 @@ from tsimpute.filling.predicting import fillings_of, has_to_predict, model_of, p
 from tsimpute.filling.preparing import Prepared, check_features, matched, prepare
 from tsimpute.filling.series import Policy
 from tsimpute.filling.windows import without
-from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.base import TableModel
 from tsimpute.limits import Limits
 from tsimpute.panel import FILLED, LEFT_EMPTY, Filling
 from tsimpute.tables.duplicates import Duplicates
@@ -34,6 +35,10 @@ from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.reading import read_table
 from tsimpute.tables.units import check_names
 from tsimpute.terminal import Progress, Tell, silent
+
+_NO_CALENDAR = (
+    "calendar: not used; the Gaussian process finds daily, weekly and yearly profiles in the times themselves"
+)
 
 Bounds = Limits | tuple[float | None, float | None]
 """The lowest and the highest possible value; None = no bound on that side."""
@@ -82,7 +87,8 @@ class TableImputer(Persistent):
         n_samples: draws per cell. Where nothing is calibrated, quantiles at 0.05 and 0.95 need 19 draws or more.
         quantiles: a level or levels in (0, 1).
         seed: of everything that is drawn.
-        effort: how long to learn: "trial", "quick", "normal" or "thorough".
+        effort: how long to learn: "instant" fits a Gaussian process alone, in seconds; "trial", "quick", "normal" and
+            "thorough" train a network.
         calibrate: True hides a share of the observed cells in ``fit``, measures on them and calibrates the quantiles.
             Fewer than 100 such cells calibrate nothing; ``calibration_.n_cells`` is 0 then.
         recalibrate: True does so on each table that is filled by a file of ``save``; otherwise its calibration holds.
@@ -99,7 +105,7 @@ class TableImputer(Persistent):
 
     def __init__(
         self,
-        model: GenerativeImputer | str | Path | None = None,
+        model: TableModel | str | Path | None = None,
         *,
         time: Hashable | Sequence[Hashable] | None = None,
         group: Hashable | Sequence[Hashable] | None = None,
@@ -125,7 +131,7 @@ class TableImputer(Persistent):
         n_samples: int = 50,
         quantiles: float | Sequence[float] = (0.05, 0.5, 0.95),
         seed: int = 0,
-        effort: Literal["trial", "quick", "normal", "thorough"] = "normal",
+        effort: Literal["instant", "trial", "quick", "normal", "thorough"] = "normal",
         calibrate: bool = True,
         recalibrate: bool = False,
         keep_samples: bool = False,
@@ -193,9 +199,12 @@ class TableImputer(Persistent):
         hidden = hidden_cells(panel, effort.hidden, settings.seed) if settings.calibrate else nothing
         shown = without(panel, hidden)
         if settings.model is None:
-            shown = with_calendar(shown, prepared.given)
             limits = prepared.model_limits
-            self.imputer_ = learnt(shown, limits, effort, settings.seed, folder, progress, should_stop)
+            if effort.steps:
+                shown = with_calendar(shown, prepared.given)
+                self.imputer_ = learnt(shown, limits, effort, settings.seed, folder, progress, should_stop)
+            else:
+                self.imputer_ = gaussian(shown, limits, settings.seed, progress)
         model = model_of(self.imputer_, prepared)
         if settings.model is not None:
             self._check_model(model, prepared)
@@ -206,8 +215,8 @@ class TableImputer(Persistent):
         if any(cells.any() for cells in hidden):
             measured = drawn_at(
                 model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
-                gaps=[np.isin(code, FILLED) for code in codes],
-                most_windows=effort.windows, progress=lambda done, total: progress("measuring", done, total),
+                gaps=[np.isin(code, FILLED) for code in codes], budget=Budget(effort.windows),
+                progress=lambda done, total: progress("measuring", done, total),
             )  # fmt: skip
             self.calibration_ = calibrated_on(model, measured, settings.levels)
             self.scores_ = scores_of(model, seen, measured)
@@ -328,16 +337,24 @@ class TableImputer(Persistent):
             drop_invalid=settings.drop_invalid, calendar=settings.calendar, learnt_codes=learnt_codes,
             predict=[str(name) for name in settings.predict or ()], learnt=self._learnt_features(names), kinds=kinds,
         )  # fmt: skip
+        if prepared.given and self._finds_seasons:
+            prepared = replace(prepared, given=(), warnings=(*prepared.warnings, _NO_CALENDAR))
         if rules is not None:
             check_medians(without(prepared.table.panel, prepared.coded), settings.units, rules)
         return replace(prepared, rules=rules)
+
+    @property
+    def _finds_seasons(self) -> bool:
+        """Whether the model looks at the clock by itself, and needs no calendar beside."""
+        model = None if self.model is None else self.imputer_
+        return not EFFORTS[self.settings.effort].steps if model is None else model.whole_series
 
     def _learnt_features(self, names: Sequence[str]) -> list[str]:
         """Those of the table's features that a model has learnt, where one was given alone."""
         rules = self.rules
         return [] if rules is None or self.is_known else [name for name in names if name in rules.known.of(names)]
 
-    def _check_model(self, model: GenerativeImputer, prepared: Prepared) -> None:
+    def _check_model(self, model: TableModel, prepared: Prepared) -> None:
         check_limits(model, prepared.model_limits)
         check_clock(model, prepared.seen.clock)
         if hasattr(self, "table_"):

@@ -9,12 +9,13 @@ import numpy as np
 
 from tsimpute.errors import DataError
 from tsimpute.joining import window_starts
-from tsimpute.panel import Panel
+from tsimpute.panel import Clock, Panel, Series
 from tsimpute.windows import Windows
 
 WINDOW_CELLS = 1536
 """Cells of a window, about; see ``window_steps``."""
 
+_MONDAY = np.datetime64("1970-01-05")
 MOST_WINDOWS = 4000
 """Windows to learn from that overlap; more add memory and little else."""
 
@@ -62,6 +63,13 @@ def windows_at(panel: Panel, places: Sequence[tuple[int, int]], length: int) -> 
         panel.features,
         tuple(f"{series.name}@{part.start}" for series, part in parts),
     )
+
+
+def clock_times(series: Series, clock: Clock) -> np.ndarray:
+    """(T,) times of a series from one origin for all: hours since a Monday's midnight where the clock has dates."""
+    if clock.unit != "hours" or series.labels.dtype.kind != "M":
+        return series.times
+    return series.times + float((series.labels[0] - _MONDAY) / np.timedelta64(1, "h"))
 
 
 def training_windows(panel: Panel, length: int) -> Windows:

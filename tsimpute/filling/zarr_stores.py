@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import product
@@ -160,11 +161,11 @@ def _identity(source: Path, filler: Filler, sizes: Mapping[Hashable, int]) -> st
     settings = {name: value for name, value in imputer.get_params().items() if name != "model"}
     said = [str(source), len(files), files[-1:], settings, imputer.calibration_, imputer.codes_, dict(sizes)]
     said += [imputer.kinds_]
-    if model is not None:
-        said += [model.process, model.network, model.sampling, model.features_, model.scaler_.to_dict(), model.fitted_]
     found = hashlib.blake2b(repr(said).encode(), digest_size=8)
-    for name, weights in () if model is None else model.network_.state_dict().items():
-        found.update(name.encode() + weights.cpu().numpy().tobytes())
+    if model is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            model.save(Path(folder, "model"))
+            found.update(Path(folder, "model").read_bytes())
     return found.hexdigest()
 
 

@@ -57,6 +57,17 @@ class Learnt(Sampling):
     training: TrainingConfig
     usual_cells_: int = 0
     base_: GaussianModel | None = None
+    whole_series = False
+
+    @property
+    def method(self) -> str:
+        """Process and network."""
+        return f"{self.process.name} on {self.network.name}"
+
+    @property
+    def sampler(self) -> str:
+        """Steps and solver."""
+        return f"{self.n_steps} {self.solver} steps"
 
     @property
     def no_data_(self) -> tuple[str, ...]:

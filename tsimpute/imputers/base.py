@@ -1,13 +1,15 @@
-"""The contract of an imputer. ``evaluate`` knows nothing else of a method."""
+"""The contract of an imputer. ``evaluate`` knows nothing else of a method; what fills tables wants a little more."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from tsimpute.containers import Samples, Windows
+from tsimpute.containers import Feature, Samples, Windows
+from tsimpute.pipeline.scaling import Standardizer
 
 
 class Imputer(Protocol):
@@ -51,4 +53,74 @@ class Imputer(Protocol):
         Raises:
             CheckpointError: the file is foreign, damaged or of another layout.
         """
+        ...
+
+
+class TableModel(Protocol):
+    """What the filling of tables needs of a fitted model.
+
+    Attributes:
+        whole_series: True: a record is a whole series, whose times count from one origin for all series. False: records
+            are windows of ``n_steps_`` steps, whose times count from their first.
+        features_: names and units, in the model's order.
+        scaler_: of the scale in which quantiles are calibrated; its limits hold for all draws.
+        time_unit_: of the times: see ``panel.Clock``; None = not known.
+        time_step_: the usual distance between two steps; 0 where there is none.
+        regular_: whether all training records keep to it; where not, records of any steps are taken.
+        n_steps_: steps of a training record; 0 = they have no common length.
+        no_data_: names of the features without a training cell.
+    """
+
+    whole_series: bool
+    features_: tuple[Feature, ...]
+    scaler_: Standardizer
+    time_unit_: str | None
+    time_step_: float
+    regular_: bool
+    n_steps_: int
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """What it is, in a few words."""
+        ...
+
+    @property
+    def sampler(self) -> str:
+        """How it draws, in a few words."""
+        ...
+
+    @property
+    def no_data_(self) -> tuple[str, ...]: ...
+
+    def impute_records(
+        self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
+    ) -> Iterator[Samples]:
+        """What ``Imputer.impute`` gives, one record after another."""
+        ...
+
+    def impute_long(
+        self,
+        record: Windows,
+        n_samples: int,
+        seed: int = 0,
+        fill: np.ndarray | None = None,
+        *,
+        progress: Callable[[float], None] = lambda share: None,
+    ) -> Iterator[tuple[slice, Samples]]:
+        """Steps of one record of any length and their draws, from the first step to the last.
+
+        Each draw is one path over all steps. Where nothing is asked for, no steps are given.
+
+        Args:
+            progress: called now and then with the share of the record that is done.
+        """
+        ...
+
+    def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
+        """See ``Imputer``; ``also`` is kept beside, as plain values by names that models do not use."""
         ...

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple
+from importlib.metadata import version
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import torch
 
+from tsimpute.checkpoints import read_model, write_model
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
 from tsimpute.gaussian.model import GaussianModel, Records, Regularisation, fit
 from tsimpute.imputers._checks import cells_asked
-from tsimpute.imputers._completing import check_steps, usual_step
-from tsimpute.imputers._model_files import read_model, write_model
+from tsimpute.imputers._completing import check_steps, completed, usual_step
+from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
+from tsimpute.terminal import Progress, shown
 
 
 class GaussianImputer:
     """Missing cells given the visible ones under one stationary Gaussian process of K features.
 
-    Each feature is mapped towards normality and freed of its daily, weekly and yearly profile where it has them. The
-    covariances of all features at all lags up to a window's length are learnt from incomplete records by stochastic EM;
-    how far the maps go and how the covariances are regularised is chosen on cells that are hidden for it. A draw is one
-    coherent path; draws come in pairs that lie symmetrically about the posterior mean, so that the median of an even
-    number of draws is the exact posterior median.
+    Values are standardised by a scaler, whose maps keep limits where there are some. Each feature is then mapped
+    towards normality and freed of its daily, weekly and yearly profile where it has them. The covariances of all
+    features at all lags up to a window's length are learnt from incomplete records by stochastic EM; how far the maps
+    go and how the covariances are regularised is chosen on cells that are hidden for it. A draw is one coherent path;
+    draws come in pairs that lie symmetrically about the posterior mean, so that the median of an even number of draws
+    is the exact posterior median.
 
     Args:
         periods: of seasons that may be there, in the unit of the records' times; day, week and year in hours.
@@ -34,15 +39,23 @@ class GaussianImputer:
 
     Attributes:
         features_: names and units seen in ``fit``.
+        scaler_: of the scale in which the process works.
         model_: the process.
-        no_data_: names of the features without a visible training cell; their gaps are filled around 0.
+        time_step_, time_unit_, regular_, n_steps_: see ``TableModel``.
     """
 
     name = "gaussian"
+    method = "Gaussian process over features and lags"
+    sampler = "exact"
+    whole_series = True
 
     features_: tuple[Feature, ...]
+    scaler_: Standardizer
     model_: GaussianModel
-    no_data_: tuple[str, ...]
+    time_step_: float
+    time_unit_: str | None
+    regular_: bool
+    n_steps_: int
 
     def __init__(
         self, periods: Sequence[float] = (24.0, 168.0, 8766.0), settings: Regularisation | None = None, seed: int = 0
@@ -51,67 +64,164 @@ class GaussianImputer:
             raise ConfigError(f"periods: expected positive lengths of time, came {tuple(periods)}.")
         self.periods, self.settings, self.seed = tuple(map(float, periods)), settings, seed
 
-    def fit(self, train: Windows, valid: Windows | None = None) -> Self:
+    @property
+    def no_data_(self) -> tuple[str, ...]:
+        """Names of the features without a visible training cell; their gaps are filled around 0."""
+        return tuple(f.name for f, never in zip(self.features_, self.scaler_.never_shown, strict=True) if never)
+
+    def fit(
+        self,
+        train: Windows,
+        valid: Windows | None = None,
+        *,
+        scaler: Standardizer | None = None,
+        time_unit: str | None = None,
+        progress: Progress = "auto",
+    ) -> Self:
         """Learns from the visible cells of ``train``; ``valid`` is not needed.
+
+        Args:
+            scaler: None = fitted on the visible cells of ``train``.
+            time_unit: of the times of the records, to be kept with the model; None = not known.
+            progress: as of ``tsimpute.terminal.shown``.
 
         Raises:
             DataError: ``train`` shows no cell at all.
         """
         if not train.shown.any():
             raise DataError("train: expected at least one visible cell, came none. Are all values missing or held out?")
-        records = Records(tuple(_visible(train)), tuple(train.times.astype(np.float64)), usual_step(train)[0])
-        model = fit(records, self.periods, self.settings, self.seed)
-        visible = train.shown.sum((0, 2))
-        self.features_, self.model_ = train.features, model
-        self.no_data_ = tuple(f.name for f, count in zip(train.features, visible.tolist(), strict=True) if not count)
+        step, regular = usual_step(train)
+        records = Records(tuple(_visible(train)), tuple(train.times.astype(np.float64)), step)
+        with shown(progress, {"fitting": "round"}) as tell:
+            return self.fit_records(
+                records, train.features, scaler or Standardizer.fit(train), regular=regular, time_unit=time_unit,
+                progress=lambda done, total: tell("fitting", done, total),
+            )  # fmt: skip
+
+    def fit_records(
+        self,
+        records: Records,
+        features: Sequence[Feature],
+        scaler: Standardizer,
+        *,
+        regular: bool,
+        time_unit: str | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Self:
+        """``fit`` of records of any lengths, with times from one origin.
+
+        Args:
+            regular: whether all records keep to one step.
+            progress: called with rounds done and their number.
+        """
+        scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
+        model = fit(scaled, self.periods, self.settings, self.seed, progress)
+        lengths = {len(times) for times in records.times}
+        self.features_, self.scaler_, self.model_ = tuple(features), scaler, model
+        self.time_step_, self.time_unit_, self.regular_ = records.step, time_unit, regular
+        self.n_steps_ = lengths.pop() if len(lengths) == 1 else 0
         return self
 
-    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
-        cells = cells_asked(self, windows, n_samples, fill)
-        check_steps(windows, self.model_.step)
-        shown = windows.shown
-        values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
-        for n, record in enumerate(_visible(windows)):
-            rng = np.random.default_rng(derive_seed(int(seed), windows.record_ids[n]))
-            values[:, n] = self._draws(record, windows.times[n].astype(np.float64), n_samples, rng)
-        values[:, ~(shown | cells)] = np.nan
-        values[:, shown] = windows.values[shown]
-        return Samples(values, shown, windows.features, windows.record_ids)
+    def impute(
+        self,
+        windows: Windows,
+        n_samples: int,
+        seed: int = 0,
+        fill: np.ndarray | None = None,
+        *,
+        progress: Progress = "auto",
+    ) -> Samples:
+        """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
+        values = np.empty((n_samples if n_samples > 0 else 0, *windows.values.shape), windows.values.dtype)
+        records = self.impute_records(windows, n_samples, seed, fill)
+        with shown(progress, {"imputing": "record"}) as tell:
+            for n, record in enumerate(records):
+                values[:, n] = record.values[:, 0]
+                tell("imputing", n + 1, len(windows))
+        return Samples(values, windows.shown, windows.features, windows.record_ids)
 
-    def save(self, path: Path) -> None:
+    def impute_records(
+        self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
+    ) -> Iterator[Samples]:
+        """What ``impute`` gives, one record after another; what can be refused before any work is done, is."""
+        cells = self._cells(windows, n_samples, fill)
+        return (self._completed(windows.select([n]), n_samples, seed, cells[[n]]) for n in range(len(windows)))
+
+    def impute_long(
+        self,
+        record: Windows,
+        n_samples: int,
+        seed: int = 0,
+        fill: np.ndarray | None = None,
+        *,
+        progress: Callable[[float], None] = lambda share: None,
+    ) -> Iterator[tuple[slice, Samples]]:
+        """See ``TableModel``."""
+        cells = self._cells(record, n_samples, fill)
+        if len(record) != 1:
+            raise ConfigError(f"impute_long: expected 1 record, came {len(record)}.")
+        if cells.any():
+            yield slice(0, record.n_steps), self._completed(record, n_samples, seed, cells)
+        progress(1.0)
+
+    def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
+        """See ``TableModel``."""
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
-        header = {
+        own = None if self.settings is None else asdict(self.settings)
+        about = {
             "imputer": self.name,
-            "settings": {
-                "periods": self.periods,
-                "settings": None if self.settings is None else asdict(self.settings),
-                "seed": self.seed,
-            },
-            "features": [[f.name, f.unit, f.given] for f in self.features_],
-            "no_data": self.no_data_,
+            "settings": {"periods": self.periods, "settings": own, "seed": self.seed},
+            "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
+            "scaler": self.scaler_.to_dict(),
+            "time_step": self.time_step_,
+            "time_unit": self.time_unit_,
+            "regular": self.regular_,
+            "n_steps": self.n_steps_,
+            "versions": {name: version(name) for name in ("numpy", "scipy")},
         }
-        write_model(Path(path), header, self.model_.to_arrays())
+        arrays = {name: torch.tensor(array) for name, array in self.model_.to_arrays().items()}
+        write_model(Path(path), arrays, {**(also or {}), **about})
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        header, arrays = read_model(Path(path), cls.name)
+        """Reads what ``save`` wrote; runs no code from the file."""
+        weights, about = read_model(Path(path))
+        return cls.from_file(Path(path), weights, about)
+
+    @classmethod
+    def from_file(cls, path: Path, weights: Mapping[str, torch.Tensor], about: Mapping[str, Any]) -> Self:
+        """What ``read_model`` read from ``path``."""
+        if about.get("imputer") != cls.name:
+            raise CheckpointError(f"{path}: expected a model of imputer {cls.name!r}, came another one.")
         try:
-            settings = header["settings"]
+            settings = about["settings"]
             own = settings["settings"]
             made = cls(settings["periods"], None if own is None else Regularisation(**own), settings["seed"])
-            made.features_ = tuple(Feature(*of_one) for of_one in header["features"])
-            made.no_data_ = tuple(header["no_data"])
-            made.model_ = GaussianModel.from_arrays(arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{path}: the file is damaged: {error}. Fit and save again.") from error
+            made.features_ = tuple(Feature(*of_one) for of_one in about["features"])
+            made.scaler_ = Standardizer.from_dict(about["scaler"])
+            made.model_ = GaussianModel.from_arrays({name: array.numpy() for name, array in weights.items()})
+            made.time_step_, made.time_unit_ = about["time_step"], about["time_unit"]
+            made.regular_, made.n_steps_ = about["regular"], about["n_steps"]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
         return made
 
-    def _draws(self, record: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """(S, K, L): pairs about the mean, and one more draw where S is odd."""
-        found = self.model_.posterior(record, times, -(-n_samples // 2), rng)
-        scores = np.concatenate([found.mean + found.deviations, found.mean - found.deviations])
-        return self.model_.values(scores[:n_samples], times)
+    def _cells(self, windows: Windows, n_samples: int, fill: np.ndarray | None) -> np.ndarray:
+        cells = cells_asked(self, windows, n_samples, fill)
+        if self.regular_:
+            check_steps(windows, self.time_step_)
+        return cells
+
+    def _completed(self, record: Windows, n_samples: int, seed: int, cells: np.ndarray) -> Samples:
+        """Of one record; pairs of draws about the mean, and one more draw where their number is odd."""
+        rng = np.random.default_rng(derive_seed(int(seed), record.record_ids[0]))
+        times = record.times[0].astype(np.float64)
+        known = self.scaler_.transform(_visible(record)[0])
+        found = self.model_.posterior(known, times, -(-n_samples // 2), rng)
+        scores = np.concatenate([found.mean + found.deviations, found.mean - found.deviations])[:n_samples]
+        return completed(record, self.scaler_, self.model_.values(scores, times)[:, None], cells)
 
 
 def _visible(windows: Windows) -> np.ndarray:

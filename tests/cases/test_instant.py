@@ -1,0 +1,205 @@
+"""A table filled at effort "instant": a Gaussian process alone, measured and calibrated as all models are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsimpute as ti
+from tsimpute.errors import DataError
+from tsimpute.filling.fill_file import fill_file
+from tsimpute.filling.measuring import hidden_cells
+from tsimpute.filling.simple_guesses import season_of, simple_guesses
+from tsimpute.filling.windows import clock_times
+from tsimpute.panel import Clock, Panel, Series
+from tsimpute.windows import Feature
+
+SETTINGS: dict[str, Any] = {"effort": "instant", "n_samples": 20}
+NAMES = ["last value carried forward", "linear interpolation", "daily profile and linear interpolation", "gaussian"]
+
+
+def hourly(n_steps: int = 600, n_features: int = 3, seed: int = 0, missing: float = 0.2) -> pd.DataFrame:
+    """Positive features that share most of their course and have a daily one; some values are missing, also in runs."""
+    rng = np.random.default_rng(seed)
+    times = pd.date_range("2024-03-01", periods=n_steps, freq="h")
+    shared, daily = rng.normal(size=n_steps + 1), np.sin(2 * np.pi * np.arange(n_steps) / 24)
+    for t in range(1, n_steps + 1):
+        shared[t] = 0.8 * shared[t - 1] + 0.6 * shared[t]
+    own = 0.2 * rng.normal(size=(n_steps, n_features))
+    values = 20 * np.exp(0.5 * (shared[1:, None] + daily[:, None] + own))
+    for k in range(n_features):
+        while np.isnan(values[:, k]).mean() < missing:
+            start, length = int(rng.integers(n_steps)), int(rng.choice([1, 2, 6, 12]))
+            values[start : start + length, k] = np.nan
+    return pd.DataFrame(values, times, [f"s{k}" for k in range(n_features)])
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ti.TableImputer:
+    return ti.TableImputer(limits=(0, None), **SETTINGS).fit(hourly())
+
+
+def test_gaps_are_filled_and_what_was_observed_comes_back(fitted: ti.TableImputer) -> None:
+    table = hourly()
+    found = fitted.draw(table)
+    known = table.notna().to_numpy()
+    assert found.table.notna().all(axis=None)
+    assert (found.table.to_numpy()[known] == table.to_numpy()[known]).all()
+    assert (found.cells[["q0.05", "q0.95"]].to_numpy() > 0).all()
+    assert (found.cells["q0.05"] <= found.cells["q0.95"]).all()
+
+
+def test_the_report_has_a_row_for_each_simple_imputer_and_the_process_beats_them(fitted: ti.TableImputer) -> None:
+    rows = {str(row["imputer"]): row for row in fitted.scores_}
+    assert list(rows) == NAMES
+    assert float(rows["gaussian"]["MAE"]) < min(float(rows[name]["MAE"]) for name in NAMES[:-1])
+    assert fitted.calibration_.n_cells >= 100
+    assert 0.8 <= float(rows["gaussian"]["coverage 90 %, as drawn"]) <= 0.97
+
+
+def test_hidden_values_reach_neither_model_nor_calibration_of_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = hourly()
+    first = ti.TableImputer(**SETTINGS).fit(table)
+    seen = first.prepared(table).seen
+    hidden = hidden_cells(seen, 0.1, first.seed)[0]
+    poisoned = seen.series[0].values.copy()
+    poisoned[hidden] = 1e9
+    wrong = pd.DataFrame(poisoned.T, table.index, table.columns)
+    monkeypatch.setattr("tsimpute.filling.preparing.far_cells", lambda panel, *_: [np.zeros_like(hidden)])
+    with pytest.warns(ti.ImputationWarning, match="1000000000"):
+        second = ti.TableImputer(missing_codes="none", **SETTINGS).fit(wrong)
+    assert second.scores_[-1]["MAE"] != first.scores_[-1]["MAE"]
+    a, b = (of_one.imputer_ for of_one in (first, second))
+    assert a is not None
+    assert b is not None
+    assert a.scaler_.to_dict() == b.scaler_.to_dict()
+    assert (a.model_.covariance == b.model_.covariance).all()  # type: ignore[attr-defined]
+
+
+def test_a_saved_one_fills_the_next_month_with_its_calibration(fitted: ti.TableImputer, tmp_path: Path) -> None:
+    path = tmp_path / "kept.safetensors"
+    fitted.save(path)
+    later = hourly(200, seed=1).set_axis(pd.date_range("2024-04-01", periods=200, freq="h"))
+    loaded = ti.TableImputer.load(path)
+    pd.testing.assert_frame_equal(loaded.impute(later), fitted.impute(later))
+    named = ti.TableImputer(path, **SETTINGS)
+    found = named.fit_draw(later)
+    assert named.keeps_calibration
+    assert dict(named.calibration_.factors) == dict(fitted.calibration_.factors)
+    pd.testing.assert_frame_equal(found.table, fitted.impute(later))
+    with pytest.raises(DataError, match="step of 1 hour"):
+        loaded.impute(later.set_axis(pd.date_range("2024-04-01", periods=200, freq="D")))
+
+
+def test_files_of_a_command_and_a_model_beside_them(tmp_path: Path) -> None:
+    source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
+    hourly(300).to_csv(source, index_label="time", float_format="%.2f")
+    fill_file(source, out, {"limits": (0, None), **SETTINGS}, say=said.append)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "in.csv", "out.cells.csv", "out.csv", "out.model.safetensors", "out.provenance.csv", "out.report.html",
+    ]  # fmt: skip
+    text = "\n".join(said)
+    assert "Gaussian process over features and lags, learnt from the file itself, effort instant" in text
+    assert "steps" not in text.partition("draws:")[2].partition("\n")[0]
+    assert all(name in (tmp_path / "out.report.html").read_text() for name in NAMES)
+    second = tmp_path / "second.csv"
+    fill_file(source, second, {"model": tmp_path / "out.model.safetensors", "n_samples": 20}, say=said.append)
+    assert second.read_bytes() == out.read_bytes()
+
+
+def test_the_seed_decides_all_and_progress_is_told() -> None:
+    table, told = hourly(200).abs(), []
+    a, b, c = (
+        ti.TableImputer(effort="instant", n_samples=4, seed=seed, limits=(0, None)).fit_draw(
+            table, progress=lambda *of: told.append(of)
+        )
+        for seed in (0, 0, 1)
+    )
+    pd.testing.assert_frame_equal(a.cells, b.cells)
+    assert not a.cells.equals(c.cells)
+    assert {what for what, *_ in told} == {"fitting", "measuring", "imputing"}
+
+
+def test_it_stops_where_it_is_asked_to(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    hourly(200).to_csv(source, index_label="time")
+    assert fill_file(source, tmp_path / "out.csv", SETTINGS, should_stop=lambda: True) is None
+    assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_series_of_any_length_by_the_wall_clock_and_irregular_times() -> None:
+    rng = np.random.default_rng(0)
+    parts = []
+    for n, length in enumerate([1, 2, 30, 150, 400]):
+        times = pd.Timestamp("2024-03-01") + pd.to_timedelta(np.cumsum(rng.integers(5, 120, length)), unit="min")
+        level = np.sin(2 * np.pi * (times.hour + times.minute / 60) / 24)
+        parts.append(pd.DataFrame({"station": f"p{n}", "time": times, "a": level + 0.1 * rng.normal(size=length)}))
+    table = pd.concat(parts, ignore_index=True)
+    table["b"] = 2 * table["a"] + 0.1 * rng.normal(size=len(table))
+    holes = rng.random((len(table), 2)) < 0.3
+    table[["a", "b"]] = table[["a", "b"]].mask(holes)
+    filled = ti.impute(table, time="time", group="station", irregular=True, **SETTINGS)
+    assert filled[["a", "b"]].notna().all(axis=None)
+    assert filled["a"].between(-2, 2).all()
+
+
+@pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
+@pytest.mark.parametrize("kind", ["one row", "one feature", "constant", "empty column", "collinear", "K > T", "sparse"])
+def test_odd_tables_are_filled(kind: str) -> None:
+    table = hourly(120, 3, missing=0.3)
+    if kind == "one row":
+        table = table.iloc[:1]
+    elif kind == "one feature":
+        table = table[["s0"]]
+    elif kind == "constant":
+        table["s1"] = table["s1"].where(table["s1"].isna(), 7.0)
+    elif kind == "empty column":
+        table["s2"] = np.nan
+    elif kind == "collinear":
+        table = hourly(600, 3, missing=0.0)
+        table["s1"] = 3 * table["s0"] + 1
+        table["s0"] = hourly(600, 1, missing=0.3)["s0"] * 0 + table["s0"]
+    elif kind == "K > T":
+        table = hourly(20, 30)
+    elif kind == "sparse":
+        table = table.mask(np.random.default_rng(0).random(table.shape) < 0.97)
+    filled = ti.impute(table, predict=["s1"] if kind == "constant" else None, limits=(0, None), **SETTINGS)
+    known = table.notna().to_numpy()
+    assert (filled.to_numpy()[known] == table.to_numpy()[known]).all()
+    assert filled[[name for name in filled if table[name].notna().sum() > 4]].notna().all(axis=None)
+    if kind == "collinear":
+        gaps = table["s0"].isna() & table["s1"].notna()
+        truth = (table["s1"][gaps] - 1) / 3
+        assert ((filled["s0"][gaps] - truth).abs() / truth).median() < 0.1
+
+
+def test_a_calendar_is_not_needed_and_said() -> None:
+    with pytest.warns(ti.ImputationWarning, match="calendar: not used"):
+        filled = ti.impute(hourly(200), calendar=True, **SETTINGS)
+    assert filled.notna().all(axis=None)
+
+
+def test_times_count_from_one_monday_for_all_series() -> None:
+    labels = np.array(["2024-03-04T06:00", "2024-03-04T08:00"], "M8[us]")
+    series = Series("s", np.array([0.0, 2.0]), np.zeros((1, 2)), labels)
+    times = clock_times(series, Clock("hours", 2.0))
+    np.testing.assert_array_equal(times % 168, [6.0, 8.0])
+    np.testing.assert_array_equal(clock_times(series, Clock("", 2.0)), series.times)
+
+
+def test_a_daily_profile_is_guessed_where_there_are_days() -> None:
+    times = np.arange(24.0 * 10)
+    labels = np.datetime64("2024-03-04T00") + times.astype("m8[h]")
+    daily = np.sin(2 * np.pi * times / 24)[None]
+    holes = np.zeros(daily.shape, bool)
+    holes[:, 30:50] = holes[:, 100] = True
+    series = Series("s", times, np.where(holes, np.nan, daily), labels)
+    panel = Panel((Feature("a"),), (series,), Clock("hours", 1.0))
+    assert season_of(panel) == "daily"
+    guess = simple_guesses(series, "daily")["daily profile and linear interpolation"]
+    np.testing.assert_allclose(guess, daily, atol=1e-9)
+    assert season_of(Panel((Feature("a"),), (series,), Clock("steps", 1.0))) is None

@@ -1,0 +1,190 @@
+"""Draws at cells of a panel that are hidden from a model: what it is measured and calibrated on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from tsimpute.filling.simple_guesses import season_of, simple_guesses
+from tsimpute.filling.windows import clock_times, window_places, window_steps, windows_at, without
+from tsimpute.imputers.base import TableModel
+from tsimpute.joining import window_starts
+from tsimpute.panel import Panel
+from tsimpute.seeding import derive_seed
+from tsimpute.windows import Windows
+
+MOST_CELLS = 200_000
+"""Cells of the series that a model is measured on, about, where it takes whole series."""
+_PIECE, _BESIDE = 500, 100
+"""Steps of the pieces of long series, and those beside them that are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Draws at M hidden cells.
+
+    Attributes:
+        draws: (S, M) in the data's units.
+        truth: (M,) the hidden values.
+        feature: (M,) index of each cell's feature.
+        block: (M,) the window, stretch of time or record of each cell; cells of one block are not independent.
+        guesses: by the name of a simple imputer (M,) what it says there, from the same shown cells.
+        place: (2, M) index of each cell's series, and its step; empty where nobody asks.
+    """
+
+    draws: np.ndarray
+    truth: np.ndarray
+    feature: np.ndarray
+    block: np.ndarray
+    guesses: Mapping[str, np.ndarray] = field(default_factory=dict)
+    place: np.ndarray = field(default_factory=lambda: np.empty((2, 0), int))
+
+    def at(self, cells: np.ndarray) -> Hidden:
+        """Those cells only, of a bool mask or indices (M,)."""
+        guesses = {name: guess[cells] for name, guess in self.guesses.items()}
+        place = self.place[:, cells] if self.place.size else self.place
+        return Hidden(self.draws[:, cells], self.truth[cells], self.feature[cells], self.block[cells], guesses, place)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is drawn to measure, at most.
+
+    Attributes:
+        windows: of models that take windows.
+        cells: of models that take whole series, cells of the series that are drawn, about.
+    """
+
+    windows: int = 200
+    cells: int = MOST_CELLS
+
+
+Drawn = tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Of a stretch of one series: the series, features (M,), steps (M,), draws (S, M) and blocks (M,)."""
+
+
+def drawn_at(
+    model: TableModel,
+    panel: Panel,
+    hidden: Sequence[np.ndarray],
+    *,
+    n_samples: int,
+    seed: int,
+    gaps: Sequence[np.ndarray] | None = None,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Hidden:
+    """Draws at hidden cells, with every cell asked for that is filled in use.
+
+    Args:
+        panel: with the values of the hidden cells, and after its own features what the model is given.
+        hidden: per series (K, T) bool of its own features.
+        gaps: per series (K, T) bool, the cells that are filled in use; None = every missing cell. A long table has no
+            place for features that a series never shows, and more cells asked for give other draws.
+        budget: where there is more, a part of it is drawn.
+    """
+    blind, most = without(panel, hidden), budget or Budget()
+    wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
+    about = n_samples, seed, progress
+    parts = list(
+        _of_series(model, blind, hidden, most.cells, *about)
+        if model.whole_series
+        else _of_windows(model, blind, hidden, wanted, most.windows, *about)
+    )
+    if not parts:
+        nothing = np.empty(0, int)
+        return Hidden(np.empty((n_samples, 0)), np.empty(0), nothing, nothing)
+    season = season_of(panel)
+    simple = lru_cache(1)(lambda s: simple_guesses(blind.series[s], season))  # parts come series by series
+    truth = np.concatenate([panel.series[s].values[feature, step] for s, feature, step, *_ in parts])
+    guesses = [{name: of_one[feature, step] for name, of_one in simple(s).items()} for s, feature, step, *_ in parts]
+    series, feature, step = (
+        np.concatenate(row)
+        for row in zip(*((np.full(len(f), s), f, t) for s, f, t, *_ in parts), strict=True)
+    )  # fmt: skip
+    return Hidden(
+        np.concatenate([part[3] for part in parts], -1), truth, feature, np.concatenate([part[4] for part in parts]),
+        {name: np.concatenate([of_part[name] for of_part in guesses]) for name in guesses[0]}, np.stack([series, step]),
+    )  # fmt: skip
+
+
+def _of_windows(
+    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], wanted: Sequence[np.ndarray], most: int,
+    n_samples: int, seed: int, progress: Callable[[int, int], None],
+) -> Iterator[Drawn]:  # fmt: skip
+    """Windows overlap by half, and of each the middle is looked at, as it is where windows are joined."""
+    length = min(model.n_steps_ or window_steps(blind), max(len(s.times) for s in blind.series))
+    hop = max(1, length // 2)
+    places = window_places(blind, length, hop)
+    middles = [_middles(len(series.times), length, hop) for series in blind.series]
+    there = [n for n, (s, start) in enumerate(places) if hidden[s][:, middles[s][start]].any()]
+    chosen = np.sort(np.random.default_rng(derive_seed(seed, "windows")).permutation(there)[:most]).tolist()
+    if not chosen:
+        return
+    few = windows_at(blind, [places[n] for n in chosen], length)
+    fill = _asked([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.shown)
+    records = model.impute_records(few, n_samples, seed, fill)
+    for done, (n, record) in enumerate(zip(chosen, records, strict=True), 1):
+        s, start = places[n]
+        middle = middles[s][start]
+        feature, step = np.nonzero(hidden[s][:, middle])
+        draws = record.values[:, 0, feature, step + middle.start - start]
+        yield s, feature, step + middle.start, draws, np.full(len(feature), n)
+        progress(done, len(chosen))
+
+
+def _asked(wanted: Sequence[np.ndarray], shown: np.ndarray) -> np.ndarray:
+    """(N, K', L) bool: cells of windows that are asked for, none of those that are shown or follow a series."""
+    fill = np.zeros(shown.shape, bool)
+    for of_window, cells in zip(fill, wanted, strict=True):
+        of_window[: len(cells), : cells.shape[1]] = cells
+    return fill & ~shown
+
+
+def _of_series(
+    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], most: int, n_samples: int, seed: int,
+    progress: Callable[[int, int], None],
+) -> Iterator[Drawn]:  # fmt: skip
+    """Whole series, pieces of long ones; a block is half a window, as it is where models take windows."""
+    pieces = _pieces(hidden, most, seed)
+    length, n_blocks = max(1, window_steps(blind) // 2), 0
+    for done, (s, part) in enumerate(pieces, 1):
+        series, first = blind.series[s], max(0, part.start - _BESIDE)
+        looked_at = slice(first, part.stop + _BESIDE)
+        times = clock_times(series, blind.clock)[looked_at]
+        record = Windows(series.values[None, :, looked_at], times[None], blind.features, (f"{series.name}@{first}",))
+        feature, step = np.nonzero(hidden[s][:, part])
+        draws, at = np.empty((n_samples, len(feature))), step + part.start - first
+        for steps, found in model.impute_long(record, n_samples, seed):
+            here = (at >= steps.start) & (at < steps.stop)
+            draws[:, here] = found.values[:, 0, feature[here], at[here] - steps.start]
+        yield s, feature, step + part.start, draws, n_blocks + step // length
+        n_blocks += -(-(part.stop - part.start) // length)
+        progress(done, len(pieces))
+
+
+def _pieces(hidden: Sequence[np.ndarray], most: int, seed: int) -> list[tuple[int, slice]]:
+    """Series and steps that hold hidden cells, in order, drawn at random until they have about ``most`` cells."""
+    found = []
+    for s, cells in enumerate(hidden):
+        n_steps = cells.shape[1]
+        n_pieces = max(1, round(n_steps / _PIECE))
+        bounds = [n_steps * n // n_pieces for n in range(n_pieces + 1)]
+        found += [(s, slice(a, b)) for a, b in pairwise(bounds) if cells[:, a:b].any()]
+    if sum(cells.size for cells in hidden) <= most:
+        return [(s, slice(0, cells.shape[1])) for s, cells in enumerate(hidden) if cells.any()]
+    order = np.random.default_rng(derive_seed(seed, "pieces")).permutation(len(found))
+    sizes = np.array([len(hidden[s]) * (part.stop - part.start) for s, part in found], float)
+    n_chosen = int(np.searchsorted(np.cumsum(sizes[order]), most)) + 1
+    return [found[n] for n in np.sort(order[:n_chosen]).tolist()]
+
+
+def _middles(n_steps: int, length: int, hop: int) -> dict[int, slice]:
+    """Of each window of a series, by its first step: the steps that are nearest to its middle; each step is in one."""
+    starts = window_starts(n_steps, length, hop)
+    bounds = [0, *((a + b + length) // 2 for a, b in pairwise(starts)), n_steps]
+    return {start: slice(*ends) for start, ends in zip(starts, pairwise(bounds), strict=True)}
