@@ -153,21 +153,33 @@ class Towards:
     def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
         self.seen.append((state, condition))
         assert condition.guess is not None
-        return (self.truth - condition.guess - state) / (1 - tau.to(state)[:, None, None])
+        spread = 1.0 if condition.spread is None else condition.spread
+        return ((self.truth - condition.guess) / spread - state) / (1 - tau.to(state)[:, None, None])
 
 
-def test_with_a_first_guess_asked_cells_stand_at_the_difference_to_the_guess_that_targets_have_no_part_in():
+@pytest.mark.parametrize("spreads", [False, True])
+def test_with_a_first_guess_asked_cells_stand_at_the_difference_to_the_guess_that_targets_have_no_part_in(
+    spreads: bool,
+):
     plain, process, network = with_asked(random_batch()), registry.make("processes", "flow_matching"), Towards(5.0)
     assert plain.asked is not None
     numbers = torch.Generator().manual_seed(3)
     guess, given_all = (
         torch.randn(plain.values.shape, generator=numbers) * ~m for m in (plain.cond_mask, plain.observed)
     )
-    batch = replace(plain, values=plain.values - guess * plain.observed, guess=guess, guess_given_all=given_all)
+    spread, spread_all = (
+        1 + torch.rand(plain.values.shape, generator=numbers) * ~m if spreads else None
+        for m in (plain.cond_mask, plain.observed)
+    )
+    values = plain.values - guess * plain.observed
+    values = values if spread is None else values / spread
+    batch = replace(
+        plain, values=values, guess=guess, guess_given_all=given_all, spread=spread, spread_given_all=spread_all
+    )
     tau, noise = draw(batch, process)
     squared_errors(network, process, batch, tau, noise)  # type: ignore[arg-type]
     state, condition = network.seen[-1]
-    expected = process.scales(tau).mix(5.0 - guess, noise)
+    expected = process.scales(tau).mix((5.0 - guess) / (1.0 if spread is None else spread), noise)
     torch.testing.assert_close(state[plain.asked], expected[plain.asked])
     assert condition.guess is not None
     assert torch.equal(condition.guess, guess)
