@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tsimpute.gaussian.conditioning import Prior, condition, window_length, windows
+from tsimpute.gaussian.conditionals import Prior
+from tsimpute.gaussian.conditioning import condition, conditioned_pieces, marginals, window_length, windows
 from tsimpute.gaussian.covariance import at_positions
 
 
@@ -16,32 +17,80 @@ def ar(coefficient: float, n_lags: int, mixing: np.ndarray) -> np.ndarray:
     return np.stack([coefficient**lag * lag_0 / np.outer(scale, scale) for lag in range(n_lags)])
 
 
-def test_mean_and_spread_are_those_of_the_closed_form() -> None:
+def closed_form(matrix: np.ndarray, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior mean and covariance of the missing entries of a vector."""
+    known, gaps = np.flatnonzero(~np.isnan(flat)), np.flatnonzero(np.isnan(flat))
+    gain = matrix[np.ix_(gaps, known)] @ np.linalg.inv(matrix[np.ix_(known, known)])
+    return gain @ flat[known], matrix[np.ix_(gaps, gaps)] - gain @ matrix[np.ix_(known, gaps)]
+
+
+MANY_FEW_NONE = [0.1, 0.45, 0.9, 1.0]
+"""Shares of cells that are missing; each way of conditioning has its own."""
+
+
+@pytest.mark.parametrize("missing", MANY_FEW_NONE)
+@pytest.mark.parametrize("regular", [True, False])
+def test_mean_and_spread_are_those_of_the_closed_form(missing: float, regular: bool) -> None:
     rng = np.random.default_rng(0)
     covariance = ar(0.7, 12, np.array([[1.0, 0.2], [0.5, 1.0]]))
     record = rng.normal(size=(2, 12))
-    record[rng.random(record.shape) < 0.4] = np.nan
-    found = condition(Prior(covariance), record, np.arange(12.0), 0, None)
-    matrix = at_positions(covariance, np.arange(12.0))
+    record[rng.random(record.shape) < missing] = np.nan
+    positions = np.arange(12.0) if regular else np.cumsum(rng.integers(1, 3, 12)).astype(float)
+    mean, spread = marginals(Prior(covariance), record, positions)
     flat = record.T.ravel()
-    known, gaps = np.flatnonzero(~np.isnan(flat)), np.flatnonzero(np.isnan(flat))
-    gain = matrix[np.ix_(gaps, known)] @ np.linalg.inv(matrix[np.ix_(known, known)])
-    np.testing.assert_allclose(found.mean.T.ravel()[gaps], gain @ flat[known], atol=1e-9)
-    variance = np.diag(matrix)[gaps] - (gain * matrix[np.ix_(gaps, known)]).sum(1)
-    np.testing.assert_allclose(found.spread.T.ravel()[gaps] ** 2, variance, atol=1e-9)
-    assert found.mean.T.ravel()[known].tobytes() == flat[known].tobytes()
-    assert (found.spread.T.ravel()[known] == 0).all()
+    expected, left = closed_form(at_positions(covariance, positions), flat)
+    gaps = np.isnan(flat)
+    np.testing.assert_allclose(mean.T.ravel()[gaps], expected, atol=1e-9)
+    np.testing.assert_allclose(spread.T.ravel()[gaps] ** 2, np.diag(left), atol=1e-9)
+    assert mean.T.ravel()[~gaps].tobytes() == flat[~gaps].tobytes()
+    assert (spread.T.ravel()[~gaps] == 0).all()
 
 
-def test_draws_have_the_posterior_covariance() -> None:
-    covariance = ar(0.9, 8, np.eye(1))
-    record = np.array([[0.5, np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, -1.0]])
-    found = condition(Prior(covariance), record, np.arange(8.0), 40_000, np.random.default_rng(1))
-    matrix = at_positions(covariance, np.arange(8.0))
-    ends, gap = [0, 7], list(range(1, 7))
-    cross = matrix[np.ix_(gap, ends)]
-    expected = matrix[np.ix_(gap, gap)] - cross @ np.linalg.inv(matrix[np.ix_(ends, ends)]) @ cross.T
-    np.testing.assert_allclose(np.cov(found.deviations[:, 0, gap].T), expected, atol=0.02)
+@pytest.mark.parametrize("missing", MANY_FEW_NONE)
+@pytest.mark.parametrize("regular", [True, False])
+def test_draws_have_the_posterior_covariance(missing: float, regular: bool) -> None:
+    rng = np.random.default_rng(1)
+    covariance = ar(0.9, 20, np.array([[1.0, 0.2], [0.5, 1.0]]))
+    record = rng.normal(size=(2, 8))
+    record[rng.random(record.shape) < missing] = np.nan
+    positions = np.arange(8.0) if regular else np.array([0.0, 1.5, 2, 3, 4, 6, 7, 9])
+    found = condition(Prior(covariance), record, positions, 40_000, np.random.default_rng(2))
+    flat = record.T.ravel()
+    expected, left = closed_form(at_positions(covariance, positions), flat)
+    np.testing.assert_allclose(found.mean.T.ravel()[np.isnan(flat)], expected, atol=1e-9)
+    paths = found.deviations.transpose(0, 2, 1).reshape(40_000, -1)
+    np.testing.assert_allclose(np.cov(paths[:, np.isnan(flat)].T), left, atol=0.025)
+    assert (paths[:, ~np.isnan(flat)] == 0).all()
+
+
+@pytest.mark.parametrize("n_features", [5, 50])
+def test_pieces_are_those_of_the_whole_record(n_features: int) -> None:
+    rng = np.random.default_rng(3)
+    covariance = ar(0.9, 20, np.eye(n_features) + 0.3)
+    record = rng.normal(size=(n_features, 400))
+    record[rng.random(record.shape) < 0.3] = np.nan
+    record[:, 150:300] = np.nan
+    prior, positions = Prior(covariance), np.arange(400.0)
+    whole = condition(prior, record, positions, 3, np.random.default_rng(4))
+    pieces = list(conditioned_pieces(prior, record, positions, 3, np.random.default_rng(4)))
+    assert len(pieces) > 2
+    assert [step for piece in pieces for step in range(400)[piece.steps]] == list(range(1000))
+    assert np.concatenate([piece.mean for piece in pieces], 1).tobytes() == whole.mean.tobytes()
+    assert np.concatenate([piece.deviations for piece in pieces], 2).tobytes() == whole.deviations.tobytes()
+
+
+def test_what_was_looked_at_before_changes_nothing() -> None:
+    rng = np.random.default_rng(5)
+    covariance, positions = ar(0.8, 30, np.eye(2) + 0.2), np.arange(30.0)
+    records = rng.normal(size=(12, 2, 30))
+    records[rng.random(records.shape) < rng.random((12, 1, 1))] = np.nan
+    shared = Prior(covariance)
+    for n in [*range(12), *range(11, -1, -1)]:
+        one, other = (
+            condition(p, records[n], positions, 2, np.random.default_rng(n)) for p in (shared, Prior(covariance))
+        )
+        assert one.mean.tobytes() == other.mean.tobytes()
+        assert one.deviations.tobytes() == other.deviations.tobytes()
 
 
 def test_windows_cover_every_step_once_and_see_beyond_it() -> None:
@@ -81,15 +130,13 @@ def test_many_features_are_filled_in_blocks_with_the_neighbours_that_tell_most()
     truth = (matrix @ rng.normal(size=4800)).reshape(n_steps, n_features).T
     record = truth.copy()
     record[order.argsort()[::2]] = np.nan  # one of each pair is out for good
-    found = condition(Prior(covariance), record, np.arange(float(n_steps)), 0, None)
+    mean, _ = marginals(Prior(covariance), record, np.arange(float(n_steps)))
     gaps = np.isnan(record)
-    assert np.corrcoef(found.mean[gaps], truth[gaps])[0, 1] > 0.95
+    assert np.corrcoef(mean[gaps], truth[gaps])[0, 1] > 0.95
 
 
-@pytest.mark.parametrize("n_draws", [0, 3])
-def test_a_record_without_any_value_has_the_prior(n_draws: int) -> None:
-    covariance = ar(0.6, 5, np.eye(2))
-    found = condition(Prior(covariance), np.full((2, 5), np.nan), np.arange(5.0), n_draws, np.random.default_rng(0))
-    assert (found.mean == 0).all()
-    assert found.deviations.shape == (n_draws, 2, 5)
-    np.testing.assert_allclose(found.spread, 1)
+def test_a_record_without_any_value_has_the_prior() -> None:
+    prior = Prior(ar(0.6, 5, np.eye(2)))
+    mean, spread = marginals(prior, np.full((2, 5), np.nan), np.arange(5.0))
+    assert (mean == 0).all()
+    np.testing.assert_allclose(spread, 1)

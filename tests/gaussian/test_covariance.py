@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tsimpute.gaussian.covariance import at_positions, from_pairs, lagged_products, regularised
+from tsimpute.gaussian.covariance import at_positions, from_pairs, lagged_pairs, regularised
 
 
 def noisy(n_lags: int = 6, n_features: int = 3, seed: int = 0) -> np.ndarray:
     """Covariances as few data give them: of no process."""
     rng = np.random.default_rng(seed)
     records = [np.where(rng.random((n_features, 20)) < 0.5, np.nan, rng.normal(size=(n_features, 20)))]
-    return from_pairs(*lagged_products(records, n_lags))
+    return from_pairs(*lagged_pairs(records, n_lags))
 
 
 def test_products_are_sums_over_pairs_that_are_known() -> None:
     rng = np.random.default_rng(1)
     records = [rng.normal(size=(2, 7)), rng.normal(size=(2, 4))]
     records[0][0, 2] = records[1][1, 3] = np.nan
-    sums, counts = lagged_products(records, 5)
+    sums, counts = lagged_pairs(records, 5)
     for lag in range(5):
         for i in range(2):
             for j in range(2):

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tsimpute.gaussian.maps import MonotoneMap
-from tsimpute.gaussian.model import GaussianModel, Records, Regularisation, choose, fit
+from tsimpute.gaussian.model import Regularisation, choose, fit
+from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.records import Records
 from tsimpute.gaussian.seasons import Seasons
 
 

@@ -6,18 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
-from tsimpute.gaussian.covariance import at_positions
+from tsimpute.gaussian.conditionals import BLOCK, NEIGHBOURS, Block, Prior, is_wide
 
 MOST_CELLS = 1300
 """Cells of a window, about: the cost of one grows with their cube."""
 WHOLE_RECORD = 1800
 """Records with up to so many cells are one window."""
-BLOCK, NEIGHBOURS = 16, 16
-"""Features that are filled together where there are many, and the features beside them that are looked at."""
-_JITTER = 1e-9
-_MOST_MATRICES = 8
 
 
 @dataclass(frozen=True)
@@ -30,53 +25,30 @@ class Window:
     last: int
 
 
-class Prior:
-    """A process, with the covariance matrices of the windows that were looked at last.
-
-    Args:
-        covariance: (W, K, K), see ``covariance.regularised``.
-
-    Attributes:
-        covariance: as given.
-        blocks: features to fill together, and others to look at, see ``_blocks``.
-    """
-
-    def __init__(self, covariance: np.ndarray) -> None:
-        self.covariance = covariance
-        self.blocks = tuple(_blocks(covariance[0]))
-        self._matrices: dict[bytes, np.ndarray] = {}
-
-    def matrix(self, features: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """(n M, n M) covariance of M features at n positions; one matrix for all windows with the same distances."""
-        relative = positions - positions[0]
-        key = features.tobytes() + relative.tobytes()
-        if key not in self._matrices:
-            if len(self._matrices) >= _MOST_MATRICES:
-                self._matrices.pop(next(iter(self._matrices)))
-            self._matrices[key] = at_positions(self.covariance[:, features][:, :, features], relative)
-        return self._matrices[key]
-
-
 @dataclass(frozen=True, eq=False)
-class Posterior:
-    """Of one record of K features and T steps.
+class Piece:
+    """Some of a record's steps, with K features.
 
     Attributes:
-        mean: (K, T); known cells hold their value.
-        spread: (K, T) standard deviations; 0 at known cells.
-        deviations: (H, K, T) of H draws from the mean, 0 at known cells. ``mean - deviations`` are draws as well.
+        steps: which.
+        mean: (K, steps); known cells hold their value.
+        deviations: (H, K, steps) of H draws from the mean, 0 at known cells. ``mean - deviations`` are draws as well.
     """
 
+    steps: slice
     mean: np.ndarray
-    spread: np.ndarray
     deviations: np.ndarray
 
 
 def window_length(n_features: int) -> int:
     """Steps of a window of long records."""
-    return int(
-        np.clip(MOST_CELLS // min(n_features, BLOCK + NEIGHBOURS if _is_wide(n_features) else n_features), 8, 96)
-    )
+    return int(np.clip(MOST_CELLS // min(n_features, BLOCK + NEIGHBOURS if is_wide(n_features) else n_features), 8, 96))
+
+
+def largest_lag(n_steps: int, n_features: int) -> int:
+    """How many lags a process of records with so many steps at most has."""
+    whole = n_steps * n_features <= WHOLE_RECORD
+    return min(n_steps, max(window_length(n_features), min(96, n_steps) if whole else 0))
 
 
 def windows(n_steps: int, n_features: int) -> Iterator[Window]:
@@ -94,97 +66,88 @@ def windows(n_steps: int, n_features: int) -> Iterator[Window]:
         first = last
 
 
-def condition(
-    prior: Prior, record: np.ndarray, positions: np.ndarray, n_draws: int = 0, rng: np.random.Generator | None = None
-) -> Posterior:
-    """The posterior of a record's missing cells.
+def marginals(
+    prior: Prior, record: np.ndarray, positions: np.ndarray, cells: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(K, T) posterior means and standard deviations, each cell given what is known in its window.
+
+    Args:
+        prior: shared by all records of one process.
+        record: (K, T) standardised, NaN where nothing is known.
+        positions: (T,) times in steps.
+        cells: (K, T) bool, missing ones that are wanted; all of them by default. Others keep mean and spread 0.
+    """
+    gaps = np.isnan(record)
+    mean, spread = np.where(gaps, 0.0, record), np.zeros(record.shape)
+    asked = gaps if cells is None else cells & gaps
+    for window in windows(record.shape[1], len(record)):
+        steps = slice(window.start, window.stop)
+        known, values = ~gaps[:, steps].T, np.where(gaps[:, steps], 0.0, record[:, steps]).T
+        for block in prior.blocks:
+            wanted = _wanted(asked[:, steps].T, window, block)
+            if wanted.any():
+                of_block = known[:, block.features].ravel()
+                found = prior.conditional(block.features, positions[steps], of_block, wanted.ravel())
+                step, feature = np.nonzero(wanted)
+                at = block.features[feature], window.start + step
+                mean[at] = found.paths(values[:, block.features].reshape(1, -1), None)[0]
+                spread[at] = found.spread
+    return mean, spread
+
+
+def condition(prior: Prior, record: np.ndarray, positions: np.ndarray, n_draws: int, rng: np.random.Generator) -> Piece:
+    """All of a record at once, see ``conditioned_pieces``."""
+    n_features, n_steps = record.shape
+    mean, deviations = np.empty((n_features, n_steps)), np.empty((n_draws, n_features, n_steps))
+    for piece in conditioned_pieces(prior, record, positions, n_draws, rng):
+        mean[:, piece.steps], deviations[:, :, piece.steps] = piece.mean, piece.deviations
+    return Piece(slice(0, n_steps), mean, deviations)
+
+
+def conditioned_pieces(
+    prior: Prior, record: np.ndarray, positions: np.ndarray, n_draws: int, rng: np.random.Generator
+) -> Iterator[Piece]:
+    """Draws of a record, piece by piece in the order of time; memory does not grow with the record.
 
     A window's cells are drawn given all that is known in it and what was drawn before, so that a draw is one path over
     windows and blocks of features. The mean follows the same way, which is exact, since it is linear.
 
     Args:
-        prior: shared by all records of one process, so that its matrices are made once.
+        prior: shared by all records of one process.
         record: (K, T) standardised, NaN where nothing is known.
         positions: (T,) times in steps.
-        n_draws: H; 0 needs no generator.
+        n_draws: H.
+        rng: of all draws.
     """
     n_features, n_steps = record.shape
-    missing = np.isnan(record).T
-    paths = np.zeros((1 + n_draws, n_steps, n_features))
-    paths[0] = np.where(missing, 0.0, record.T)
-    spread = np.zeros((n_steps, n_features))
-    done = ~missing
-    for targets, neighbours in prior.blocks:
-        features = np.concatenate([targets, neighbours])
-        for window in windows(n_steps, len(features)):
-            steps = slice(window.start, window.stop)
-            wanted = np.zeros((window.stop - window.start, len(features)), bool)
-            inner = slice(window.first - window.start, window.last - window.start)
-            wanted[inner, : len(targets)] = ~done[window.first : window.last, targets]
+    paths, known, start = np.zeros((1 + n_draws, 0, n_features)), np.zeros((0, n_features), bool), 0
+    for window in windows(n_steps, n_features):
+        fresh = record[:, start + len(known) : window.stop].T
+        drawn = np.zeros((1 + n_draws, *fresh.shape))
+        drawn[0] = np.where(np.isnan(fresh), 0.0, fresh)
+        paths = np.concatenate([paths[:, window.start - start :], drawn], 1)
+        known = np.concatenate([known[window.start - start :], ~np.isnan(fresh)])
+        start = window.start
+        for block in prior.blocks:
+            wanted = _wanted(~known, window, block)
             if wanted.any():
-                known = done[steps, features]
-                matrix = prior.matrix(features, positions[steps])
-                here = paths[:, steps, features].reshape(len(paths), -1)
-                cells = np.flatnonzero(wanted)
-                drawn, deviation = _given(matrix, here, np.flatnonzero(known), cells, n_draws, rng)
-                step, feature = window.start + cells // len(features), features[cells % len(features)]
-                paths[:, step, feature] = drawn
-                spread[step, feature] = deviation
-                if n_draws:
-                    done[step, feature] = True
-    return Posterior(paths[0].T, spread.T, paths[1:].transpose(0, 2, 1))
+                of_block = known[:, block.features].ravel()
+                found = prior.conditional(block.features, positions[start : window.stop], of_block, wanted.ravel())
+                step, feature = np.nonzero(wanted)
+                feature = block.features[feature]
+                paths[:, step, feature] = found.paths(paths[:, :, block.features].reshape(len(paths), -1), rng)
+                known[step, feature] = True
+        inner = paths[:, window.first - start : window.last - start].transpose(0, 2, 1)
+        yield Piece(slice(window.first, window.last), inner[0], inner[1:])
 
 
-def _given(
-    matrix: np.ndarray, paths: np.ndarray, known: np.ndarray, cells: np.ndarray, n_draws: int,
-    rng: np.random.Generator | None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """(1 + H, M) means and paths at M cells given those known, and (M,) standard deviations."""
-    prior = matrix[np.ix_(cells, cells)]
-    if len(known):
-        root = _cholesky(matrix[np.ix_(known, known)])
-        cross = scipy.linalg.solve_triangular(root, matrix[np.ix_(known, cells)], lower=True, check_finite=False)
-        white = scipy.linalg.solve_triangular(root, paths[:, known].T, lower=True, check_finite=False)
-        mean, left = white.T @ cross, prior - cross.T @ cross
-    else:
-        mean, left = np.zeros((len(paths), len(cells))), prior
-    if n_draws and rng is not None:
-        mean[1:] += rng.standard_normal((n_draws, len(cells))) @ _cholesky(left).T
-    return mean, np.sqrt(np.maximum(np.diagonal(left), 0.0))
-
-
-def _cholesky(matrix: np.ndarray) -> np.ndarray:
-    """The lower root of a positive matrix, with as much on its diagonal as rounding needs."""
-    jitter = 0.0
-    while True:
-        try:
-            added = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
-            return scipy.linalg.cholesky(added, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            jitter = max(_JITTER, 10 * jitter)
-
-
-def _is_wide(n_features: int) -> bool:
-    return n_features > 3 * BLOCK
-
-
-def _blocks(correlation: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Features to fill together, and others to look at; together those that correlate most.
+def _wanted(asked: np.ndarray, window: Window, block: Block) -> np.ndarray:
+    """(n, M) which cells of the window and the block's features are to be filled here.
 
     Args:
-        correlation: (K, K).
+        asked: (n, K) bool.
     """
-    n_features = len(correlation)
-    if not _is_wide(n_features):
-        yield np.arange(n_features), np.arange(0)
-        return
-    strength = np.abs(correlation)
-    left = np.ones(n_features, bool)
-    while left.any():
-        first = int(np.flatnonzero(left)[0])
-        order = np.argsort(-strength[first], kind="stable")
-        block = np.sort(order[left[order]][:BLOCK])
-        left[block] = False
-        others = np.setdiff1d(np.arange(n_features), block)
-        near = np.argsort(-strength[np.ix_(block, others)].max(0), kind="stable")[:NEIGHBOURS]
-        yield block, others[near]
+    wanted = np.zeros((len(asked), len(block.features)), bool)
+    inner, targets = slice(window.first - window.start, window.last - window.start), block.features[: block.n_targets]
+    wanted[inner, : block.n_targets] = asked[inner][:, targets]
+    return wanted

@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 
 PRIOR_PAIRS = 30
 """A covariance from n pairs of observed values is shrunk by n / (n + PRIOR_PAIRS)."""
+STRETCH, CELLS_AT_ONCE = 1_024, 2_000_000
+"""Steps of a record, and cells, that are transformed together."""
 LOWEST_POWER = 1e-4
 """Smallest eigenvalue of the spectrum at any frequency, where features have variance 1."""
 
 
-def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of ``z_i(t) z_j(t + lag)`` over records and times, and how many pairs each has.
+def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
+    """(n_lags, K, K) sums of ``x_i(t) x_j(t + lag)`` over records and times, by Fourier transforms of stretches.
 
     Args:
-        records: (K, T) each, NaN where nothing is known; T may differ.
+        records: (K, T) each, finite; T may differ.
+        n_lags: lags 0 to ``n_lags`` - 1.
+    """
+    n_features = len(records[0])
+    stretch = min(STRETCH, max(record.shape[1] for record in records))
+    size = next_fast_len(stretch + n_lags - 1, real=True)
+    spectrum = np.zeros((size // 2 + 1, n_features, n_features), complex)
+    at_once = max(1, CELLS_AT_ONCE // (n_features * size))
+    stretches = list(_stretches(records, stretch, n_lags))
+    for first in range(0, len(stretches), at_once):
+        batch = stretches[first : first + at_once]
+        parts, ahead = np.zeros((2, len(batch), n_features, size))
+        for n, (part, longer) in enumerate(batch):
+            parts[n, :, : part.shape[1]], ahead[n, :, : longer.shape[1]] = part, longer
+        of_parts, of_ahead = rfft(parts, axis=2).transpose(2, 1, 0), rfft(ahead, axis=2).transpose(2, 0, 1)
+        spectrum += of_parts.conj() @ of_ahead
+    return irfft(spectrum, n=size, axis=0)[:n_lags].copy()
+
+
+def lagged_pairs(records: Sequence[np.ndarray], n_lags: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of products over the pairs of which both values are known, and how many pairs there are.
+
+    Args:
+        records: (K, T) each, NaN where nothing is known.
         n_lags: lags 0 to ``n_lags`` - 1.
 
     Returns:
         (n_lags, K, K) sums and (n_lags, K, K) counts.
     """
-    n_features = len(records[0])
-    sums, counts = np.zeros((2, n_lags, n_features, n_features))
+    sums = lagged_products([np.nan_to_num(record) for record in records], n_lags)
+    return sums, np.rint(lagged_products([(~np.isnan(record)).astype(np.float64) for record in records], n_lags))
+
+
+def _stretches(records: Sequence[np.ndarray], stretch: int, n_lags: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Stretches that cover each record once, and the same ones with what follows up to the largest lag."""
     for record in records:
-        known = ~np.isnan(record)
-        values, ones, n_steps = np.where(known, record, 0.0), known.astype(np.float64), record.shape[1]
-        for lag in range(min(n_lags, n_steps)):
-            sums[lag] += values[:, : n_steps - lag] @ values[:, lag:].T
-            counts[lag] += ones[:, : n_steps - lag] @ ones[:, lag:].T
-    return sums, counts
+        for start in range(0, record.shape[1], stretch):
+            yield record[:, start : start + stretch], record[:, start : start + stretch + n_lags - 1]
 
 
 def from_pairs(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -44,9 +70,9 @@ def from_pairs(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def regularised(covariance: np.ndarray, component_share: float, noise: float) -> np.ndarray:
     """Covariances that belong to a process, with unit variances.
 
-    Far lags are tapered by ``1 - (lag / W)^2``. A share of each covariance is replaced by that of independent principal
-    components with the same lag-0 covariance, which leaves K numbers per lag to estimate instead of K^2. The spectrum
-    is clipped from below, and a share of the variance becomes noise that is independent in time.
+    Far lags are tapered by ``1 - (lag / W)^2``. A share of each covariance is replaced by that of independent
+    principal components with the same lag-0 covariance, which leaves K numbers per lag to estimate instead of K^2. The
+    spectrum is clipped from below, and a share of the variance becomes noise that is independent in time.
 
     Args:
         covariance: (W, K, K); entry [lag, i, j] is that of feature i and feature j ``lag`` steps later.

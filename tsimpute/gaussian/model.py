@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.stats import norm
 
-from tsimpute.gaussian import maps
-from tsimpute.gaussian.conditioning import Posterior, Prior, condition, window_length
-from tsimpute.gaussian.covariance import from_pairs, lagged_products, regularised
+from tsimpute.gaussian.conditionals import Prior
+from tsimpute.gaussian.conditioning import condition, largest_lag
+from tsimpute.gaussian.covariance import from_pairs, lagged_pairs, lagged_products, regularised
 from tsimpute.gaussian.maps import MonotoneMap
+from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.records import Records, gridded, hidden_cells, positions
 from tsimpute.gaussian.seasons import Seasons
 from tsimpute.seeding import derive_seed
 
-FARTHEST = 8.0
-"""Scores beyond it count as that far: one slip of the keyboard does not move its neighbours by more."""
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000
-"""At most so many cells to choose settings on, and to learn the covariances from by EM."""
-PIECE = 1_000
-"""Steps of the pieces of long records that are drawn for it."""
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+"""At most so many known cells to choose settings on, and to learn the covariances from by EM."""
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantile levels of the score by which settings are chosen."""
+NORMALITIES = (0.5, 0.0, 1.0)
+CHANGES: tuple[dict[str, float], ...] = ({"component_share": 0.5}, {"component_share": 0.2}, {"noise": 0.02})
+"""Tried one after the other; one that lowers the score is kept."""
 
 
 @dataclass(frozen=True)
@@ -41,123 +39,36 @@ class Regularisation:
     noise: float = 0.002
     n_rounds: int = 2
 
+    def of(self, covariance: np.ndarray) -> np.ndarray:
+        return regularised(covariance, self.component_share, self.noise)
 
-CANDIDATES: tuple[dict[str, float], ...] = (
-    {"normality": 0.0}, {"normality": 1.0}, {"component_share": 0.5}, {"noise": 0.02},
-)  # fmt: skip
-"""Changes that are tried one after the other; one that lowers the score is kept."""
-
-
-@dataclass(frozen=True, eq=False)
-class Records:
-    """Incomplete records.
-
-    Attributes:
-        values: (K, T) each, in the data's units, NaN where nothing is known.
-        times: (T,) each, increasing.
-        step: usual distance between two times.
-    """
-
-    values: tuple[np.ndarray, ...]
-    times: tuple[np.ndarray, ...]
-    step: float
-
-    def positions(self, n: int) -> np.ndarray:
-        """(T,) times of a record in steps, see ``positions``."""
-        return positions(self.times[n], self.step)
-
-    def without(self, hidden: Sequence[np.ndarray]) -> Records:
-        masked = (np.where(cells, np.nan, values) for values, cells in zip(self.values, hidden, strict=True))
-        return replace(self, values=tuple(masked))
+    def of_pairs(self, scores: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
+        """A first guess, from pairs of known values; regularised more, since few may be known."""
+        first = from_pairs(*lagged_pairs(scores, n_lags))
+        return regularised(first, max(self.component_share, 0.5), max(self.noise, 0.02))
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianModel:
-    """What is learnt.
+@dataclass
+class Work:
+    """How far a fit is.
 
     Attributes:
-        maps: one per feature.
-        seasons: in scores.
-        scale: (K,) standard deviation of the scores without their season.
-        centre: (K,) mean of the same.
-        covariance: (W, K, K), see ``covariance.regularised``.
-        step: see ``Records``.
+        progress: called with the work done and all of it, after each stretch of a record.
+        should_stop: asked as often.
     """
 
-    maps: tuple[MonotoneMap, ...]
-    seasons: Seasons
-    centre: np.ndarray
-    scale: np.ndarray
-    covariance: np.ndarray
-    step: float
+    progress: Callable[[int, int], None] = lambda done, total: None
+    should_stop: Callable[[], bool] = lambda: False
+    total: int = 0
+    done: int = field(default=0, init=False)
+    stopped: bool = field(default=False, init=False)
 
-    def scores(self, values: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """(K, T) standardised scores without season of (K, T) values."""
-        mapped = np.stack([of_one.forward(row) for of_one, row in zip(self.maps, values, strict=True)])
-        rest = (mapped - self.seasons.at(times) - self.centre[:, None]) / self.scale[:, None]
-        return np.clip(rest, -FARTHEST, FARTHEST)
-
-    def values(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """(..., K, T) values in the data's units of scores."""
-        mapped = scores * self.scale[:, None] + self.centre[:, None] + self.seasons.at(times)
-        return np.stack([of_one.inverse(mapped[..., k, :]) for k, of_one in enumerate(self.maps)], -2)
-
-    @cached_property
-    def prior(self) -> Prior:
-        """The process of the scores; its matrices are shared by all records."""
-        return Prior(self.covariance)
-
-    def posterior(
-        self, values: np.ndarray, times: np.ndarray, n_draws: int = 0, rng: np.random.Generator | None = None
-    ) -> Posterior:
-        """Of one record, in scores; see ``conditioning.condition``."""
-        return condition(self.prior, self.scores(values, times), positions(times, self.step), n_draws, rng)
-
-    def moments(self, values: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and spread of one record in the data's units, without draws.
-
-        The spread is half of the distance between the 16 and 84 % quantiles: the standard deviation where maps are
-        linear. Records whose times lie alike share the window's matrix.
-
-        Args:
-            values: (K, T), NaN where nothing is known.
-            times: (T,).
-
-        Returns:
-            (K, T) means, known values themselves where there are some, and (K, T) spreads, 0 there.
-        """
-        found = self.posterior(values, times)
-        mean = sum(
-            weight * self.values(found.mean + node * found.spread, times)
-            for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True)
-        )
-        low, high = (self.values(found.mean + sign * found.spread, times) for sign in (-1, 1))
-        gaps = np.isnan(values)
-        return np.where(gaps, mean, values), np.where(gaps, (high - low) / 2, 0.0)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """All that makes the model, to be kept in any file."""
-        return {
-            **maps.to_arrays(self.maps), "season_periods": np.array(self.seasons.periods),
-            "season_weights": self.seasons.weights, "centre": self.centre, "scale": self.scale,
-            "covariance": self.covariance, "step": np.array(self.step),
-        }  # fmt: skip
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The model whose ``to_arrays`` these are, to the bit."""
-        seasons = Seasons(tuple(arrays["season_periods"].tolist()), arrays["season_weights"])
-        return cls(
-            maps.from_arrays(arrays), seasons, arrays["centre"], arrays["scale"], arrays["covariance"],
-            float(arrays["step"]),
-        )  # fmt: skip
-
-
-def positions(times: np.ndarray, step: float) -> np.ndarray:
-    """(T,) times in steps from the first one; whole numbers where they nearly are."""
-    steps = (times - times[0]) / (step or 1.0)
-    whole = np.rint(steps)
-    return whole if (np.abs(steps - whole) < 0.05).all() and (np.diff(whole) > 0).all() else steps
+    def step(self) -> bool:
+        """False where it should stop."""
+        self.done = min(self.done + 1, self.total)
+        self.progress(self.done, self.total)
+        self.stopped = self.stopped or self.should_stop()
+        return not self.stopped
 
 
 def fit(
@@ -166,6 +77,7 @@ def fit(
     settings: Regularisation | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> GaussianModel:
     """A model of incomplete records.
 
@@ -173,55 +85,94 @@ def fit(
         periods: of seasons that may be there, in the unit of the times.
         settings: None = chosen on cells of these records that are hidden for it.
         seed: of what is drawn in EM and of the cells that are hidden.
-        progress: called with rounds done and their number.
+        progress: called about every second with the work done and all of it.
+        should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
     """
-    n_tries = 0 if settings else 1 + len(CANDIDATES)
+    em_parts = records.sample(EM_CELLS, seed)
+    rounds = settings.n_rounds if settings else Regularisation.n_rounds
+    work = Work(progress, should_stop, rounds * len(em_parts))
+    covariance = None
     if settings is None:
-        settings = choose(records, periods, seed, lambda done: progress(done, n_tries + 1))
-    model = _fitted(records, periods, settings, seed)
-    progress(n_tries + 1, n_tries + 1)
-    return model
+        settings, covariance = _chosen(records, periods, seed, work)
+    empty = _empty(records, periods, settings.normality)
+    if covariance is None:
+        covariance = settings.of_pairs(_scores(empty, records), len(empty.covariance))
+    some = _scores(empty, records.parts(em_parts))
+    for n in range(settings.n_rounds):
+        if not work.stopped:
+            covariance = settings.of(_completed(covariance, some, derive_seed(seed, "em", str(n)), work))
+    work.progress(work.total, work.total)
+    return replace(empty, covariance=covariance)
 
 
-def choose(
-    records: Records, periods: Sequence[float], seed: int, progress: Callable[[int], None] = lambda done: None
-) -> Regularisation:
+def choose(records: Records, periods: Sequence[float], seed: int) -> Regularisation:
     """The settings with the lowest quantile score on hidden cells of some of the records."""
-    some = _some(records, CHOICE_CELLS, seed)
-    hidden = _hidden(some, seed)
-    best = Regularisation(n_rounds=1)
-    lowest = _score(some, hidden, periods, best, seed)
-    progress(1)
-    for n, change in enumerate(CANDIDATES):
+    return _chosen(records, periods, seed, Work())[0]
+
+
+def _chosen(records: Records, periods: Sequence[float], seed: int, work: Work) -> tuple[Regularisation, np.ndarray]:
+    """The best settings, and covariances after a round of EM without the hidden cells.
+
+    How far maps go is chosen with covariances from pairs, all else after that round.
+    """
+    parts, em_parts = records.sample(CHOICE_CELLS, seed), records.sample(EM_CELLS, seed)
+    work.total += (len(NORMALITIES) + 1 + len(CHANGES)) * len(parts) + len(em_parts)
+    truth = records.parts(parts)
+    hidden = hidden_cells(truth, seed)
+    seen = records.without(parts, hidden)
+    tried: list[tuple[float, Regularisation, GaussianModel]] = []
+    for normality in NORMALITIES:
+        settings = Regularisation(normality)
+        empty = _empty(seen, periods, normality)
+        model = replace(empty, covariance=settings.of_pairs(_scores(empty, seen), len(empty.covariance)))
+        tried.append((_score(model, seen.parts(parts), truth, hidden, work), settings, model))
+    _, best, model = min(tried, key=lambda one: one[0])
+    scores = _scores(model, seen.parts(em_parts))
+    raw = _completed(model.covariance, scores, derive_seed(seed, "em"), work)
+    scored = lambda s: _score(replace(model, covariance=s.of(raw)), seen.parts(parts), truth, hidden, work)
+    lowest = scored(best)
+    for change in CHANGES:
         other = replace(best, **change)
-        score = _score(some, hidden, periods, other, seed)
-        if score < lowest:
+        if not work.stopped and (score := scored(other)) < lowest:
             best, lowest = other, score
-        progress(n + 2)
-    return replace(best, n_rounds=Regularisation.n_rounds)
+    return best, best.of(raw)
 
 
-def _fitted(records: Records, periods: Sequence[float], settings: Regularisation, seed: int) -> GaussianModel:
+def _empty(records: Records, periods: Sequence[float], normality: float) -> GaussianModel:
+    """Maps, seasons and moments, with covariances of 0."""
     n_features = len(records.values[0])
     known = [np.concatenate([v[k][~np.isnan(v[k])] for v in records.values]) for k in range(n_features)]
-    fitted = tuple(MonotoneMap.fit(of_one, settings.normality) for of_one in known)
+    fitted = tuple(MonotoneMap.fit(of_one, normality) for of_one in known)
     mapped = [np.stack([m.forward(row) for m, row in zip(fitted, v, strict=True)]) for v in records.values]
     seasons = Seasons.fit(mapped, records.times, periods)
-    rest = [v - seasons.at(t) for v, t in zip(mapped, records.times, strict=True)]
-    pooled = np.concatenate(rest, 1)
+    pooled = np.concatenate([v - seasons.at(t) for v, t in zip(mapped, records.times, strict=True)], 1)
     centre, scale = _moments(pooled)
-    n_lags = min(window_length(n_features), max(len(t) for t in records.times))
-    empty = GaussianModel(fitted, seasons, centre, scale, np.zeros((n_lags, n_features, n_features)), records.step)
-    first = from_pairs(*lagged_products(_gridded(empty, records), n_lags))
-    covariance = regularised(first, max(settings.component_share, 0.5), max(settings.noise, 0.02))
-    some = _gridded(empty, _some(records, EM_CELLS, seed))
-    for n in range(settings.n_rounds):
-        rng = np.random.default_rng(derive_seed(seed, "em", str(n)))
-        prior = Prior(covariance)
-        drawn = [condition(prior, s, np.arange(float(s.shape[1])), 1, rng) for s in some]
-        sums, counts = lagged_products([d.mean + d.deviations[0] for d in drawn], n_lags)
-        covariance = regularised(sums / np.maximum(counts, 1), settings.component_share, settings.noise)
-    return replace(empty, covariance=covariance)
+    n_lags = largest_lag(max(len(t) for t in records.times), n_features)
+    return GaussianModel(fitted, seasons, centre, scale, np.zeros((n_lags, n_features, n_features)), records.step)
+
+
+def _scores(model: GaussianModel, records: Records) -> list[np.ndarray]:
+    """Per record its scores on a grid of steps."""
+    return [
+        gridded(model.scores(v, t), positions(t, records.step), len(model.covariance))
+        for v, t in zip(records.values, records.times, strict=True)
+    ]
+
+
+def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, work: Work) -> np.ndarray:
+    """(W, K, K) covariances of records whose gaps are drawn from their posterior, in pairs about its mean."""
+    prior, n_lags = Prior(covariance), len(covariance)
+    means, deviations = [], []
+    for n, record in enumerate(scores):
+        rng = np.random.default_rng(derive_seed(seed, n))
+        drawn = condition(prior, record, np.arange(float(record.shape[1])), 1, rng)
+        means.append(drawn.mean)
+        deviations.append(drawn.deviations[0])
+        if not work.step():
+            break
+    counts = sum(np.maximum(mean.shape[1] - np.arange(n_lags), 0) for mean in means)
+    sums = lagged_products(means, n_lags) + lagged_products(deviations, n_lags)
+    return sums / np.maximum(counts, 1)[:, None, None]
 
 
 def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -233,79 +184,14 @@ def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return centre, np.where(scale > 1e-9, scale, 1.0)
 
 
-def _gridded(model: GaussianModel, records: Records) -> list[np.ndarray]:
-    """Per record (K, T') its scores at whole steps, NaN where it has none; of several at one step the last."""
-    n_lags, out = len(model.covariance), []
-    for n, (values, times) in enumerate(zip(records.values, records.times, strict=True)):
-        positions = np.rint(records.positions(n))
-        steps = np.minimum(np.diff(positions), n_lags).astype(np.int64)  # what is farther apart is independent
-        at = np.concatenate([[0], np.cumsum(steps)])
-        gridded = np.full((len(values), int(at[-1]) + 1), np.nan)
-        gridded[:, at] = model.scores(values, times)
-        out.append(gridded)
-    return out
-
-
-def _some(records: Records, n_cells: int, seed: int) -> Records:
-    """Records, or pieces of long ones, drawn until they have about so many cells; all of them where they have less."""
-    pieces = [
-        (n, start) for n, values in enumerate(records.values) for start in range(0, max(1, values.shape[1] - 1), PIECE)
-    ]
-    chosen, left = [], n_cells
-    for at in np.random.default_rng(derive_seed(seed, "some")).permutation(len(pieces)).tolist():
-        n, start = pieces[at]
-        chosen.append(at)
-        left -= records.values[n][:, start : start + PIECE].size
-        if left <= 0:
-            break
-    if len(chosen) == len(pieces):
-        return records
-    cut = [(n, slice(start, start + PIECE)) for n, start in (pieces[at] for at in sorted(chosen))]
-    return Records(
-        tuple(records.values[n][:, part] for n, part in cut), tuple(records.times[n][part] for n, part in cut),
-        records.step,
-    )  # fmt: skip
-
-
-def _hidden(records: Records, seed: int) -> list[np.ndarray]:
-    """Per record (K, T) bool: a tenth of the known cells, half of them one by one and half as other gaps lie."""
-    rng = np.random.default_rng(derive_seed(seed, "hidden"))
-    out = []
-    for values in records.values:
-        known = ~np.isnan(values)
-        single = known & (rng.random(values.shape) < 0.05)
-        n_steps = values.shape[1]
-        moved = known & np.roll(~known, int(rng.integers(n_steps)), axis=1)
-        share = 0.05 * known.sum() / max(moved.sum(), 1)
-        if share < 1:  # whole steps, so that runs stay runs
-            moved &= (rng.random(-(-n_steps // 12)) < share).repeat(12)[:n_steps]
-        runs = np.zeros_like(known)
-        if share > 2 and n_steps >= 24:
-            for k in np.flatnonzero(rng.random(len(values)) < 0.5):
-                length = int(rng.integers(3, max(4, n_steps // 8)))
-                start = int(rng.integers(0, n_steps - length))
-                runs[k, start : start + length] = known[k, start : start + length]
-        hidden = single | moved | runs
-        hidden &= ~(hidden.sum(1) * 2 > known.sum(1))[:, None]  # a feature keeps half of its values
-        out.append(hidden)
-    return out
-
-
-def _score(
-    records: Records, hidden: Sequence[np.ndarray], periods: Sequence[float], settings: Regularisation, seed: int
-) -> float:
+def _score(model: GaussianModel, seen: Records, truth: Records, hidden: Sequence[np.ndarray], work: Work) -> float:
     """Mean quantile loss at hidden cells, in standard deviations of each feature."""
-    seen = records.without(hidden)
-    model = _fitted(seen, periods, settings, seed)
-    _, spread = _moments(np.concatenate(records.values, 1))
+    _, scale = _moments(np.concatenate(truth.values, 1))
     losses = []
-    for n, (values, times, cells) in enumerate(zip(seen.values, seen.times, hidden, strict=True)):
-        if not cells.any():
-            continue
-        found = model.posterior(values, times)
-        truth = records.values[n]
-        for level in LEVELS:
-            quantile = model.values(found.mean + norm.ppf(level) * found.spread, times)
-            miss = (truth - quantile) / spread[:, None]
-            losses.append(np.maximum(level * miss, (level - 1) * miss)[cells])
+    for values, whole, times, cells in zip(seen.values, truth.values, seen.times, hidden, strict=True):
+        if cells.any() and work.step():
+            mean, spread = model.marginals(values, times, cells)
+            for level in LEVELS:
+                miss = (whole - model.values(mean + norm.ppf(level) * spread, times)) / scale[:, None]
+                losses.append(np.maximum(level * miss, (level - 1) * miss)[cells])
     return float(np.concatenate(losses).mean()) if losses else np.inf

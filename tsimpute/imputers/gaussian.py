@@ -14,7 +14,9 @@ import torch
 from tsimpute.checkpoints import read_model, write_model
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
-from tsimpute.gaussian.model import GaussianModel, Records, Regularisation, fit
+from tsimpute.gaussian.model import Regularisation, fit
+from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.records import Records
 from tsimpute.imputers._checks import cells_asked
 from tsimpute.imputers._completing import check_steps, completed, usual_step
 from tsimpute.pipeline.scaling import Standardizer

@@ -1,0 +1,255 @@
+"""Some cells of one window given others, in the way that costs least; factors are shared by windows that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg
+
+from tsimpute.gaussian.covariance import at_positions
+
+BLOCK, NEIGHBOURS = 16, 16
+"""Features that are filled together where there are many, and the features beside them that are looked at."""
+_JITTER = 1e-9
+_MOST_LAYOUTS, _MOST_CONDITIONALS = 8, 8
+
+
+class Conditional(Protocol):
+    """M wanted cells of a window of C cells, given those that are known."""
+
+    @property
+    def spread(self) -> np.ndarray:
+        """(M,) standard deviations."""
+        ...
+
+    def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        """(1 + H, M) the mean, and H draws of a process around 0.
+
+        Args:
+            cells: (1 + H, C); only the known ones count.
+            rng: not needed where H is 0.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Features that are filled together, first, and others that are looked at for it."""
+
+    features: np.ndarray
+    n_targets: int
+
+
+class Prior:
+    """A process, with what was computed for the windows that were looked at last.
+
+    Args:
+        covariance: (W, K, K), see ``covariance.regularised``.
+
+    Attributes:
+        covariance: as given.
+        blocks: of features, all in one where there are few; see ``_blocks``.
+    """
+
+    def __init__(self, covariance: np.ndarray) -> None:
+        self.covariance = covariance
+        self.blocks = tuple(_blocks(covariance[0]))
+        self._layouts: dict[bytes, _Layout] = {}
+        self._conditionals: dict[bytes, Conditional] = {}
+
+    def conditional(
+        self, features: np.ndarray, positions: np.ndarray, known: np.ndarray, wanted: np.ndarray
+    ) -> Conditional:
+        """How cells of a window go with those that are known.
+
+        Which way is taken depends on the masks and positions alone, not on what was computed before.
+
+        Args:
+            features: (M,) that the window has.
+            positions: (n,) times in steps.
+            known, wanted: (n M,) masks of its cells, times first; no cell is both.
+        """
+        relative = positions - positions[0]
+        layout_key = features.tobytes() + relative.tobytes()
+        key = layout_key + known.tobytes() + wanted.tobytes()
+        if key not in self._conditionals:
+            if layout_key not in self._layouts:
+                _forget_first(self._layouts, _MOST_LAYOUTS)
+                matrix = at_positions(self.covariance[:, features][:, :, features], relative)
+                self._layouts[layout_key] = _Layout(matrix, bool((np.diff(relative) == 1).all()))
+            _forget_first(self._conditionals, _MOST_CONDITIONALS)
+            self._conditionals[key] = _conditional(self._layouts[layout_key], known, wanted)
+        return self._conditionals[key]
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """The cells of a window, and their (C, C) covariance.
+
+    Attributes:
+        regular: steps follow each other, so that many windows share this layout.
+    """
+
+    matrix: np.ndarray
+    regular: bool
+
+    @cached_property
+    def root(self) -> np.ndarray:
+        return cholesky(self.matrix)
+
+    @cached_property
+    def precision(self) -> np.ndarray:
+        inverse, _ = scipy.linalg.lapack.dpotri(self.root, lower=1)
+        return np.tril(inverse) + np.tril(inverse, -1).T
+
+
+def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Conditional:
+    seen, cells, others = np.flatnonzero(known), np.flatnonzero(wanted), np.flatnonzero(~(known | wanted))
+    if not layout.regular:
+        return _FromCovariance.of(layout, seen, cells)
+    if len(others) + len(cells) <= len(seen):
+        return _FromPrecision.of(layout, seen, cells, others)
+    return _FromCovariance.of(layout, seen, cells) if len(cells) <= len(seen) else _FromPriorDraws(layout, seen, cells)
+
+
+@dataclass(frozen=True, eq=False)
+class _FromCovariance:
+    """By the root of the covariance of known cells, then wanted ones."""
+
+    seen: np.ndarray
+    root: np.ndarray
+
+    @classmethod
+    def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray) -> _FromCovariance:
+        both = np.concatenate([seen, cells])
+        return cls(seen, cholesky(layout.matrix[np.ix_(both, both)]))
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        n = len(self.seen)
+        return np.sqrt((self.root[n:, n:] ** 2).sum(1))
+
+    def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        n = len(self.seen)
+        white = _solved(self.root[:n, :n], cells[:, self.seen].T)
+        out = self.root[n:, :n] @ white
+        out[:, 1:] += self.root[n:, n:] @ _noise(rng, len(out), len(cells) - 1)
+        return out.T
+
+
+@dataclass(frozen=True, eq=False)
+class _FromPrecision:
+    """By the root of the precision of all cells that are not known, wanted ones last: cheap where few are not known.
+
+    Attributes:
+        coupling: of the cells not known with those known, see Rue and Held (2005), section 2.3.
+    """
+
+    seen: np.ndarray
+    coupling: np.ndarray
+    root: np.ndarray
+    n_wanted: int
+
+    @classmethod
+    def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
+        rows = layout.precision[np.concatenate([others, cells])]
+        return cls(seen, rows[:, seen], cholesky(rows[:, np.concatenate([others, cells])]), len(cells))
+
+    @property
+    def _root_of_wanted(self) -> np.ndarray:
+        return self.root[-self.n_wanted :, -self.n_wanted :]
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        return np.sqrt((_solved(self._root_of_wanted, np.eye(self.n_wanted)) ** 2).sum(0))
+
+    def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        white = _solved(self.root, -self.coupling @ cells[:, self.seen].T)[-self.n_wanted :]
+        white[:, 1:] += _noise(rng, self.n_wanted, len(cells) - 1)
+        return _solved(self._root_of_wanted, white, transposed=True).T
+
+
+@dataclass(frozen=True, eq=False)
+class _FromPriorDraws:
+    """A draw of the whole window, moved by what its known cells lack (Matheron's rule): cheap where few are known."""
+
+    layout: _Layout
+    seen: np.ndarray
+    cells: np.ndarray
+
+    @cached_property
+    def _root(self) -> np.ndarray:
+        return cholesky(self.layout.matrix[np.ix_(self.seen, self.seen)])
+
+    @cached_property
+    def _cross(self) -> np.ndarray:
+        return self.layout.matrix[np.ix_(self.cells, self.seen)]
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        told = (_solved(self._root, self._cross.T) ** 2).sum(0) if len(self.seen) else 0.0
+        return np.sqrt(np.maximum(np.diagonal(self.layout.matrix)[self.cells] - told, 0.0))
+
+    def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        prior = np.zeros((cells.shape[1], len(cells)))
+        if len(cells) > 1:
+            prior[:, 1:] = self.layout.root @ _noise(rng, len(prior), len(cells) - 1)
+        out = prior[self.cells]
+        if len(self.seen):
+            white = _solved(self._root, cells[:, self.seen].T - prior[self.seen])
+            out += self._cross @ _solved(self._root, white, transposed=True)
+        return out.T
+
+
+def cholesky(matrix: np.ndarray) -> np.ndarray:
+    """The lower root of a positive matrix, with as much on its diagonal as rounding needs."""
+    jitter = 0.0
+    while True:
+        try:
+            added = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
+            return scipy.linalg.cholesky(added, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            jitter = max(_JITTER, 10 * jitter)
+
+
+def _solved(root: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
+    return scipy.linalg.solve_triangular(root, right, trans=int(transposed), lower=True, check_finite=False)
+
+
+def _noise(rng: np.random.Generator | None, n_cells: int, n_draws: int) -> np.ndarray:
+    return rng.standard_normal((n_cells, n_draws)) if rng is not None and n_draws else np.zeros((n_cells, n_draws))
+
+
+def _forget_first(kept: dict[bytes, object], most: int) -> None:
+    if len(kept) >= most:
+        kept.pop(next(iter(kept)))
+
+
+def is_wide(n_features: int) -> bool:
+    return n_features > 3 * BLOCK
+
+
+def _blocks(correlation: np.ndarray) -> Iterator[Block]:
+    """Features that correlate most come together, and the others that correlate most with them beside them.
+
+    Args:
+        correlation: (K, K).
+    """
+    n_features = len(correlation)
+    if not is_wide(n_features):
+        yield Block(np.arange(n_features), n_features)
+        return
+    strength = np.abs(correlation)
+    left = np.ones(n_features, bool)
+    while left.any():
+        first = int(np.flatnonzero(left)[0])
+        order = np.argsort(-strength[first], kind="stable")
+        targets = np.sort(order[left[order]][:BLOCK])
+        left[targets] = False
+        others = np.setdiff1d(np.arange(n_features), targets)
+        near = np.argsort(-strength[np.ix_(targets, others)].max(0), kind="stable")[:NEIGHBOURS]
+        yield Block(np.concatenate([targets, others[near]]), len(targets))

@@ -1,0 +1,115 @@
+"""The fitted process: values to scores and back, posteriors of records, and all of it as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from tsimpute.gaussian import maps
+from tsimpute.gaussian.conditionals import Prior
+from tsimpute.gaussian.conditioning import Piece, condition, conditioned_pieces, marginals
+from tsimpute.gaussian.maps import MonotoneMap
+from tsimpute.gaussian.records import positions
+from tsimpute.gaussian.seasons import Seasons
+
+FARTHEST = 8.0
+"""Scores beyond it count as that far: one slip of the keyboard does not move its neighbours by more."""
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianModel:
+    """What is learnt.
+
+    Attributes:
+        maps: one per feature.
+        seasons: in scores.
+        centre: (K,) mean of the scores without their season.
+        scale: (K,) standard deviation of the same.
+        covariance: (W, K, K), see ``covariance.regularised``.
+        step: see ``Records``.
+    """
+
+    maps: tuple[MonotoneMap, ...]
+    seasons: Seasons
+    centre: np.ndarray
+    scale: np.ndarray
+    covariance: np.ndarray
+    step: float
+
+    def scores(self, values: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(K, T) standardised scores without season of (K, T) values."""
+        mapped = np.stack([of_one.forward(row) for of_one, row in zip(self.maps, values, strict=True)])
+        rest = (mapped - self.seasons.at(times) - self.centre[:, None]) / self.scale[:, None]
+        return np.clip(rest, -FARTHEST, FARTHEST)
+
+    def values(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(..., K, T) values in the data's units of scores."""
+        mapped = scores * self.scale[:, None] + self.centre[:, None] + self.seasons.at(times)
+        return np.stack([of_one.inverse(mapped[..., k, :]) for k, of_one in enumerate(self.maps)], -2)
+
+    @cached_property
+    def prior(self) -> Prior:
+        """The process of the scores; what was computed for it is shared by all records."""
+        return Prior(self.covariance)
+
+    def posterior(self, values: np.ndarray, times: np.ndarray, n_draws: int, rng: np.random.Generator) -> Piece:
+        """Draws of one record, in scores; see ``conditioning.conditioned_pieces``."""
+        return condition(self.prior, self.scores(values, times), positions(times, self.step), n_draws, rng)
+
+    def posterior_pieces(
+        self, values: np.ndarray, times: np.ndarray, n_draws: int, rng: np.random.Generator
+    ) -> Iterator[Piece]:
+        """The same draws of a long record, piece by piece in the order of time."""
+        at = positions(times, self.step)
+        yield from conditioned_pieces(self.prior, self.scores(values, times), at, n_draws, rng)
+
+    def marginals(
+        self, values: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(K, T) posterior means and standard deviations of one record, in scores; see ``conditioning.marginals``."""
+        return marginals(self.prior, self.scores(values, times), positions(times, self.step), cells)
+
+    def moments(self, values: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and spread of one record in the data's units, without draws.
+
+        The spread is half of the distance between the 16 and 84 % quantiles: the standard deviation where maps are
+        linear. Records whose times lie alike share what was computed for their windows.
+
+        Args:
+            values: (K, T), NaN where nothing is known.
+            times: (T,).
+
+        Returns:
+            (K, T) means, known values themselves where there are some, and (K, T) spreads, 0 there.
+        """
+        mean, spread = self.marginals(values, times)
+        shares = (_WEIGHTS / _WEIGHTS.sum()).tolist()
+        mapped = (
+            share * self.values(mean + node * spread, times)
+            for node, share in zip(_NODES.tolist(), shares, strict=True)
+        )
+        low, high = (self.values(mean + sign * spread, times) for sign in (-1, 1))
+        gaps = np.isnan(values)
+        return np.where(gaps, sum(mapped), values), np.where(gaps, (high - low) / 2, 0.0)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All that makes the model, to be kept in any file."""
+        return {
+            **maps.to_arrays(self.maps), "season_periods": np.array(self.seasons.periods),
+            "season_weights": self.seasons.weights, "centre": self.centre, "scale": self.scale,
+            "covariance": self.covariance, "step": np.array(self.step),
+        }  # fmt: skip
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The model whose ``to_arrays`` these are, to the bit."""
+        seasons = Seasons(tuple(arrays["season_periods"].tolist()), arrays["season_weights"])
+        return cls(
+            maps.from_arrays(arrays), seasons, arrays["centre"], arrays["scale"], arrays["covariance"],
+            float(arrays["step"]),
+        )  # fmt: skip
