@@ -63,18 +63,18 @@ def test_draws_have_the_posterior_covariance(missing: float, regular: bool) -> N
     assert (paths[:, ~np.isnan(flat)] == 0).all()
 
 
-@pytest.mark.parametrize("n_features", [5, 50])
-def test_pieces_are_those_of_the_whole_record(n_features: int) -> None:
+@pytest.mark.parametrize(("n_features", "n_steps"), [(5, 400), (50, 100)])
+def test_pieces_are_those_of_the_whole_record(n_features: int, n_steps: int) -> None:
     rng = np.random.default_rng(3)
     covariance = ar(0.9, 20, np.eye(n_features) + 0.3)
-    record = rng.normal(size=(n_features, 400))
+    record = rng.normal(size=(n_features, n_steps))
     record[rng.random(record.shape) < 0.3] = np.nan
-    record[:, 150:300] = np.nan
-    prior, positions = Prior(covariance), np.arange(400.0)
+    record[:, n_steps // 3 : n_steps // 2] = np.nan
+    prior, positions = Prior(covariance), np.arange(float(n_steps))
     whole = condition(prior, record, positions, 3, np.random.default_rng(4))
     pieces = list(conditioned_pieces(prior, record, positions, 3, np.random.default_rng(4)))
     assert len(pieces) > 2
-    assert [step for piece in pieces for step in range(400)[piece.steps]] == list(range(1000))
+    assert [step for piece in pieces for step in range(n_steps)[piece.steps]] == list(range(n_steps))
     assert np.concatenate([piece.mean for piece in pieces], 1).tobytes() == whole.mean.tobytes()
     assert np.concatenate([piece.deviations for piece in pieces], 2).tobytes() == whole.deviations.tobytes()
 
@@ -122,12 +122,12 @@ def test_a_draw_of_a_gap_longer_than_a_window_is_one_path() -> None:
 
 def test_many_features_are_filled_in_blocks_with_the_neighbours_that_tell_most() -> None:
     rng = np.random.default_rng(4)
-    n_features, n_steps = 120, 40
-    mixing = np.kron(np.eye(60), np.array([[1.0, 0.05], [1.0, -0.05]]))  # pairs that are nearly equal
+    n_features, n_steps = 60, 40
+    mixing = np.kron(np.eye(30), np.array([[1.0, 0.05], [1.0, -0.05]]))  # pairs that are nearly equal
     order = rng.permutation(n_features)
     covariance = ar(0.5, 6, mixing[order] + 1e-3 * rng.normal(size=(n_features, n_features)))
-    matrix = np.linalg.cholesky(at_positions(covariance, np.arange(float(n_steps))) + 1e-9 * np.eye(4800))
-    truth = (matrix @ rng.normal(size=4800)).reshape(n_steps, n_features).T
+    matrix = np.linalg.cholesky(at_positions(covariance, np.arange(float(n_steps))) + 1e-9 * np.eye(2400))
+    truth = (matrix @ rng.normal(size=2400)).reshape(n_steps, n_features).T
     record = truth.copy()
     record[order.argsort()[::2]] = np.nan  # one of each pair is out for good
     mean, _ = marginals(Prior(covariance), record, np.arange(float(n_steps)))

@@ -8,7 +8,7 @@ import pytest
 from tsimpute.gaussian.covariance import at_positions
 from tsimpute.gaussian.guess import CHUNK, LEAST_SPREAD, GaussianGuess, Scores
 from tsimpute.gaussian.maps import MonotoneMap
-from tsimpute.gaussian.model import GaussianModel
+from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.seasons import N_HARMONICS, Seasons
 from tsimpute.pipeline.guessing import Guessed
 from tsimpute.pipeline.scaling import Standardizer

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.gaussian.conditioning import condition, window_length
-from tsimpute.gaussian.model import FARTHEST, GaussianModel, positions
+from tsimpute.gaussian.conditioning import marginals, window_length
+from tsimpute.gaussian.process import FARTHEST, GaussianModel
+from tsimpute.gaussian.records import positions
 from tsimpute.pipeline.guessing import Guessed, Known
 from tsimpute.pipeline.scaling import Scale
 
@@ -81,8 +82,8 @@ class GaussianGuess:
         """(K, T) means and standard deviations of (K, T) scores, NaN where nothing is known."""
         season = self.model.seasons.at(times) / self.model.scale[:, None]
         rest = np.clip(scores - season, -FARTHEST, FARTHEST)
-        found = condition(self.model.prior, rest, positions(times, self.model.step))
-        return found.mean + season, found.spread
+        mean, spread = marginals(self.model.prior, rest, positions(times, self.model.step))
+        return mean + season, spread
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,9 @@ import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.gaussian.model import GaussianModel, Records, fit
+from tsimpute.gaussian.model import fit
+from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.records import Records
 from tsimpute.imputers._completing import usual_step
 from tsimpute.pipeline.scaling import Standardizer
 

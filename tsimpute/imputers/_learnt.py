@@ -19,7 +19,7 @@ from tsimpute.config_files import from_dict, to_dict
 from tsimpute.containers import Feature
 from tsimpute.errors import CheckpointError, NotFittedError
 from tsimpute.gaussian.guess import GaussianGuess, Scores
-from tsimpute.gaussian.model import GaussianModel
+from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers._sampling import Sampling
 from tsimpute.pipeline.guessing import Guess, Linear
 from tsimpute.pipeline.scaling import Scale, Standardizer

@@ -15,7 +15,7 @@ from tsimpute.checkpoints import read_model, write_model
 from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
 from tsimpute.containers import Samples, Windows
 from tsimpute.errors import ConfigError
-from tsimpute.gaussian.model import GaussianModel
+from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers._base import base_of
 from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
 from tsimpute.imputers._completing import check_steps, completed, usual_step
