@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from threading import Barrier, Thread, active_count, current_thread
@@ -14,6 +16,11 @@ import torch
 from tsimpute.threads import in_threads
 
 pytestmark = pytest.mark.threads(4)
+
+
+@pytest.fixture(autouse=True)
+def waits_passively(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture(autouse=True)
@@ -113,3 +120,40 @@ def test_a_slow_piece_does_not_keep_the_others_waiting():
         return n
 
     assert list(in_threads(work, range(21), at_most=2)) == list(range(21))
+
+
+# -- beside another busy process ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 8])
+@pytest.mark.parametrize("choice", [{"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": ""}])
+def test_where_threads_spin_every_piece_has_one(pieces: int, choice: dict, monkeypatch: pytest.MonkeyPatch):
+    for name, value in choice.items():
+        monkeypatch.setenv(name, value)
+    found = list(in_threads(lambda n: (n, torch.get_num_threads()), range(pieces)))
+    assert found == [(n, 1) for n in range(pieces)]
+    with pytest.raises(ZeroDivisionError):
+        list(in_threads(lambda n: 1 / 0, [1]))  # the number of threads comes back: see the fixture above
+
+
+@pytest.mark.parametrize(
+    ("first", "chosen", "expected"),
+    [
+        ("tsimpute", {}, "PASSIVE"),
+        ("tsimpute", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
+        ("tsimpute", {"GOMP_SPINCOUNT": "7"}, None),
+        ("torch", {}, None),
+    ],
+)
+def test_torch_is_told_to_wait_passively_before_it_is_loaded(first: str, chosen: dict, expected: str | None):
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+    inherited = {name: value for name, value in os.environ.items() if name not in names}
+    code = f"import {first}, tsimpute, torch, os; print(os.environ.get('OMP_WAIT_POLICY'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=inherited | {"OMP_DISPLAY_ENV": "TRUE"} | chosen, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(expected)
+    seen = [line for line in done.stderr.splitlines() if "OMP_WAIT_POLICY" in line]  # as the library itself read it
+    if expected and seen:
+        assert all(expected in line for line in seen)

@@ -5,8 +5,15 @@ Names are loaded when they are first used, so importing the package is fast and 
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# torch's threads wait for each other in spin loops, unless this is said before torch is loaded: beside another busy
+# process a loop costs a whole time slice, at every small operation. A choice of the user's own stays.
+if "torch" not in sys.modules and not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & set(os.environ):
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 if TYPE_CHECKING:
     from tsimpute.config import (

@@ -3,6 +3,10 @@
 The tensors of one record are too small to keep several cores busy inside one operation: two threads of torch's own
 are hardly faster than one there, two pieces side by side nearly twice as fast. torch and the compiled attention
 release Python's lock while they compute.
+
+Threads of torch's own wait for each other in spin loops where torch was loaded before this package could tell it not
+to (``OMP_WAIT_POLICY``, see ``tsimpute/__init__.py``). Beside another busy process each such wait may take a time
+slice, so there a piece has one thread, and a piece by itself too.
 """
 
 from __future__ import annotations
@@ -28,10 +32,13 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
     """
     n_threads = torch.get_num_threads()
     n_workers = min(n_threads, len(pieces), at_most or n_threads)
-    if n_workers <= 1 or getattr(_here, "is_worker", False):
+    if getattr(_here, "is_worker", False):
         yield from map(work, pieces)
         return
-    share = n_threads // n_workers
+    if n_workers <= 1:
+        yield from map(_by_one_thread(work) if spins() else work, pieces)
+        return
+    share = 1 if spins() else n_threads // n_workers
 
     def on_its_share(piece: Any) -> Any:
         _here.is_worker = True
@@ -59,6 +66,26 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
     finally:
         wait(at_work)
         torch.set_num_threads(n_threads)  # a worker's number is also what threads made later begin with
+
+
+def spins() -> bool:
+    """Whether threads of torch's own may wait for each other in spin loops."""
+    chosen = os.environ.get("OMP_WAIT_POLICY", "").strip().upper()
+    return chosen != "PASSIVE" and os.environ.get("GOMP_SPINCOUNT", "").strip() != "0"
+
+
+def _by_one_thread(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same in this thread, with one of torch's threads."""
+
+    def alone(piece: Any) -> Any:
+        n_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return work(piece)
+        finally:
+            torch.set_num_threads(n_threads)
+
+    return alone
 
 
 @cache
