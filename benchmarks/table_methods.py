@@ -1,0 +1,121 @@
+"""The methods that fill a table with holes: simple ones, the Gaussian process, and ``TableImputer`` at each effort."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from tsimpute import registry
+from tsimpute.containers import Feature, Windows
+from tsimpute.filling.table_imputer import TableImputer
+
+N_DRAWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a method says of the cells of a table (T, K); hidden ones are looked at.
+
+    Attributes:
+        point: what it fills with: the median, where it draws.
+        mean: of its draws, or the point.
+        draws: (S, T, K), or None where it gives one answer.
+        low, high: ends of the 90 % interval that it delivers, or None.
+    """
+
+    point: np.ndarray
+    mean: np.ndarray
+    draws: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+Method = Callable[[pd.DataFrame], Answer]
+
+
+def by_imputer(kind: str, name: str, draws: bool, frame: pd.DataFrame, **options: Any) -> Answer:
+    """An imputer of the package that learns from the table as one long record and fills it."""
+    hours = (frame.index - frame.index[0]) / pd.Timedelta(hours=1)
+    features = tuple(Feature(str(column)) for column in frame.columns)
+    record = Windows(frame.to_numpy(float).T[None], hours.to_numpy(float)[None], features, ("table",))
+    imputer = registry.make(kind, name, **options).fit(record)
+    samples = imputer.impute(record, N_DRAWS if draws else 1)
+    if not draws:
+        point = samples.values[0, 0].T
+        return Answer(point, point)
+    low, median, high = (x[0].T for x in samples.quantile([0.05, 0.5, 0.95]))
+    return Answer(median, samples.mean()[0].T, samples.values[:, 0].transpose(0, 2, 1), low, high)
+
+
+def kalman(frame: pd.DataFrame) -> Answer:
+    """statsmodels' local linear trend of each feature by itself; the package's own ``kalman`` takes 2,000 steps."""
+    from statsmodels.tsa.statespace.structural import UnobservedComponents
+
+    mean, spread = np.zeros(frame.shape), np.zeros(frame.shape)
+    level: Any = "local linear trend"
+    for k, column in enumerate(frame.columns):
+        values = frame[column].to_numpy(float)
+        centre, scale = np.nanmean(values), np.nanstd(values) or 1.0
+        model = UnobservedComponents((values - centre) / scale, level=level)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it has not converged in 50 iterations
+            found: Any = model.fit(disp=False, maxiter=50)
+        smoothed = found.smoothed_state[0]
+        variance = found.smoothed_state_cov[0, 0] + found.params[0]
+        mean[:, k], spread[:, k] = smoothed * scale + centre, np.sqrt(np.maximum(variance, 1e-12)) * scale
+    noise = norm.ppf((np.arange(N_DRAWS) + 0.5) / N_DRAWS)  # marginals alone are scored, so quantiles serve as draws
+    draws = mean + spread * noise[:, None, None]
+    reach = norm.ppf(0.95) * spread
+    return Answer(mean, mean, draws, mean - reach, mean + reach)
+
+
+def by_table_imputer(effort: Any, frame: pd.DataFrame) -> Answer:
+    """The table as a person gives it, and what comes back."""
+    imputer = TableImputer(effort=effort, keep_samples=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = imputer.fit_draw(frame, progress=False)
+    names = [feature.name for feature in found.prepared.kept.features]
+    filling = found.fillings[0]
+    filling = filling.features(np.array([names.index(str(column)) for column in frame.columns]))
+    at = {level: filling.quantiles[q].T for q, level in enumerate(filling.levels)}
+    point = found.table.to_numpy(float)
+    draws = None if filling.samples is None else filling.samples.transpose(0, 2, 1).astype(float)
+    return Answer(point, point if draws is None else draws.mean(0), draws, at[0.05], at[0.95])
+
+
+SIMPLE: dict[str, Method] = {
+    "linear": partial(by_imputer, "imputers", "linear", False),
+    "LOCF": partial(by_imputer, "imputers", "locf", False),
+    "PCHIP": partial(by_imputer, "imputers", "pchip", False),
+    "seasonal": partial(by_imputer, "imputers", "seasonal", False),
+    "Kalman": kalman,
+    "kNN": partial(by_imputer, "peers", "knn", False),
+    "chained, lags": partial(by_imputer, "peers", "chained_lags", False),
+    "low rank": partial(by_imputer, "imputers", "low_rank", False),
+    "missForest": partial(by_imputer, "peers", "miss_forest", False),
+}
+GAUSSIAN: dict[str, Method] = {"gaussian": partial(by_imputer, "imputers", "gaussian", True)}
+EFFORTS: dict[str, Method] = {
+    f"TableImputer {effort}": partial(by_table_imputer, effort) for effort in ("instant", "trial", "quick", "normal")
+}
+METHODS = SIMPLE | GAUSSIAN | EFFORTS
+QUICK = (*SIMPLE, *GAUSSIAN)
+
+
+def load_all() -> None:
+    """Imports what methods need, so that no row counts it."""
+    import sklearn.ensemble
+    import sklearn.impute  # noqa: F401
+    import statsmodels.tsa.statespace.structural  # noqa: F401
+
+    for kind in ("imputers", "peers"):
+        for name in registry.available(kind):
+            registry.plugin(kind, name)
