@@ -16,6 +16,8 @@ import tsimpute as ti
 from tsimpute import terminal
 from tsimpute.errors import ConfigError
 
+pytestmark = pytest.mark.filterwarnings("ignore:the quantiles are as drawn")  # tables are small
+
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 3, "limits": (0, None)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -59,7 +60,7 @@ def test_each_kind_is_said_once_with_counts_and_the_option_that_changes_it() -> 
     imputer = ti.TableImputer(**settings)
     assert said(lambda: ti.impute(with_all(), **settings)) == WANTED
     assert said(lambda: imputer.fit(with_all())) == WANTED
-    assert said(lambda: imputer.impute(with_all())) == WANTED
+    assert said(lambda: imputer.impute(with_all())) == []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImputationWarning)
         ti.impute(with_all(), **settings)
@@ -127,3 +128,56 @@ def test_a_kind_of_table_that_is_not_known_is_refused_with_the_way_out() -> None
         ti.describe(frame())  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"features: expected distinct columns, 'a' is named twice\. Name it once\."):
         ti.impute(frame(), features=["a", "a"])
+
+
+def calibrating(**settings: Any) -> dict[str, Any]:
+    return TRIAL | {"calibrate": True, "limits": (0, None)} | settings
+
+
+def test_what_could_not_be_calibrated_is_said_once_with_the_count_and_what_to_do() -> None:
+    texts = said(lambda: ti.impute(frame(), **calibrating()))
+    assert len(texts) == 1
+    found = re.fullmatch(
+        r"the quantiles are as drawn: calibration needs 100 hidden cells and had (\d+), so the intervals may be too "
+        r"narrow or too wide; give a longer table, or do without calibration: set calibrate=False\.",
+        texts[0],
+    )
+    assert found is not None
+    imputer = ti.TableImputer(**calibrating())
+    assert said(lambda: imputer.fit(frame())) == texts
+    assert int(found[1]) == imputer.scores_[0]["cells"] < 100
+    assert said(lambda: imputer.draw(frame())) == []
+
+
+def test_nothing_is_said_of_calibration_where_no_model_predicts() -> None:
+    full = frame().interpolate()
+    assert said(lambda: ti.impute(full, **calibrating())) == []
+    constant = pd.DataFrame({"a": [7.5, np.nan] * 40}, frame().index)
+    assert "drawn" not in " ".join(said(lambda: ti.impute(constant, **calibrating(limits=None))))
+
+
+def test_a_second_call_with_the_same_table_says_nothing_again() -> None:
+    table = with_all()
+    table.iloc[20, 1] = 9e6  # the advice for such a value differs once a model has learnt
+    imputer = ti.TableImputer(**TRIAL)
+    assert len(said(lambda: imputer.fit(table))) == 4
+    assert said(lambda: imputer.draw(table)) == said(lambda: imputer.impute(table.copy())) == []
+
+
+def test_another_table_and_another_fit_say_it_again() -> None:
+    imputer = ti.TableImputer(**TRIAL | {"limits": {"b": (0, 100), "a": (0, 100)}})
+    assert said(lambda: imputer.fit(with_all())) == WANTED
+    later = with_all()
+    later.loc[later.index[60], "b"] = 600.0
+    texts = said(lambda: imputer.impute(later))
+    assert [text[:7] for text in texts] == [text[:7] for text in ("-999: 2", "2 value", *WANTED[3:])]
+    shifted = with_all().set_axis(with_all().index + pd.Timedelta("365D"))
+    assert said(lambda: imputer.impute(shifted)) == WANTED
+    assert said(lambda: imputer.fit(with_all())) == WANTED
+
+
+def test_what_was_not_said_of_a_table_before_is_said() -> None:
+    imputer = ti.TableImputer(**TRIAL | {"limits": (0, 600), "missing_codes": "none"}).fit(frame())
+    table = with_all().drop(columns=["word", "note"])
+    before = said(lambda: imputer.impute(table))
+    assert said(lambda: imputer.set_params(missing_codes=(-999,)).impute(table)) not in (before, [])

@@ -98,6 +98,14 @@ def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, blo
     return Calibration(factors, len(truth))
 
 
+def uncalibrated_text(n_cells: int) -> str:
+    """Says that so many hidden cells are too few to calibrate on, and what that means."""
+    return (
+        f"the quantiles are as drawn: calibration needs {LEAST} hidden cells and had {n_cells}, so the intervals may "
+        "be too narrow or too wide"
+    )
+
+
 def _factor(level: float, draws: np.ndarray, truth: np.ndarray, median: np.ndarray, block: np.ndarray) -> float:
     """The smallest factor with which a share of ``1 - tail`` of the truth lies on the inner side of the quantile."""
     tail = min(level, 1 - level)

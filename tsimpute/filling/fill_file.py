@@ -15,7 +15,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError
 from tsimpute.files import alone, remove_partial, write_whole
-from tsimpute.filling.calibration import LEAST
+from tsimpute.filling.calibration import uncalibrated_text
 from tsimpute.filling.imputation import Imputation, imputation_of
 from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.series import Policy
@@ -307,7 +307,7 @@ def _not(imputer: TableImputer) -> str:
     if not imputer.calibrate:
         return "no, as set"
     n_cells = int(imputer.scores_[0]["cells"]) if imputer.scores_ else 0
-    return f"no, the quantiles are as drawn: it needs {LEAST} hidden cells and had {n_cells}"
+    return f"no, {uncalibrated_text(n_cells)}"
 
 
 def _said(imputer: TableImputer, done: list[tuple[str, str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import warnings
 from collections.abc import Iterable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import tsimpute
 from tsimpute.errors import ImputationWarning
+from tsimpute.filling.calibration import uncalibrated_text
 from tsimpute.filling.preparing import Prepared, some_of
 from tsimpute.filling.settings import Settings
 
@@ -35,9 +37,42 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
     return texts
 
 
-def warn_of(prepared: Prepared, settings: Settings) -> None:
-    """Issues an ``ImputationWarning`` for each of ``notices``."""
-    warn(notices(prepared, settings))
+def uncalibrated(n_cells: int) -> str:
+    """That calibration was wanted and had too few hidden cells, what that means and what to do."""
+    return f"{uncalibrated_text(n_cells)}; give a longer table, or do without calibration: set calibrate=False"
+
+
+class Notices:
+    """What was said of each table, so that a second call with the same table does not say it again."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, set[str]] = {}
+
+    def forget(self) -> None:
+        """Says all again, as at a new fit."""
+        self._said.clear()
+
+    def warn(self, prepared: Prepared, texts: Iterable[str]) -> None:
+        """Issues an ``ImputationWarning`` for each text that was not said yet of a table of this content.
+
+        Texts are compared by their first sentence: the advice after it differs before and after a fit.
+        """
+        said = self._said.setdefault(_content_of(prepared), set())
+        new = {text.partition(". ")[0]: text for text in texts}
+        warn(text for key, text in new.items() if key not in said)
+        said.update(new)
+
+
+def _content_of(prepared: Prepared) -> str:
+    """A digest of the values and times of a table as it was read."""
+    digest = hashlib.blake2b(digest_size=16)
+    panel = prepared.table.panel
+    digest.update(repr([feature.name for feature in panel.features]).encode())
+    for series in panel.series:
+        digest.update(repr((series.name, *map(str, series.labels[:1]), *map(str, series.labels[-1:]))).encode())
+        for array in (series.times, series.values):
+            digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def warn(texts: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.column_kinds import ColumnKind
 from tsimpute.filling.learnt_tables import OF_CALLS, LearntTable, Saved, Taken, read_saved, saved_of, write_saved
 from tsimpute.filling.model_rules import ModelRules, rules_of
+from tsimpute.filling.notices import Notices
 from tsimpute.filling.parameters import Parameters
 from tsimpute.filling.setting_values import is_same
 from tsimpute.filling.settings import Settings, normalised
@@ -81,6 +82,11 @@ class Persistent(Parameters):
     def levels(self) -> tuple[float, ...]:
         """The quantiles' levels, increasing."""
         return self.settings.levels
+
+    @property
+    def _notices(self) -> Notices:
+        """What was said of the tables since the last fit."""
+        return self.__dict__.setdefault("_said", Notices())
 
     def check(self) -> None:
         """Refuses settings that are out of range.

@@ -21,7 +21,7 @@ from tsimpute.filling.learnt_tables import LearntTable
 from tsimpute.filling.long_calls import long_call, never
 from tsimpute.filling.measuring import calibrated_on, hidden_cells, scores_of
 from tsimpute.filling.model_rules import check_medians, limits_with
-from tsimpute.filling.notices import warn, warn_of
+from tsimpute.filling.notices import notices, uncalibrated
 from tsimpute.filling.persistent import Persistent
 from tsimpute.filling.predicting import fillings_of, has_to_predict, model_of, predicted_fillings
 from tsimpute.filling.preparing import Prepared, check_features, matched, prepare
@@ -55,7 +55,8 @@ class TableImputer(Persistent):
     Example:
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
-        >>> filled = TableImputer(effort="trial", n_samples=5, limits=(0, None)).fit(frame).impute(frame)
+        >>> imputer = TableImputer(effort="trial", n_samples=5, limits=(0, None), calibrate=False)
+        >>> filled = imputer.fit(frame).impute(frame)
         >>> bool(filled.notna().all().all() and (filled["a"][0] == 1.0))
         True
 
@@ -173,10 +174,11 @@ class TableImputer(Persistent):
         Raises:
             KeyboardInterrupt: Ctrl-C came.
         """
-        prepared = self._prepared(table, fitting=True)
-        warn_of(prepared, self.settings)
+        prepared = self._prepared_to_fit(table)
         with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
-            return self.fit_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
+            self.fit_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
+        self._warn_if_uncalibrated(prepared)
+        return self
 
     def fit_prepared(
         self,
@@ -246,7 +248,7 @@ class TableImputer(Persistent):
             DataError: the table has other features, units or another step than the model.
         """
         prepared = self.prepared(table)
-        warn_of(prepared, self.settings)
+        self._notices.warn(prepared, notices(prepared, self.settings))
         with long_call(progress) as (tell, _):
             return self._drawn(prepared, tell)
 
@@ -263,10 +265,11 @@ class TableImputer(Persistent):
         With a file of ``save`` as model its calibration holds, and nothing is measured on the table, unless
         ``recalibrate`` is set.
         """
-        prepared = self._prepared(table, fitting=True)
-        warn_of(prepared, self.settings)
+        prepared = self._prepared_to_fit(table)
         with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
             self.learn_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
+            if self.has_to_predict(prepared):
+                self._warn_if_uncalibrated(prepared)
             return self._drawn(prepared, tell)
 
     def learn_prepared(
@@ -285,9 +288,21 @@ class TableImputer(Persistent):
             self.fit_prepared(prepared, name=name, folder=folder, progress=progress, should_stop=should_stop)
         return self
 
+    def _prepared_to_fit(self, table: Any) -> Prepared:
+        prepared = self._prepared(table, fitting=True)
+        self._notices.forget()
+        self._notices.warn(prepared, notices(prepared, self.settings))
+        return prepared
+
+    def _warn_if_uncalibrated(self, prepared: Prepared) -> None:
+        """Warns where calibration was wanted of what a model predicts, and there were too few cells for it."""
+        if self.settings.calibrate and prepared.model_panel is not None and not self.calibration_.n_cells:
+            n_cells = int(self.scores_[0]["cells"]) if self.scores_ else 0
+            self._notices.warn(prepared, [uncalibrated(n_cells)])
+
     def _drawn(self, prepared: Prepared, progress: Tell) -> Imputation:
         found = self.draw_prepared(prepared, progress=progress)
-        warn(found.hints())
+        self._notices.warn(prepared, found.hints())
         return found
 
     def draw_prepared(self, prepared: Prepared, *, progress: Tell = silent) -> Imputation:
