@@ -13,7 +13,7 @@ from typing import Any
 from jsonargparse import ArgumentParser, Namespace
 
 from tsimpute import __version__, cli_suites, cli_tables
-from tsimpute.cli_parsing import Parser, chosen, spellings
+from tsimpute.cli_parsing import WRONG_ARGUMENT, Parser, chosen, spellings
 from tsimpute.cli_words import of_error
 from tsimpute.config import DataConfig, RunConfig, SamplingConfig
 from tsimpute.config_files import check_config, config_path, shipped_configs
@@ -37,7 +37,7 @@ EXAMPLES = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs one command; an expected failure ends with its message and exit code 1."""
+    """Runs one command; an expected failure ends with its message, and exit code 2 where the command line is wrong."""
     given = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["tsimpute", *given[:1]])
     names: list[str] = []
@@ -45,6 +45,11 @@ def main(arguments: list[str] | None = None) -> None:
         name, options = _parse(given)
         names = list(vars(options)) if name in ("impute", "describe", "draw") else []
         code = COMMANDS[name](options)
+    except ConfigError as error:
+        refusal = SystemExit(f"{command}: {of_error(error, names)}")
+        print(refusal, file=sys.stderr)
+        refusal.code = WRONG_ARGUMENT
+        raise refusal from error
     except (TsimputeError, OSError) as error:  # a folder that cannot be written to, a full disk
         sys.exit(f"{command}: {of_error(error, names)}")
     except KeyboardInterrupt:

@@ -14,8 +14,9 @@ from tsimpute.config_files import load_yaml
 
 MODE = "tsimpute"
 """Name of this package's reader of YAML in jsonargparse."""
-EXIT_CODES = """exit codes: 0 done; 1 refused, failed or interrupted, with the reason in the last line; 2 an argument is
-missing or wrong; 3 done, but a column that looks like numbers could not be filled (impute)."""
+EXIT_CODES = """exit codes: 0 done; 1 refused, failed or interrupted, with the reason in the last line; 2 the command
+line is wrong: an argument is missing or has a value that is not possible, or the output exists; 3 done, but a column
+that looks like numbers could not be filled (impute)."""
 WRONG_ARGUMENT, NOT_ALL_FILLED = 2, 3
 _KINDS = {
     "'int'": "a whole number",

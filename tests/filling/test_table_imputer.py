@@ -14,7 +14,8 @@ from tsimpute.filling.measuring import hidden_cells
 from tsimpute.limits import Limits
 from tsimpute.panel import PROVENANCE
 
-pytestmark = pytest.mark.filterwarnings("ignore:the quantiles are as drawn")  # tables are small
+# Tables are small, and an effort given beside a model makes its measuring quick.
+pytestmark = pytest.mark.filterwarnings("ignore:(the quantiles are as drawn|effort=)")
 
 
 def stations(n_hours: int = 120, seed: int = 0, missing: float = 0.2) -> pd.DataFrame:

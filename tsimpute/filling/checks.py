@@ -9,12 +9,36 @@ import numpy as np
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.calendar import calendar_text
 from tsimpute.filling.learnt_tables import LearntTable
+from tsimpute.filling.settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Clock
 from tsimpute.tables.axes import step_text
 
 _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
+
+
+def check_together(settings: Settings) -> None:
+    """Refuses settings of which one makes the other pointless: it would be ignored.
+
+    Raises:
+        ConfigError: there are two such settings.
+    """
+    if settings.recalibrate and settings.model is None:
+        raise ConfigError(
+            "recalibrate: expected the file of an earlier fit with it (model), came none. Leave recalibrate out: what "
+            "is learnt from a table is calibrated on it."
+        )
+    if settings.recalibrate and not settings.calibrate:
+        raise ConfigError(
+            "recalibrate: expected calibrate=True with it, came calibrate=False, which measures nothing. Leave one of "
+            "them out."
+        )
+    if settings.clockwork.irregular and settings.clockwork.missing_times == "insert":
+        raise ConfigError(
+            "missing_times: expected a regular clock with missing_times='insert', came irregular=True, which takes the "
+            "times as they are. Leave one of them out."
+        )
 
 
 def check_limits(model: TableModel, limits: Mapping[str, Limits]) -> None:

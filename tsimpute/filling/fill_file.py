@@ -168,7 +168,8 @@ def fill_file(
         outputs.check(source, force)  # another process may just have written them
         prepared = _prepared(imputer, source, form)
         policy = _policy(imputer)
-        say(f"{source}:\n{understood(prepared, policy, where=f'see {outputs.report.name}')}")
+        about = understood(prepared, policy, where=f"see {outputs.report.name}")
+        say("\n".join([f"{source}:", about, *(f"  look: {text}" for text in imputer.ignored())]))
         if is_complete(prepared, policy):
             what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
             say(f"{what}: the output holds the table as it is")

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.filling.calibration import Calibration
+from tsimpute.filling.checks import check_together
 from tsimpute.filling.column_kinds import ColumnKind
 from tsimpute.filling.learnt_tables import OF_CALLS, LearntTable, Saved, Taken, read_saved, saved_of, write_saved
 from tsimpute.filling.model_rules import ModelRules, rules_of
@@ -89,12 +90,24 @@ class Persistent(Parameters):
         return self.__dict__.setdefault("_said", Notices())
 
     def check(self) -> None:
-        """Refuses settings that are out of range.
+        """Refuses settings that are out of range, or of which one would be ignored.
 
         Raises:
-            ConfigError: one is.
+            ConfigError: there are some.
         """
-        _ = self.settings
+        check_together(self.settings)
+
+    def ignored(self) -> list[str]:
+        """What was set beside a given model and has no part in filling, a sentence each."""
+        effort = self.get_params()["effort"]
+        if self.model is None or is_same(effort, self.defaults()["effort"]):
+            return []
+        measures = self.calibrate and not self.keeps_calibration
+        part = "; it only says how much is measured to calibrate" if measures else " and has no effect"
+        return [
+            f"effort={effort!r} trains nothing{part}, since a trained model is given. To learn from the table itself, "
+            "give no model"
+        ]
 
     @property
     def is_known(self) -> bool:

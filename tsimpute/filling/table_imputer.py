@@ -248,7 +248,7 @@ class TableImputer(Persistent):
             DataError: the table has other features, units or another step than the model.
         """
         prepared = self.prepared(table)
-        self._notices.warn(prepared, notices(prepared, self.settings))
+        self._notices.warn(prepared, [*self.ignored(), *notices(prepared, self.settings)])
         with long_call(progress) as (tell, _):
             return self._drawn(prepared, tell)
 
@@ -291,7 +291,7 @@ class TableImputer(Persistent):
     def _prepared_to_fit(self, table: Any) -> Prepared:
         prepared = self._prepared(table, fitting=True)
         self._notices.forget()
-        self._notices.warn(prepared, notices(prepared, self.settings))
+        self._notices.warn(prepared, [*self.ignored(), *notices(prepared, self.settings)])
         return prepared
 
     def _warn_if_uncalibrated(self, prepared: Prepared) -> None:
@@ -334,6 +334,7 @@ class TableImputer(Persistent):
         return self._prepared(table, fitting=False)
 
     def _prepared(self, table: Any, fitting: bool) -> Prepared:
+        self.check()
         settings = self.settings
         known = self.is_known or not fitting
         learnt_codes, kinds = (getattr(self, name, None) if known else None for name in ("codes_", "kinds_"))

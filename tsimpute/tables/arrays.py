@@ -147,7 +147,7 @@ def read_array(
 
 
 def _check_settings(told: Told, clockwork: Clockwork) -> None:
-    given = {name: getattr(told, name) for name in ("time", "group", "feature", "value", "unit")}
+    given = {name: getattr(told, name) for name in ("time", "group", "feature", "value", "unit", "text")}
     given |= {"timezone": clockwork.timezone, "dayfirst": clockwork.dayfirst}
     for name, value in given.items():
         if value not in (None, ()):
@@ -155,6 +155,7 @@ def _check_settings(told: Told, clockwork: Clockwork) -> None:
                 f"{name}: expected None for an array, which has steps and no names, came {value!r}. Leave it out, or "
                 "give a pandas data frame or an xarray object."
             )
+    clockwork.check_without_times()
 
 
 def _array_in(table: Any) -> np.ndarray:

@@ -77,6 +77,7 @@ def read_file(
     if kind in TEXT:
         return read_text_table(path, told, clockwork, units, missing_marks=form.missing_marks, **settings)
     if kind in FRAMES + ARRAYS:
+        _check_no_text(path, form)
         found = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
         try:
             return read_table(found, told, clockwork, units)
@@ -86,6 +87,22 @@ def read_file(
         f"{path}: expected a file that ends in {', '.join(sum(KINDS, ()))}; came {kind or 'no ending'!r}. Save the "
         "table as one of these: a sheet of a workbook as .csv."
     )
+
+
+def _check_no_text(path: Path, form: TextForm) -> None:
+    """Refuses what says how a text file is written, of a file of another kind: it would be ignored.
+
+    Raises:
+        ConfigError: something does.
+    """
+    given = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
+    given["missing_marks"] = ",".join(form.missing_marks) or None
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(
+                f"{name}: expected a text file with it, came {value!r} for {path.name}, whose kind holds numbers as "
+                "such. Leave it out."
+            )
 
 
 def is_folder_of_files(path: Path) -> bool:

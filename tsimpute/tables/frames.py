@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsimpute.errors import DataError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.panel import Clock, Panel, Series
 from tsimpute.tables.added_rows import Source, check_rows_to_add, index_notes, labels_note, rows_to_add, sources
 from tsimpute.tables.axes import step_text
@@ -50,6 +50,25 @@ class Clockwork:
     missing_times: MissingTimes = "auto"
     irregular: bool | None = None
     step: float | None = None
+
+    def check_without_times(self) -> None:
+        """Refuses what says how times are read, of a table that has none: it would be ignored.
+
+        Raises:
+            ConfigError: something does.
+        """
+        given = {
+            "timezone": self.timezone, "dayfirst": self.dayfirst,
+            "duplicates": None if self.duplicates == "refuse" else self.duplicates,
+            "missing_times": self.missing_times if self.missing_times == "insert" else None,
+            "irregular": self.irregular or None,
+        }  # fmt: skip
+        for name, value in given.items():
+            if value is not None:
+                raise ConfigError(
+                    f"{name}: expected a table with times, came {name}={value!r} for one whose rows count as steps. "
+                    f"Name the column of times (time), or leave {name} out."
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +277,7 @@ def _times(
     if not roles.time:
         if feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
+        clockwork.check_without_times()
         return None, _rows_as_steps(series_of_row, len(groups))
     sequence = series_of_row if feature_of_row is None else series_of_row * (1 + feature_of_row.max()) + feature_of_row
     stamps = read_stamps(

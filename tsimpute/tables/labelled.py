@@ -202,7 +202,7 @@ def read_labelled(
         DataError: no numbers, a dimension that cannot be told, an infinite value, or times that are refused.
     """
     told, clockwork = told or Told(), clockwork or Clockwork()
-    for role in ("value", "unit"):
+    for role in ("value", "unit", "text"):
         if getattr(told, role) is not None:
             raise ConfigError(
                 f"{role}: expected None for an xarray object, came {getattr(told, role)!r}. Leave it out."
@@ -268,6 +268,7 @@ def _text(unit: Any) -> str:
 
 def _placed(dataset: xr.Dataset, dims: Dimensions, clockwork: Clockwork) -> tuple[Stamps | None, Placement]:
     if not dims.stamps:
+        clockwork.check_without_times()
         note = f"no times were found along {dims.time}: each place counts as one step"
         return None, steps_only(dataset.sizes[dims.time], (note,))
     columns = [column_of(dataset, name) for name in dims.stamps]

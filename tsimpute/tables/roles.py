@@ -178,6 +178,7 @@ def find_roles(columns: Columns, told: Told) -> Roles:
         raise ConfigError(
             f"long table: expected both the column of feature names and that of values. Name that of {what} ({absent})."
         )
+    _check_layout(told, feature is not None)
     if feature is not None:
         unit = unit or _drop(left, _find_unit(columns, left, feature[0]))
     if group is None:
@@ -206,6 +207,25 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     return Roles(
         layout, time, group, features or (), *first, extra=extra, notes=tuple(notes), unfillable=unfillable
     )  # fmt: skip
+
+
+def _check_layout(told: Told, is_long: bool) -> None:
+    """Refuses columns that only the other layout has: they would be ignored.
+
+    Raises:
+        ConfigError: so it is.
+    """
+    if is_long and told.features is not None and told.known is None:
+        raise ConfigError(
+            f"features: expected columns of a wide table, came {', '.join(map(str, told.features))} for a long one, "
+            "whose features are named in a column (feature) and all filled. Leave features out, or name no columns of "
+            "feature names and values."
+        )
+    if not is_long and told.unit is not None:
+        raise ConfigError(
+            f"unit: expected a long table with a column of units, came {told.unit!r} for a wide one. Give the units of "
+            "its features (units), or name the columns of feature names and values (feature, value)."
+        )
 
 
 def _find_unit(columns: Columns, left: Sequence[int], feature: int) -> list[int]:

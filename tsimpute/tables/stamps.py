@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -139,21 +139,27 @@ def read_stamps(
     else:
         whole = read_column(columns[0])
         if isinstance(whole, Numbers):
-            _no_zone(timezone, "numbers")
+            _none_of("timezone", timezone, "numbers")
+            _none_of("dayfirst", dayfirst, "numbers")
             return Stamps(whole.numbers, whole.numbers.copy(), "numbers", ("times are numbers",), (whole.form,))
         column, forms = whole, {reading: (form,) for reading, form in whole.forms.items()}
     if column.days is None:
-        _no_zone(timezone, "times without a date")
+        _none_of("timezone", timezone, "times without a date")
+        _none_of("dayfirst", dayfirst, "times without a date")
         note = "times without a date count from the start"
         return Stamps(column.clock, column.clock / HOUR, "elapsed", (note, *column.notes), forms[""])
     sequence = np.zeros(len(column.clock), np.int64) if series_of_row is None else np.asarray(series_of_row)
     reading = _reading(column, column.days, dayfirst, sequence)
-    return _dates(column, column.days[reading], forms[reading], reading, timezone, sequence)
+    stamps = _dates(column, column.days[reading], forms[reading], reading, timezone, sequence)
+    if dayfirst is None or reading:
+        return stamps
+    note = f"dayfirst={dayfirst} has no effect: the dates can be read in one way only"
+    return replace(stamps, notes=(*stamps.notes, note))
 
 
-def _no_zone(timezone: str | None, what: str) -> None:
-    if timezone is not None:
-        raise ConfigError(f"timezone: expected None for {what}, came {timezone!r}; leave it out.")
+def _none_of(setting: str, given: str | bool | None, what: str) -> None:
+    if given is not None:
+        raise ConfigError(f"{setting}: expected None for {what}, came {given!r}; leave it out.")
 
 
 def _reading(column: Column, days: Mapping[str, np.ndarray], dayfirst: bool | None, sequence: np.ndarray) -> str:
