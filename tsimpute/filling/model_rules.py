@@ -19,6 +19,8 @@ from tsimpute.windows import Feature
 
 FEWEST_VALUES = 5
 """Values of a feature from which a median says something of their unit."""
+FEWEST_SERIES, LEAST_SHARE = 2, 0.05
+"""Series in another unit that are refused: of the data set's own records at most 1.4 % have such a median."""
 
 
 @dataclass(frozen=True)
@@ -136,16 +138,15 @@ def check_medians(panel: Panel, units: Mapping[str, str], rules: ModelRules) -> 
         others = rules.tables.other_units.get(name, ())
         if not others or feature.name in units:
             continue
-        rows = [series.values[k] for series in panel.series]
-        values = np.concatenate(rows)
-        values = values[~np.isnan(values)]
+        rows = {series.name: series.values[k][~np.isnan(series.values[k])] for series in panel.series}
+        values = np.concatenate(list(rows.values()))
         if other := _shown(values, others):
-            wrong.append((feature.name, wanted[name], other.unit, float(np.median(values))))
+            shows = f"its median of {np.median(values):.4g} shows {other.unit}"
+            wrong.append((feature.name, wanted[name], shows))
+        elif shows := _shown_by_some(rows, others):
+            wrong.append((feature.name, wanted[name], shows))
     if wrong:
-        texts = [
-            f"{name} in {_unit_text(unit)}, its median of {middle:.4g} shows {other}"
-            for name, unit, other, middle in wrong
-        ]
+        texts = [f"{name} in {_unit_text(unit)}, {shows}" for name, unit, shows in wrong]
         first, unit = wrong[0][:2]
         raise DataError(
             f"units: expected {'; '.join(texts)}. Convert the values, or, if they are right as they are, say so: "
@@ -153,8 +154,21 @@ def check_medians(panel: Panel, units: Mapping[str, str], rules: ModelRules) -> 
         )
 
 
-def _shown(values: np.ndarray, others: Sequence[OtherUnit]) -> OtherUnit | None:
-    if len(values) < FEWEST_VALUES:
+def _shown_by_some(rows: Mapping[str, np.ndarray], others: Sequence[OtherUnit]) -> str:
+    """Which series show another unit than the rest, as patients of another ward; "" where hardly any does."""
+    filled = {name: values for name, values in rows.items() if len(values)}
+    for other in others:
+        named = [name for name, values in filled.items() if _shown(values, (other,), fewest=1)]
+        if len(named) < max(FEWEST_SERIES, LEAST_SHARE * len(filled)):
+            continue
+        some = ", ".join(named[:3]) + f" and {len(named) - 3:,} more" * (len(named) > 3)
+        middle = float(np.median(np.concatenate([filled[name] for name in named])))
+        return f"{len(named):,} of {len(filled):,} series ({some}; their median is {middle:.4g}) show {other.unit}"
+    return ""
+
+
+def _shown(values: np.ndarray, others: Sequence[OtherUnit], fewest: int = FEWEST_VALUES) -> OtherUnit | None:
+    if len(values) < fewest:
         return None
     middle, whole = float(np.median(values)), float((values == np.rint(values)).mean()) > 0.5
     fits = (o for o in others if o.low <= middle <= o.high and o.whole in (None, whole))

@@ -21,6 +21,7 @@ from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
 from tsimpute.tables.averaging import left_out
 from tsimpute.tables.known_features import KnownFeatures
+from tsimpute.tables.mixed_units import mixed_units
 from tsimpute.tables.reading import Table, features_text
 from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, read_limits, screen
 from tsimpute.tables.stamps import label_text
@@ -219,7 +220,7 @@ def prepare(
     warnings = [
         *table.warnings, *_code_warning(names, codes, coded_in), *told_by_kind(prepared.findings, kinds, far),
         *_outside_warnings(outside_in, prepared.findings, n_beside, drop_invalid), *far_warnings(panel, far, fitted),
-        *kind_warnings(seen, kinds, given),
+        *kind_warnings(seen, kinds, given), *mixed_units(seen),
     ]  # fmt: skip
     return replace(prepared, warnings=tuple(dict.fromkeys(warnings)))
 
