@@ -10,6 +10,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.axes import Axis, axes
+from tsimpute.tables.composites import calendar_pattern
 from tsimpute.tables.duplicates import Duplicates, resolve, series_text
 from tsimpute.tables.missing_times import Lengthened, MissingTimes, Times, lengthened, with_pauses
 from tsimpute.tables.stamps import Stamps, label_text
@@ -105,7 +106,11 @@ def place(
     steps = _distinct(stamps.moments, series_of_row, kept)
     moments = stamps.moments[steps.row]
     labels = stamps.labels[steps.row]
-    axis, clock = _regular(stamps, moments, steps.series, irregular, names)
+    pattern = calendar_pattern(labels, steps.series) if irregular is None else ""
+    if pattern:  # a grid of one step would put new times beside those of the calendar
+        axis, clock = axes(stamps, moments, steps.series)[0], Irregular(pattern)
+    else:
+        axis, clock = _regular(stamps, moments, steps.series, irregular, names)
     on = lambda grid: Times(stamps, steps.series, moments, labels, axis, grid, names, n_series)
     grid = found = None
     if isinstance(clock, Grid):
