@@ -74,15 +74,17 @@ class GaussianGuess:
         mean, spread = np.zeros(asked.shape, np.float32), np.ones(asked.shape, np.float32)
         values = np.where(known.shown[..., around], known.values(around), np.nan).astype(np.float64)
         for n in np.flatnonzero(asked.any((1, 2))):
-            found = self._posterior(values[n], known.times[n, around].astype(np.float64))
-            mean[n][asked[n]], spread[n][asked[n]] = (of_cells[:, inner][asked[n]] for of_cells in found)
+            cells = np.zeros(values[n].shape, bool)
+            cells[:, inner] = asked[n]
+            found = self._posterior(values[n], known.times[n, around].astype(np.float64), cells)
+            mean[n][asked[n]], spread[n][asked[n]] = (of_cells[cells] for of_cells in found)
         return Guessed(mean, np.maximum(spread, np.float32(LEAST_SPREAD)))
 
-    def _posterior(self, scores: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(K, T) means and standard deviations of (K, T) scores, NaN where nothing is known."""
+    def _posterior(self, scores: np.ndarray, times: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(K, T) means and standard deviations at ``cells`` of (K, T) scores, NaN where nothing is known."""
         season = self.model.seasons.at(times) / self.model.scale[:, None]
         rest = np.clip(scores - season, -FARTHEST, FARTHEST)
-        mean, spread = marginals(self.model.prior, rest, positions(times, self.model.step))
+        mean, spread = marginals(self.model.prior, rest, positions(times, self.model.step), cells)
         return mean + season, spread
 
 
