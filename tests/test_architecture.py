@@ -23,8 +23,8 @@ LAYERS = (
     {"training"},
     {"imputers"},
     {"peers"},
-    {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "demo", "few_steps"},
-    {"filling", "suites"},
+    {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "few_steps"},
+    {"filling", "suites", "demo"},
     {"cli", "cli_parsing", "cli_suites", "cli_tables", "cli_words", "accessors", "__main__"},
 )
 """From the bottom up: a part may import any part of a layer below."""
@@ -152,7 +152,7 @@ def test_functions_have_at_most_60_lines_and_files_400():
 def test_no_print_no_argument_parsing_and_no_global_seeds_in_the_library():
     forbidden = {"print", "ArgumentParser", "np.random.seed", "torch.manual_seed", "seed_everything"}
     # These two set and restore the global generators around pygrinder and users' own code, which take no seed.
-    exempt = {"cli.py", "terminal.py", "__main__.py", "demo.py", "pipeline/missingness.py", "suites/own.py"}
+    exempt = {"cli.py", "terminal.py", "__main__.py", "pipeline/missingness.py", "suites/own.py"}
     for path in files():
         if path.relative_to(ROOT).as_posix() in exempt:
             continue

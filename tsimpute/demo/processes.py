@@ -1,4 +1,4 @@
-"""The demonstration: both processes on generated data, against simple imputers, in a few minutes on two cores."""
+"""Both processes on generated data, against simple imputers, in a few minutes on two cores."""
 
 from __future__ import annotations
 

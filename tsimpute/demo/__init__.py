@@ -1,0 +1,1 @@
+"""The demonstration: a table filled in seconds, then both processes trained, on generated data."""
