@@ -179,7 +179,7 @@ def _add_evaluate(parser: ArgumentParser) -> None:
 
 
 def demo(options: Namespace) -> None:
-    """Fills a generated table in seconds, then trains both processes in a few minutes: metric table, curves, pictures."""
+    """Fills a generated table in seconds, then trains both processes in minutes: metric table, curves, pictures."""
     from tsimpute.demo.processes import run_demo
     from tsimpute.demo.table import fill_demo_table
 
