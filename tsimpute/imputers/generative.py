@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from torch import nn
 
 from tsimpute.checkpoints import read_model, write_model
@@ -31,7 +32,9 @@ from tsimpute.terminal import Progress, shown
 from tsimpute.training import Step, Trainer
 
 _CHUNK_BYTES = 8 * 2**20
-"""Of draws that are computed side by side: enough records to keep several threads busy."""
+"""Of draws that are computed side by side, at most."""
+_CELLS_AT_ONCE = 100_000
+"""Draws of cells after which records are given out, about: of cells to fill a few seconds' work."""
 
 
 class GenerativeImputer(Learnt):
@@ -185,7 +188,9 @@ class GenerativeImputer(Learnt):
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
                 yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
 
-        size = windows.records_within(_CHUNK_BYTES, n_samples)
+        most, n_threads = windows.records_within(_CHUNK_BYTES, n_samples), torch.get_num_threads()
+        asked = max(1, n_samples * int(cells.sum()) // max(1, len(windows)))
+        size = min(most, max(4 * n_threads, _CELLS_AT_ONCE // asked))  # enough records to keep all threads busy
         chunks = [np.arange(first, min(first + size, len(windows))) for first in range(0, len(windows), size)]
         return chain.from_iterable(map(impute_chunk, chunks))
 
