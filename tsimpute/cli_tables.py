@@ -122,11 +122,11 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
         The exit code: ``NOT_ALL_FILLED`` where a column that looks like numbers was not filled, else 0.
     """
     from tsimpute.filling.fill_file import Outputs, fill_file
+    from tsimpute.filling.long_calls import UNITS
     from tsimpute.filling.summary import unfilled
 
-    units = {"fitting": "round", "learning": "step", "measuring": "window", "imputing": "time"}
     spell = partial(in_options, names=list(vars(options)))
-    with stop_on_interrupt() as should_stop, Bars(units) as bars:
+    with stop_on_interrupt() as should_stop, Bars(UNITS) as bars:
         found = fill_file(
             options.source, options.out, settings_of(options), form=_form(options), force=options.force,
             say=lambda text: say(spell(text)), progress=bars.update, should_stop=should_stop, spell=spell,

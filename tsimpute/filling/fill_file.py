@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tsimpute.errors import ConfigError
 from tsimpute.files import alone, remove_partial, write_whole
 from tsimpute.filling.calibration import uncalibrated_text
 from tsimpute.filling.imputation import Imputation, imputation_of
+from tsimpute.filling.long_calls import after_a_while
 from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.series import Policy
 from tsimpute.filling.summary import behind, is_complete, shortened, understood, unfilled
@@ -166,14 +168,14 @@ def fill_file(
     outputs.check(source, force)
     with _alone(outputs):
         outputs.check(source, force)  # another process may just have written them
-        prepared = _prepared(imputer, source, form)
+        prepared = _prepared(imputer, source, form, after_a_while(progress, "reading"))
         policy = _policy(imputer)
         about = understood(prepared, policy, where=f"see {outputs.report.name}")
         say("\n".join([f"{source}:", about, *(f"  look: {text}" for text in imputer.ignored())]))
         if is_complete(prepared, policy):
             what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
             say(f"{what}: the output holds the table as it is")
-            return _copied(outputs, source, prepared, policy, imputer.levels)
+            return _copied(outputs, source, prepared, policy, imputer.levels, progress)
 
         def show(what: str, done: int, total: int) -> None:
             progress(what, done, total)
@@ -191,7 +193,8 @@ def fill_file(
         done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
         effort = imputer.effort if imputer.model is None else None
         hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), effort)])]
-        _write(outputs, found, _content(source, found, done, hints, measured_here(imputer), spell), source, imputer)
+        content = _content(source, found, done, hints, measured_here(imputer), spell)
+        _write(outputs, found, content, source, imputer, progress)
         hints = shortened("look", hints, where=f"see {outputs.report.name}")
         say("\n".join([_said(imputer, done), *hints]))
         return found
@@ -208,8 +211,14 @@ def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | Non
     return _prepared(imputer, source, form), _policy(imputer)
 
 
-def _prepared(imputer: TableImputer, source: Path, form: TextForm | None) -> Prepared:
-    return imputer.prepared(read_file(source, imputer.told, imputer.clockwork, imputer.settings.units, form))
+def _prepared(
+    imputer: TableImputer,
+    source: Path,
+    form: TextForm | None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Prepared:
+    table = read_file(source, imputer.told, imputer.clockwork, imputer.settings.units, form, progress)
+    return imputer.prepared(table)
 
 
 def _policy(imputer: TableImputer) -> Policy:
@@ -228,7 +237,12 @@ def _alone(outputs: Outputs) -> Iterator[None]:
 
 
 def _copied(
-    outputs: Outputs, source: Path, prepared: Prepared, policy: Policy, levels: tuple[float, ...]
+    outputs: Outputs,
+    source: Path,
+    prepared: Prepared,
+    policy: Policy,
+    levels: tuple[float, ...],
+    progress: Callable[[str, int, int], None],
 ) -> Imputation:
     """The files of a table in which there is nothing to fill: the table to the bit, and no model."""
     codes = prepared.provenance(policy)
@@ -237,7 +251,7 @@ def _copied(
     found = imputation_of(prepared, fillings)
     files = replace(outputs, model=None)
     done = [("cells", _counts(found)), ("files", ", ".join(path.name for path in files.files))]
-    _write(files, found, _content(source, found, done, (), ()), source, None)
+    _write(files, found, _content(source, found, done, (), ()), source, None, progress)
     return found
 
 
@@ -256,23 +270,59 @@ def _content(
 
 
 def _write(
-    outputs: Outputs, found: Imputation, content: ReportContent, source: Path, imputer: TableImputer | None
+    outputs: Outputs,
+    found: Imputation,
+    content: ReportContent,
+    source: Path,
+    imputer: TableImputer | None,
+    progress: Callable[[str, int, int], None],
 ) -> None:
     """All files, the table last: where it stands, the others do. Without an imputer the table is the source."""
-    write_whole(outputs.begun, lambda partial: partial.touch())
+    write_whole(outputs.begun, lambda path: path.touch())
     for path in outputs.files:
         if ending(path) != ".zarr" and not (is_folder_of_files(source) and path in (outputs.table, outputs.provenance)):
             remove_partial(path)
     if outputs.model is not None and imputer is not None:
         imputer.save(outputs.model)
     write_report(content, outputs.report)
-    write_whole(outputs.cells, lambda partial: found.cells.to_csv(partial, index=False, float_format="%.8g"))
-    write_object(found.provenance, outputs.provenance)
+    write_whole(outputs.cells, lambda path: _write_cells(found, path))
+    write_object(found.marked(), outputs.provenance, after_a_while(progress, "writing what each cell is"))
     if imputer is None and source.is_file() and ending(source) == ending(outputs.table):
-        write_whole(outputs.table, lambda partial: shutil.copyfile(source, partial))
+        write_whole(outputs.table, lambda path: shutil.copyfile(source, path))
     else:
-        write_object(found.table, outputs.table)
+        write_object(found.table, outputs.table, after_a_while(progress, "writing"))
     shutil.rmtree(outputs.state, ignore_errors=True)
+
+
+_ROWS = 100_000
+"""Rows of cells.csv that are made at once, about."""
+
+
+def _write_cells(found: Imputation, path: Path) -> None:
+    """Writes ``Imputation.cells`` in pieces: of thousands of series the whole does not fit beside the rest."""
+    labels = np.concatenate([series.labels for series in found.prepared.kept.series])
+    in_pieces, form = True, None
+    if labels.dtype.kind == "M":  # pandas writes a column of dates shorter, and seconds only as far as there are any
+        in_pieces = not (labels != labels.astype("M8[s]")).any()
+        form = "%Y-%m-%d %H:%M:%S" if in_pieces and (labels != labels.astype("M8[D]")).any() else None
+    parts = _joined(found.cells_by_series()) if in_pieces else [found.cells]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for n, part in enumerate(parts):
+            part.to_csv(file, index=False, header=not n, float_format="%.8g", date_format=form)
+
+
+def _joined(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Frames one below the other, as many at once as have about ``_ROWS`` rows; one at least."""
+    parts: list[pd.DataFrame] = []
+    n_rows = 0
+    for frame in frames:
+        parts.append(frame)
+        n_rows += len(frame)
+        if n_rows >= _ROWS:
+            yield pd.concat(parts)
+            parts, n_rows = [], 0
+    if parts:
+        yield pd.concat(parts)
 
 
 def _counts(found: Imputation) -> str:

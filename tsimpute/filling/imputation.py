@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,37 @@ from tsimpute.panel import OBSERVED, PROVENANCE, Filling, Panel
 class Imputation:
     """A filled table and what is known of its cells.
 
+    What is only looked at by some is made when it is first asked for: of thousands of series it needs much memory.
+
     Attributes:
         table: the same kind of object as was given; gaps hold the median of the draws.
+        fillings: one per series.
+        prepared: the table as it was understood.
         provenance: in the shape of ``table``, what each cell is: see ``panel.PROVENANCE``.
         cells: one row for each cell that was not observed: group, time, feature, unit, provenance, value, quantiles.
             Values are as drawn, also where a column of whole numbers holds them rounded.
-        fillings: one per series.
-        prepared: the table as it was understood.
     """
 
     table: Any
-    provenance: Any
-    cells: pd.DataFrame
     fillings: tuple[Filling, ...]
     prepared: Prepared
+
+    @cached_property
+    def provenance(self) -> Any:
+        return self.marked()
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        return pd.concat(list(self.cells_by_series()), ignore_index=True)
+
+    def marked(self) -> Any:
+        """``provenance``, made anew and not kept."""
+        changed = self.prepared.changed([filling.filled for filling in self.fillings])
+        return self.prepared.table.marked(changed, [filling.provenance for filling in self.fillings])
+
+    def cells_by_series(self) -> Iterator[pd.DataFrame]:
+        """``cells``, one series after another."""
+        return cells_of(self.prepared.kept, self.fillings, self.prepared.table.absent)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {what}" for what, count in self.counts().items() if count)
@@ -65,18 +83,13 @@ class Imputation:
 
 def imputation_of(prepared: Prepared, fillings: Sequence[Filling]) -> Imputation:
     """The table put together from the fillings of its series."""
-    codes = [filling.provenance for filling in fillings]
     changed = prepared.changed([filling.filled for filling in fillings])
     table = prepared.completed(changed, [filling.point for filling in fillings])
-    marked = prepared.table.marked(changed, codes)
-    return Imputation(
-        table, marked, cells_of(prepared.kept, fillings, prepared.table.absent), tuple(fillings), prepared
-    )
+    return Imputation(table, tuple(fillings), prepared)
 
 
-def cells_of(panel: Panel, fillings: Sequence[Filling], absent: Sequence[np.ndarray]) -> pd.DataFrame:
-    """One row for each cell that was not observed, by series, time and feature."""
-    parts = []
+def cells_of(panel: Panel, fillings: Sequence[Filling], absent: Sequence[np.ndarray]) -> Iterator[pd.DataFrame]:
+    """For each series, one row for each cell that was not observed, by time and feature."""
     for series, filling, no_place in zip(panel.series, fillings, absent, strict=True):
         step, k = np.nonzero(((filling.provenance != OBSERVED) & ~no_place).T)
         rows = {
@@ -88,5 +101,4 @@ def cells_of(panel: Panel, fillings: Sequence[Filling], absent: Sequence[np.ndar
             "value": filling.point[k, step],
         }
         quantiles = {f"q{level:g}": filling.quantiles[q, k, step] for q, level in enumerate(filling.levels)}
-        parts.append(pd.DataFrame(rows | quantiles))
-    return pd.concat(parts, ignore_index=True)
+        yield pd.DataFrame(rows | quantiles)

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tsimpute.terminal import Progress, Tell, shown, stop_on_interrupt
 
-UNITS = {"fitting": "round", "learning": "step", "measuring": "window", "imputing": "time"}
+UNITS = {
+    "fitting": "round", "learning": "step", "measuring": "window", "imputing": "time", "reading": "file",
+    "writing": "file", "writing what each cell is": "file",
+}  # fmt: skip
 """What is counted, by what is being done."""
+
+
+_SECONDS = 3.0
+
+
+def after_a_while(progress: Tell, what: str) -> Callable[[int, int], None]:
+    """Tells how much of something is done, from a few seconds after this call on: short work is not worth a bar."""
+    began = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        if time.monotonic() - began > _SECONDS:
+            progress(what, done, total)
+
+    return tell
 
 
 def never() -> bool:

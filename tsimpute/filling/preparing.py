@@ -214,7 +214,8 @@ def prepare(
     given, bounds = bounds, _with_limits_of_kinds(bounds, () if learnt else kinds)
     kept = without(panel, outside) if drop_invalid else panel
     invalid = outside if drop_invalid else [np.zeros_like(cells) for cells in outside]
-    prepared = Prepared(table, kept, seen, coded, invalid, bounds, beside, codes, kinds, screen(panel, bounds), ())
+    findings = screen(panel, bounds, table.absent)
+    prepared = Prepared(table, kept, seen, coded, invalid, bounds, beside, codes, kinds, findings, ())
     if prepared.model_panel is not None:
         _check_sizes(prepared.model_panel)
     warnings = [

@@ -75,7 +75,7 @@ class Delimited:
         return error.in_lines(self.lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Insertion:
     """A new line before row ``row``, or after the last row where it is the number of rows; one text per column."""
 

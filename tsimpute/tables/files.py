@@ -58,8 +58,9 @@ def read_file(
     clockwork: Clockwork | None = None,
     units: Mapping[str, str] | None = None,
     form: TextForm | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Table:
-    """Understands a file.
+    """Understands a file; ``progress`` is told how many files of a folder are read, and of how many.
 
     Raises:
         DataError: there is no such file, it is damaged, or no table.
@@ -72,7 +73,7 @@ def read_file(
     settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
     if is_folder_of_files(path):
         with unpacked(path, TEXT) if is_archive(path) else nullcontext(path) as place:
-            folder = read_folder(place, TEXT, **settings)
+            folder = read_folder(place, TEXT, progress=progress, **settings)
         return understood_folder(folder, told, clockwork, units, form.missing_marks)
     if kind in TEXT:
         return read_text_table(path, told, clockwork, units, missing_marks=form.missing_marks, **settings)
@@ -133,10 +134,13 @@ def check_ending(source: Path, out: Path) -> None:
         )
 
 
-def write_object(filled: Any, path: Path) -> None:
-    """Writes what a table's ``completed`` or ``marked`` gave, whole or not at all."""
+def write_object(filled: Any, path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
+    """Writes what a table's ``completed`` or ``marked`` gave, whole or not at all.
+
+    ``progress`` is told how many files of a folder are written, and of how many.
+    """
     if isinstance(filled, FilledText):
-        filled.write(path)
+        filled.write(path, progress)
     elif isinstance(filled, pd.DataFrame):
         write_whole(path, filled.to_parquet)
     elif ending(path) == ".zarr":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tsimpute.tables.row_errors import RowError
 
 COLUMN = "file"
 """The column that a table of several files has beside theirs: the name of each row's file without its ending."""
+_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +28,37 @@ class Folder(Delimited):
     Attributes:
         files: F of them, in the order of their names.
         first: (F + 1,) the first row of each, and the number of rows.
+        alike: names of files of the same content, each with the first of them.
     """
 
     files: tuple[Delimited, ...]
     first: np.ndarray
+    alike: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should look at, a sentence each."""
+        if not self.alike:
+            return ()
+        named = ", ".join(f"{name} is {first}" for name, first in self.alike[:_NAMED])
+        more = f" and {len(self.alike) - _NAMED:,} more" if len(self.alike) > _NAMED else ""
+        files = "1 file has" if len(self.alike) == 1 else f"{len(self.alike):,} files have"
+        return (f"{files} the content of another one ({named}{more}); each is filled by itself",)
+
+    def names_twice(self, name: str) -> tuple[str, ...]:
+        """Says of a long table with rows of that name, as RecordID, which of their values stand in several files."""
+        in_files: dict[str, list[str]] = {}
+        for at in range(len(self.header) - 2):
+            for row in np.flatnonzero(self.columns[at] == name).tolist():
+                files = in_files.setdefault(self.columns[at + 1][row], [])
+                if (file := self.files[self.file_of(row)].name) not in files:
+                    files.append(file)
+        twice = {value: files for value, files in in_files.items() if len(files) > 1}
+        if not twice:
+            return ()
+        named = "; ".join(f"{value} in {', '.join(files[:_NAMED])}" for value, files in [*twice.items()][:_NAMED])
+        more = f"; and {len(twice) - _NAMED:,} more" if len(twice) > _NAMED else ""
+        return (f"{name}: the same in several files ({named}{more}); each file is filled as a series of its own",)
 
     def file_of(self, row: int) -> int:
         """Which file a row stands in."""
@@ -66,8 +95,11 @@ def read_folder(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Folder:
     """Reads all text files of a folder, each once; settings as of ``read_delimited``.
+
+    ``progress`` is told how many files are read, and of how many.
 
     Raises:
         DataError: there is no text file, one cannot be read, or two differ in their columns.
@@ -76,13 +108,22 @@ def read_folder(
     files: list[Delimited] = []
     parts: list[tuple[np.ndarray, ...]] = []
     known: dict[str, str] = {}
+    contents: dict[bytes, str] = {}
+    alike: list[tuple[str, str]] = []
     for of_one in paths:
         # The decimal mark is found from all files together: one alone may not show it.
-        file = read_delimited(of_one, delimiter=delimiter, decimal=decimal or ".", encoding=encoding)
+        try:
+            file = read_delimited(of_one, delimiter=delimiter, decimal=decimal or ".", encoding=encoding)
+        except DataError as error:
+            raise DataError(f"{error} All text files of a folder are read; if it is none of these, move it.") from None
         delimiter = delimiter or file.delimiter
         _check_columns(files[0] if files else file, file)
-        parts.append(tuple(_shared(column, known) for column in file.columns))
+        parts.append(tuple(shared(column, known) for column in file.columns))
+        content = blake2b("".join(file._raw.records).encode("utf-8", "surrogatepass")).digest()
+        if (first := contents.setdefault(content, file.name)) != file.name:
+            alike.append((file.name, first))
         files.append(replace(file, columns=()))
+        progress(len(files), len(paths))
     sizes = [len(file) for file in files]
     columns = [np.concatenate(of_column) for of_column in zip(*parts, strict=True)]
     texts = [column.tolist() for column in columns] if decimal is None else []
@@ -104,13 +145,21 @@ def read_folder(
         _raw=files[0]._raw,
         files=tuple(files),
         first=np.concatenate([[0], np.cumsum(sizes)]),
+        alike=tuple(alike),
     )
 
 
 def write_folder(
-    table: Folder, path: Path, changes: Mapping[int, Mapping[int, str]], insertions: Sequence[Insertion] = ()
+    table: Folder,
+    path: Path,
+    changes: Mapping[int, Mapping[int, str]],
+    insertions: Sequence[Insertion] = (),
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Writes a folder of files of the same names, each as it was read but for some fields and new lines."""
+    """Writes a folder of files of the same names, each as it was read but for some fields and new lines.
+
+    ``progress`` is told how many files are written, and of how many.
+    """
     by_file: list[dict[int, dict[int, str]]] = [{} for _ in table.files]
     for column, texts in changes.items():
         if column == len(table.header) - 1:
@@ -118,14 +167,14 @@ def write_folder(
         for row, text in texts.items():
             at = table.file_of(row)
             by_file[at].setdefault(column, {})[row - int(table.first[at])] = text
-    new: list[list[Insertion]] = [[] for _ in table.files]
+    new: list[list[tuple[int, Insertion]]] = [[] for _ in table.files]
     place = {str(table.columns[-1][row]): at for at, row in enumerate(table.first[:-1].tolist())}
     for one in insertions:
         # A new line before the first row of a file may as well follow the last one of the file before.
         at = place.get(one.fields[-1], table.file_of(max(one.row - 1, 0)))
         row = min(max(one.row - int(table.first[at]), 0), len(table.files[at]))
-        new[at].append(Insertion(row, one.fields[:-1]))
-    write_whole_folder(path, lambda folder: _write_files(folder, table, by_file, new))
+        new[at].append((row, one))
+    write_whole_folder(path, lambda folder: _write_files(folder, table, by_file, new, progress))
 
 
 def check_replaceable(path: Path, source: Path) -> bool:
@@ -137,15 +186,21 @@ def check_replaceable(path: Path, source: Path) -> bool:
 
 
 def _write_files(
-    folder: Path, table: Folder, changes: Sequence[Mapping[int, Mapping[int, str]]], new: Sequence[Sequence[Insertion]]
+    folder: Path,
+    table: Folder,
+    changes: Sequence[Mapping[int, Mapping[int, str]]],
+    new: Sequence[Sequence[tuple[int, Insertion]]],
+    progress: Callable[[int, int], None],
 ) -> None:
     folder.mkdir()
-    for file, of_file, insertions in zip(table.files, changes, new, strict=True):
+    for n, (file, of_file, of_new) in enumerate(zip(table.files, changes, new, strict=True)):
+        insertions = [Insertion(row, one.fields[:-1]) for row, one in of_new]  # file by file: all at once is much
         write_delimited(file, folder / file.name, of_file, insertions)
+        progress(n + 1, len(table.files))
 
 
-def _shared(column: np.ndarray, known: dict[str, str]) -> np.ndarray:
-    """The same texts, each held once for all files."""
+def shared(column: Sequence[str] | np.ndarray, known: dict[str, str]) -> np.ndarray:
+    """The same texts, each held once by ``known``: of millions most are alike."""
     out = np.empty(len(column), object)
     out[:] = [known.setdefault(text, text) for text in column]
     return out

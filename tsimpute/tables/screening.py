@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -53,12 +53,15 @@ class Finding:
     value: float | None = None
 
 
-def screen(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Finding, ...]:
+def screen(
+    panel: Panel, limits: Mapping[str, Limits], absent: Sequence[np.ndarray] | None = None
+) -> tuple[Finding, ...]:
     """What looks wrong, by feature; nothing is changed.
 
     Args:
         panel: K features of one or more series.
         limits: of features by name, "*" for all that are not named; values outside are listed with the rest.
+        absent: per series (K, T) bool, cells that the table has no place for; they are not filled.
 
     Raises:
         ConfigError: limits are given for a feature that is not there.
@@ -71,7 +74,7 @@ def screen(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Finding, ...]:
         codes = suspicious_codes(values)
         codes |= _repeated_far(values[~np.isin(values, list(codes))])
         true = values[~np.isin(values, list(codes))]
-        found += _never_observed(panel, k)
+        found += _never_observed(panel, k, absent)
         found += _outside(names[k], values, of_one)
         found += _codes(names[k], codes)
         found += _far_lowest(names[k], true, of_one)
@@ -233,16 +236,20 @@ def _repeated_far(values: np.ndarray) -> dict[float, int]:
     return found
 
 
-def _never_observed(panel: Panel, k: int) -> Iterator[Finding]:
+def _never_observed(panel: Panel, k: int, absent: Sequence[np.ndarray] | None) -> Iterator[Finding]:
     name = panel.features[k].name
-    without = [series for series in panel.series if np.isnan(series.values[k]).all()]
+    places = [n for n, series in enumerate(panel.series) if np.isnan(series.values[k]).all()]
+    without = [panel.series[n] for n in places]
     n_cells = sum(len(series.times) for series in without)
     if without and len(without) == len(panel.series):
         yield Finding("never observed", name, f"{name}: never observed", n_cells)
     elif without:
         which = ", ".join(series.name for series in without[:NAMED]) + ", ..." * (len(without) > NAMED)
         text = f"{name}: never observed in {len(without):,} of {len(panel.series):,} series ({which})"
-        text += "; to leave such series empty, set no_information='empty'"
+        if absent is not None and all(absent[n][k].all() for n in places):
+            text += ", which hold no row of it: none is added"
+        else:
+            text += "; to leave such series empty, set no_information='empty'"
         yield Finding("never observed", name, text, n_cells)
 
 

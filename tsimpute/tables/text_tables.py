@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from tsimpute.tables.column_names import value_of_long
 from tsimpute.tables.delimited import Delimited, Insertion, read_delimited, write_delimited
 from tsimpute.tables.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.filled_frames import new_labels
-from tsimpute.tables.folders import Folder, write_folder
+from tsimpute.tables.folders import Folder, shared, write_folder
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
 from tsimpute.tables.learnt_columns import as_learnt
 from tsimpute.tables.number_forms import PLAIN
@@ -56,10 +56,10 @@ class FilledText:
     changes: Mapping[int, Mapping[int, str]]
     insertions: Sequence[Insertion]
 
-    def write(self, path: Path) -> None:
-        """Writes the file, or the folder of files, whole or not at all."""
+    def write(self, path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
+        """Writes the file, or the folder of files, whole or not at all; ``progress`` as of ``write_folder``."""
         if isinstance(self.file, Folder):
-            write_folder(self.file, path, self.changes, self.insertions)
+            write_folder(self.file, path, self.changes, self.insertions, progress)
         else:
             write_delimited(self.file, path, self.changes, self.insertions)
 
@@ -74,6 +74,7 @@ class TextTable:
         columns: place in the file of each column of the frame.
         numbers: of the frame's columns of numbers, by their place in the frame.
         unfillable: see ``Table``.
+        more_warnings: of the files of a folder.
     """
 
     file: Delimited
@@ -81,6 +82,7 @@ class TextTable:
     columns: tuple[int, ...]
     numbers: Mapping[int, Numbers]
     unfillable: tuple[tuple[str, str], ...] = ()
+    more_warnings: tuple[str, ...] = ()
 
     @property
     def panel(self) -> Panel:
@@ -92,7 +94,7 @@ class TextTable:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self.inner.warnings
+        return (*self.more_warnings, *self.inner.warnings)
 
     @property
     def understood(self) -> list[tuple[str, str]]:
@@ -191,12 +193,12 @@ class TextTable:
         stamps = None if reading.stamps is None or not len(new) else reading.stamps.texts(new.moment)
         for i, at in enumerate(self.columns if len(new) else ()):
             if i in edits.new_values:
-                fields[:, at] = self._texts(i, edits.new_values[i], new.feature)
+                fields[:, at] = shared(self._texts(i, edits.new_values[i], new.feature), {})
             elif stamps is not None and i in reading.roles.time:
-                fields[:, at] = [texts[reading.roles.time.index(i)] for texts in stamps]
+                fields[:, at] = shared([texts[reading.roles.time.index(i)] for texts in stamps], {})
             else:
                 fields[:, at] = self._labels(reading, edits, i)
-        return [Insertion(int(after) + 1, tuple(row)) for after, row in zip(new.after, fields.tolist(), strict=True)]
+        return [Insertion(after + 1, tuple(row)) for after, row in zip(new.after.tolist(), fields, strict=True)]
 
     def _labels(self, reading: FrameReading, edits: Edits, i: int) -> list[str]:
         """The text that stands in all rows of a new row's series, as the file writes it."""
@@ -247,7 +249,9 @@ def understood_folder(
         told = replace(told, group=(name,))
     elif name not in _names(told.group):
         told = replace(told, text=(*_names(told.text), name))
-    return _understood(folder, told, clockwork, units, missing_marks)
+    twice = folder.names_twice(told.known.descriptors[0]) if told.known and told.known.descriptors else ()
+    found = _understood(folder, told, clockwork, units, missing_marks)
+    return replace(found, more_warnings=folder.warnings + twice)
 
 
 def _understood(
