@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from tsimpute.errors import ConfigError
 from tsimpute.terminal import Progress, Tell, shown, stop_on_interrupt
 
 UNITS = {
@@ -63,3 +65,10 @@ def long_call(
             yield tell, lambda: asked() or should_stop()
             if asked():
                 raise KeyboardInterrupt
+
+
+def path_of(folder: Path | str | None) -> Path | None:
+    """The folder for the state of training; refuses what cannot be one."""
+    if folder is not None and (not isinstance(folder, Path | str) or Path(folder).is_file()):
+        raise ConfigError(f"folder: expected the name of a folder for the state of training, came {folder!r}.")
+    return None if folder is None else Path(folder)

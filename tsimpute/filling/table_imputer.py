@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from tsimpute.errors import ConfigError
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_step
@@ -18,7 +17,7 @@ from tsimpute.filling.hidden_draws import Budget, drawn_at
 from tsimpute.filling.imputation import Imputation, imputation_of
 from tsimpute.filling.learning import gaussian, learnt
 from tsimpute.filling.learnt_tables import LearntTable
-from tsimpute.filling.long_calls import long_call, never
+from tsimpute.filling.long_calls import long_call, never, path_of
 from tsimpute.filling.measuring import calibrated_on, hidden_cells, scores_of
 from tsimpute.filling.model_rules import check_medians, limits_with
 from tsimpute.filling.notices import notices, uncalibrated
@@ -176,7 +175,7 @@ class TableImputer(Persistent):
         """
         prepared = self._prepared_to_fit(table)
         with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
-            self.fit_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
+            self.fit_prepared(prepared, folder=path_of(folder), progress=tell, should_stop=asked)
         self._warn_if_uncalibrated(prepared)
         return self
 
@@ -267,7 +266,7 @@ class TableImputer(Persistent):
         """
         prepared = self._prepared_to_fit(table)
         with long_call(progress, should_stop, resumable=folder is not None) as (tell, asked):
-            self.learn_prepared(prepared, folder=_path(folder), progress=tell, should_stop=asked)
+            self.learn_prepared(prepared, folder=path_of(folder), progress=tell, should_stop=asked)
             if self.has_to_predict(prepared):
                 self._warn_if_uncalibrated(prepared)
             return self._drawn(prepared, tell)
@@ -396,9 +395,3 @@ def impute(table: Any, *, folder: Path | str | None = None, progress: Progress =
         (40, 0)
     """
     return TableImputer(**settings).fit_draw(table, folder=folder, progress=progress).table
-
-
-def _path(folder: Path | str | None) -> Path | None:
-    if folder is not None and (not isinstance(folder, Path | str) or Path(folder).is_file()):
-        raise ConfigError(f"folder: expected the name of a folder for the state of training, came {folder!r}.")
-    return None if folder is None else Path(folder)
