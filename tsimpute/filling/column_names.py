@@ -64,13 +64,13 @@ def words_of_name(name: str) -> list[str]:
 
 
 def named_code(name: str) -> bool:
-    """Named as codes are, however many there are: temp_flag, QC_temp, WMO code, windqc."""
+    """Named as codes are, however many there are: temp_flag, QC_temp, WMO code, windqc, FC_SSITC_TEST."""
     words = words_of_name(name)
     if not words:
         return False
     ends = [re.sub(r"\d+$", "", words[0]), re.sub(r"\d+$", "", words[-1])]
     coded = any(end in _CODES for end in ends) or ends[1].endswith(("flag", "flags", "code", "codes", "qc"))
-    return coded or "".join(words) in _WEATHER
+    return coded or "ssitc" in words or "".join(words) in _WEATHER
 
 
 def named_state(name: str) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables import dialect, headers, rawtext
 from tsimpute.tables.dialect import BLANKS, Layout
+from tsimpute.tables.one_table import check_one_table
 from tsimpute.tables.row_errors import RowError
 
 _SEPARATOR = re.compile(r'"?sep=([^\w"\r\n\0+.#-])"?[\r\n]*', re.IGNORECASE)
@@ -111,6 +112,7 @@ def read_delimited(
         said = _SEPARATOR.fullmatch(lines[0])
         below = lines if said is None else ["\n", *lines[1:]]
         layout = dialect.find_layout(below, said[1] if said and delimiter is None else delimiter)
+        check_one_table(layout.records, layout.rows, layout.header.record, layout.names, layout.starts)
         _check_rows(layout, lines)
         headers.check_names(layout.header, layout.starts)
         columns = _columns(layout)

@@ -28,6 +28,7 @@ from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamps import Stamps, label_text, read_stamps
 from tsimpute.tables.units import unit_of
 from tsimpute.tables.wide_hours import check_wide_hours
+from tsimpute.tables.wide_times import check_wide_times
 from tsimpute.windows import Feature
 
 
@@ -157,6 +158,7 @@ def read_frame(
         told = told.known.told(list(frame.columns), [column for _, column in frame.items()], told)
     if told.features is None and told.value is None:
         check_wide_hours(frame)
+        check_wide_times(frame)
     columns = Columns(frame)
     told = as_learnt(told, columns.names)
     roles = find_roles(columns, told)

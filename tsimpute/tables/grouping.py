@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from tsimpute.errors import DataError
 from tsimpute.tables.calendar_columns import CALENDAR_NAMES, plain
 from tsimpute.tables.column_names import (
     SITE_PARTS,
@@ -20,12 +21,22 @@ from tsimpute.tables.column_names import (
     is_unit_name,
 )
 from tsimpute.tables.number_texts import can_name, floats, has_fractions, is_number
+from tsimpute.tables.stamp_names import is_clock_name, is_time_name
+from tsimpute.tables.time_looks import look_of, resembles_time
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
 
 REPEATED = 0.1
 """Share of the rows that must repeat a time before a column without a telling name is taken for the groups."""
+QUANTITIES = frozenset((
+    "pm2.5", "pm25", "pm10", "pm1", "so2", "no2", "no", "nox", "co", "o3", "aqi", "co2", "nh3", "h2s", "ch4", "temp",
+    "temperature", "humidity", "pressure", "precipitation", "rain", "rainfall", "prcp", "tmax", "tmin", "tavg", "wind",
+    "wind speed", "windspeed", "wind direction", "radiation", "rh", "level", "flow", "discharge", "stage", "turbidity",
+    "conductivity", "dissolved oxygen", "ph", "voltage", "current", "power", "energy", "frequency", "amb_temp", "nmhc",
+    "thc",
+))  # fmt: skip
+"""Names that mean a quantity and no series."""
 ROWS_PER_GROUP = 3
 """Rows that such groups must have on average."""
 
@@ -62,9 +73,31 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     fits = places or fits
     if not fits or any(not same_partition(columns, i, fits[0]) for i in fits[1:]):
         return named
+    _check_places(columns, fits[0], left)
     what = "index" if columns.names[fits[0]] is None else columns.names[fits[0]]
     notes.append(f"{what}: taken for the groups, since times repeat and within each of its names they do not")
     return [*named, fits[0]]
+
+
+def _check_places(columns: Columns, at: int, left: Sequence[int]) -> None:
+    """Refuses names of quantities in one column beside several columns of numbers, as of one place each.
+
+    As groups, quantities of different size would be learnt, scaled and filled as one.
+    """
+    found = {str(item).strip().casefold() for item in pd.unique(pd.Series(np.asarray(columns[at], object)))}
+    numbers = [columns.names[i] for i in left if i != at and i >= columns.n_levels and is_number(columns[i])]
+    known = found & QUANTITIES
+    if len(known) < 2 or 2 * len(known) < len(found) or len(numbers) < 2:
+        return
+    others = [n for n in columns.names[columns.n_levels :] if n not in numbers]
+    name, listed = columns.names[at], ", ".join(map(str, numbers[:3])) + ", ..." * (len(numbers) > 3)
+    raise DataError(
+        f"table: column {name!r} holds names of quantities ({', '.join(sorted(known)[:3])}) beside {len(numbers)} "
+        f"columns of numbers ({listed}), which may be places. Put the places below one another with pandas, then fill the new "
+        f"table:\n  long = frame.melt({others!r}, var_name='place', value_name='value')\n"
+        f"Then name its columns: feature={name!r}, value='value', group='place'. If the names are series of "
+        f"one kind and size, name them as groups (group)."
+    )
 
 
 def numbers_rows(columns: Columns, at: int) -> bool:
@@ -146,6 +179,13 @@ def _are_digits(column: pd.Series | pd.Index) -> bool:
     return all(str(item).isdigit() for item in column.unique())
 
 
+def tells_time(column: pd.Series | pd.Index, name: object) -> bool:
+    """Whether a column is a date or a time of day by its name or contents, and no name of series."""
+    look = look_of(column)
+    dated = bool(look.kind) and (not look.by_name or (name is not None and is_time_name(name)))
+    return dated or (name is not None and is_clock_name(name)) or resembles_time(column, "")
+
+
 def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     """Texts or whole numbers in every row that name few groups with several rows each.
 
@@ -164,6 +204,8 @@ def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     if is_remark_name(name) or is_offset_name(name) or (is_unit_name(name) and not _are_digits(column)):
         return False
     if pd.api.types.is_object_dtype(kind) and not all(isinstance(item, str | int) for item in column):
+        return False
+    if tells_time(column, name):
         return False
     n_groups = column.nunique()
     return 2 <= n_groups <= min(len(column) / ROWS_PER_GROUP, len(column) if text else 2 * most)

@@ -12,6 +12,7 @@ import pandas as pd
 from tsimpute.errors import DataError
 from tsimpute.tables.column_names import is_remark_name, is_unit_name, value_rank, words
 from tsimpute.tables.number_texts import can_name, floats, has_fractions, is_number
+from tsimpute.tables.stamp_names import is_clock_name
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles import Columns
@@ -60,7 +61,7 @@ def check_rows_as_steps(
     if group or series_told:
         return
     able = [i for i in left if can_name(columns[i]) and not is_remark_name(columns.names[i])]
-    able = [i for i in able if not has_fractions(columns[i])]
+    able = [i for i in able if not has_fractions(columns[i]) and not is_clock_name(columns.names[i])]
     able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
     able.sort(key=lambda i: int(columns.codes(i).max()))
     for of_names in [*combinations(able, 1), *combinations(able[:MOST_PARTS], 2)]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.row_errors import RowError
+from tsimpute.tables.stamp_digits import digits_of
 from tsimpute.tables.stamp_forms import DAY, Form, NumberForm, RestoredForm, TypedForm
 from tsimpute.tables.stamp_numbers import NumberDates, dates_of_numbers
 from tsimpute.tables.stamp_texts import CLOCKS, DATES, ELAPSED, fits, parse
@@ -153,6 +154,8 @@ def _numeric(series: pd.Series, part: str, what: str) -> Column | Numbers:
     if not np.isfinite(numbers).all():
         row = int(np.argmax(~np.isfinite(numbers)))
         raise RowError(f"{what}, ", row, f": expected a finite number, came {numbers[row]}; correct it.")
+    if part == "date" and (found := _digits_as_dates(series)):
+        return _of_numbers(found)
     whole = bool((numbers == np.rint(numbers)).all())
     texts = [str(int(number)) for number in numbers.tolist()] if whole else []
     if whole and (part != "whole" or all(map(_COMPACT.fullmatch, texts))):
@@ -180,10 +183,21 @@ def _objects(series: pd.Series, part: str, what: str) -> Column | Numbers:
     if kind is pd.Period:
         return _typed(pd.Series(pd.PeriodIndex(items), name=series.name))
     stripped = list(map(str.strip, items)) if kind is str else [""]
+    if part == "date" and all(map(_NUMBER.fullmatch, stripped)) and (found := _digits_as_dates(series)):
+        return _of_numbers(found)
     if part == "whole" and all(map(_NUMBER.fullmatch, stripped)) and not all(map(_COMPACT.fullmatch, stripped)):
         found = dates_of_numbers(series)
         return _of_numbers(found) if found else _number_texts(series, what)
     return _texts(list(map(str, items)), series.name, _restorer(kind, series), part, what)
+
+
+def _digits_as_dates(series: pd.Series) -> NumberDates | None:
+    """The dates of digits beside a time of day that are not written as 20240301: 240301, or 2024061."""
+    digits = digits_of(series)
+    if digits is None or is_compact(digits.numbers):
+        return None
+    found = dates_of_numbers(series)
+    return None if found is None or found.clock.any() else found
 
 
 def _of_numbers(found: NumberDates) -> Column:

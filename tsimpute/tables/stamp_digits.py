@@ -11,7 +11,7 @@ import pandas as pd
 
 from tsimpute.tables.row_errors import RowError
 
-_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
+_DIGITS = re.compile(r"\d{1,18}|[1-8]\d{18}", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ _QUALIFIERS = frozenset(
      "observed", "sample", "sampling", "measurement", "number", "num", "nr", "no", "y", "et", "und", "and", "e",
      "of", "the", "meter", "reading", "record", "recorded", "start", "started", "begin", "beginning", "end",
      "ending", "from", "to", "event", "open", "close", "opening", "closing", "created", "server", "device",
-     "gps", "system")
+     "gps", "system", "hhmm", "hhmmss")
 )  # fmt: skip
 """Words beside those of time that change nothing of what a column is."""
 _TIME_WORDS = frozenset(
@@ -59,6 +59,7 @@ _TIME_WORDS = frozenset(
      "fecha", "hora", "fechahora", "jour", "heure", "horodatage", "dateheure", "dataora", "ora", "tijd",
      "tijdstip", "epoch", "ts", "unix", "unixtime", "utctime", "localtime", "dateutc", "datelocal", "timeutc",
      "datenum", "datestr", "periodo", "period", "dt", "mjd", "yyyymmdd", "yyyymm", "yyyymmddhhmm", "yyyymmddhh",
+     "yymmdd", "aammjj", "aammdd", "yyddd", "yyjjj",
      "yyyymmddhhmmss", "yyyyddd", "yyyyjjj", "yearmonth", "yearmon", "yearquarter", "yearweek", "epiweek",
      "yyyyww", "yearday", "decyear", "日期", "時間", "时间", "日時", "день", "дата", "время")
 )  # fmt: skip

@@ -17,6 +17,8 @@ from tsimpute.tables.stamp_names import is_time_name, part_of, speaks_of_time, w
 _FIRST, _LAST = 631_152_000, 4_102_444_800
 """Seconds since 1970 of the years 1990 and 2100, within which an epoch is believed."""
 _DECIMAL = re.compile(r"\d{1,18}(?:[.,]\d*)?", re.ASCII)
+_DATED = frozenset(("date", "datum", "fecha", "data", "yymmdd", "aammjj", "aammdd"))
+"""Words of names of columns that may hold dates such as 240301."""
 _EPOCHS = (("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))
 _SERIALS = (
     ("Excel's serial days", 25_569, 20_000.0, 80_000.0, ()),
@@ -87,12 +89,12 @@ def dates_of_numbers(column: pd.Series | pd.Index) -> NumberDates | None:
         return _months_of_years(column)
     if digits is not None and (named or _turns_years(digits.numbers)):
         found = _year_and_week(digits) or _year_and_day(digits) or _year_and_month(digits)
-        found = found or (_years(digits) or _epoch(digits) if named else None)
+        found = found or (_years(digits) or _short_dates(digits) or _epoch(digits) if named else None)
         if found:
             return found
     if digits is not None and column.name is not None and speaks_of_time(column.name):
         return _epoch(digits) or (_serial(column) if named else None)
-    return _serial(column) if named else None
+    return _serial(column) if named or (column.name is not None and "jd" in words_of(column.name)) else None
 
 
 def _turns_years(numbers: np.ndarray) -> bool:
@@ -156,6 +158,30 @@ def _years(digits: Digits) -> NumberDates | None:
         return None
     number = lambda days, clock, offset: part_numbers("year", days, clock)
     return _checked(digits, _first_day(digits.numbers), number, "dates are years")
+
+
+def _short_dates(digits: Digits) -> NumberDates | None:
+    """240301 for 2024-03-01, and 24061 for the 61st day of 2024 where the name says so, in a column named as dates."""
+    words = set(words_of(digits.name))
+    year = lambda days, clock: part_numbers("year", days, clock) % 100
+    if words & {"yyddd", "yyjjj"}:
+        number = lambda days, clock, offset: year(days, clock) * 1000 + part_numbers("doy", days, clock)
+        days = _first_day(_long_years(digits.numbers // 1000)) + digits.numbers % 1000 - 1
+        inside = _within(digits, 1, 99_366)
+    else:
+        number = lambda days, clock, offset: (
+            year(days, clock) * 10_000 + part_numbers("month", days, clock) * 100 + part_numbers("day", days, clock)
+        )
+        months = (_long_years(digits.numbers // 10_000) - 1970) * 12 + digits.numbers // 100 % 100 - 1
+        days = months.astype("M8[M]").astype("M8[D]").astype(np.int64) + digits.numbers % 100 - 1
+        inside = bool(words & _DATED) and _within(digits, 101, 991_231)
+    found = _checked(digits, days, number, "dates are read as years of two digits, months and days") if inside else None
+    return found if len(np.unique(digits.numbers)) > 2 else None
+
+
+def _long_years(short: np.ndarray) -> np.ndarray:
+    """Years of two digits in full: 69 is 1969, and 68 is 2068."""
+    return short + np.where(short >= 69, 1900, 2000)
 
 
 def _epoch(digits: Digits) -> NumberDates | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.row_errors import Part, RowError
-from tsimpute.tables.stamp_advice import MONTH_OF, advice_on
+from tsimpute.tables.stamp_advice import MONTH_OF, OTHER_CALENDAR, advice_on
 from tsimpute.tables.stamp_forms import HOUR, MINUTE, SECOND, WEEKDAYS, TextForm, first_mondays, part_numbers
 
 _WEEKDAY_OF = {name[:n]: i + 1 for i, name in enumerate(WEEKDAYS) for n in (3, len(name))}
@@ -31,6 +31,8 @@ DATES = tuple(
     for pattern in (
         rf"{_DAY}(?P<year>\d{{4}})(?P<dash>[-/.])(?P<month>\d{{1,2}})(?:(?P=dash)(?P<day>\d{{1,2}}))?{_JOINED}",
         rf"{_DAY}(?P<a>\d{{1,2}})(?P<dash>[-/. ])(?P<b>\d{{1,2}})(?P=dash)(?P<c>\d{{4}}|\d\d){_JOINED}",
+        rf"(?P<a>\d{{1,2}}):(?P<b>\d{{1,2}}):(?P<c>\d{{4}}){_JOINED}",
+        rf"(?P<year>(?:19|20)\d\d):(?P<month>\d\d):(?P<day>\d\d){_JOINED}",
         rf"{_DAY}(?P<day>\d{{1,2}})[-/. ]*{_NAME}[-/.,\s]*(?P<year>\d{{4}}|\d\d){_JOINED}",
         rf"{_DAY}{_NAME}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_JOINED}",
         rf"(?P<year>\d{{4}})[-/ ]{_NAME}[-/ ](?P<day>\d{{1,2}}){_JOINED}",
@@ -47,7 +49,7 @@ DATES = tuple(
 )
 _TAIL = r"(?:\s*(?:UTC|GMT|Z|Uhr|hrs|h))?"
 CLOCKS = (
-    re.compile(rf"(?P<hour>\d{{1,2}}){_MINUTES}{_HALF}{_TAIL}"),
+    re.compile(rf"(?P<hour>\d{{1,2}}){_MINUTES}(?:\s*(?P<half>[AaPp]\.?[Mm]\.?|[ap]))?{_TAIL}"),
     re.compile(r"(?P<hour>\d{1,2})\s*(?P<half>[AaPp]\.?[Mm]\.?)"),
     re.compile(r"(?P<hour>\d{1,2})"),
     re.compile(rf"(?P<hour>\d{{1,2}})(?P<minute>\d\d){_TAIL}"),
@@ -103,6 +105,7 @@ def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]
         fitting = {name: fields for name, fields in readings.items() if _valid(fields, patterns).all()}
         if fitting:
             _check_fiscal(matches, next(iter(fitting.values())), what)
+            _check_calendar(matches, fitting.values(), what)
             return _spread(matches, fitting, codes)
         misfits = [np.flatnonzero(~_valid(fields, patterns)) for fields in readings.values()]
         if min(map(len, misfits)) > 0 and len(readings) > 1 and not _few(misfits, len(distinct)):
@@ -141,6 +144,14 @@ def _check_fiscal(matches: list[re.Match[str]], fields: Mapping[str, np.ndarray]
         raise DataError(
             f"{what}: expected dates, came {matches[0].string!r}, {matches[1].string!r}, which look like fiscal years; "
             "write the day on which each begins, as in 2024-07-01."
+        )
+
+
+def _check_calendar(matches: list[re.Match[str]], fitting: Iterable[Mapping[str, np.ndarray]], what: str) -> None:
+    """Refuses years such as 1402: the months of the Solar Hijri and the Islamic calendar have other lengths."""
+    if all("year" in fields and ((fields["year"] >= 1300) & (fields["year"] < 1500)).all() for fields in fitting):
+        raise DataError(
+            f"{what}: expected dates of the Gregorian calendar, came {matches[0].string!r}; {OTHER_CALENDAR}."
         )
 
 

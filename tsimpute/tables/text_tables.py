@@ -40,10 +40,13 @@ from tsimpute.tables.stamp_names import is_time_name
 from tsimpute.tables.stamps import forms_note
 from tsimpute.tables.units import beside
 from tsimpute.tables.wide_hours import check_wide_hours
+from tsimpute.tables.wide_times import check_wide_times
 from tsimpute.tables.written_decimals import decimals_by_feature, written
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
 """Digits with zeros before them, as names have."""
+_EXACT = 15
+"""Digits of a whole number up to which a float holds it exactly."""
 MOST_LEVELS = 20
 """So many different numbers with units may be names."""
 
@@ -303,12 +306,13 @@ def _understood(
 
 
 def _check_wide_hours(file: Delimited, columns: Sequence[int], names: Sequence[str]) -> None:
-    """Refuses a file whose hours stand in 24 columns; see ``check_wide_hours``."""
+    """Refuses a file whose hours, days or times stand in columns; see ``check_wide_hours``, ``check_wide_times``."""
     texts = pd.DataFrame({i: file.columns[at] for i, at in enumerate(columns)}, dtype=object)
     texts.columns = pd.Index(names, dtype=object)
     how = "" if file.delimiter == "," else f", sep={chr(92) + 's+' if file.delimiter == ' ' else file.delimiter!r}"
     try:
         check_wide_hours(texts, f"pandas.read_csv({file.name!r}{how})")
+        check_wide_times(texts, f"pandas.read_csv({file.name!r}{how})")
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
 
@@ -327,7 +331,7 @@ def _unfillable(
 def _times_as_written(
     file: Delimited, reading: FrameReading, columns: Sequence[int], numbers: Mapping[int, Numbers]
 ) -> list[int]:
-    """Time columns whose numbers do not say how they are written, as 07 and 0.50, and are to be read as texts."""
+    """Time columns whose numbers do not say how they are written, as 07, 0.50 and nanoseconds: to be read as texts."""
     return [
         at
         for at in reading.roles.time
@@ -335,7 +339,7 @@ def _times_as_written(
         and (
             not numbers[at].is_integer
             or numbers[at].form != PLAIN
-            or any(map(_PADDED.fullmatch, file.columns[columns[at]]))
+            or any(_PADDED.fullmatch(text) or len(text) > _EXACT for text in file.columns[columns[at]])
         )
     ]
 
