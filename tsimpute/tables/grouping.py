@@ -93,10 +93,10 @@ def _check_places(columns: Columns, at: int, left: Sequence[int]) -> None:
     name, listed = columns.names[at], ", ".join(map(str, numbers[:3])) + ", ..." * (len(numbers) > 3)
     raise DataError(
         f"table: column {name!r} holds names of quantities ({', '.join(sorted(known)[:3])}) beside {len(numbers)} "
-        f"columns of numbers ({listed}), which may be places. Put the places below one another with pandas, then fill the new "
-        f"table:\n  long = frame.melt({others!r}, var_name='place', value_name='value')\n"
-        f"Then name its columns: feature={name!r}, value='value', group='place'. If the names are series of "
-        f"one kind and size, name them as groups (group)."
+        f"columns of numbers ({listed}), which may be places. Put the places below one another with pandas, then fill "
+        f"the new table:\n  long = frame.melt({others!r}, var_name='place', value_name='value')\n"
+        f"Then name its columns: feature={name!r}, value='value', group='place'. If the names are series of one kind "
+        "and size, name them as groups (group)."
     )
 
 
