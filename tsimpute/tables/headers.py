@@ -245,6 +245,7 @@ def _first_with_names(records: list[list[str]], content: list[int], width: int, 
             continue
         header = plain[at]
         others = [records[i] for i in plain[max(0, at - SAMPLE) : at + SAMPLE] if i != header]
+        others = [record for record in others if any(map(str.isdigit, "".join(record)))]  # no second line of names
         if not _is_data(records[header], others):
             return header
     remarks = (i for i in range(content[-1] if header is None else header, -1, -1) if is_comment(records[i]))
