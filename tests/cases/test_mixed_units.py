@@ -91,6 +91,10 @@ def test_series_in_one_unit_are_not_named(name: str, middles: tuple[float, ...])
     assert list(mixed_units(panel(name, *middles, spread=0.1))) == []
 
 
+def test_series_with_the_same_median_are_in_one_unit() -> None:
+    assert not list(mixed_units(panel("Temp", 20.0, 20.0, 20.0, spread=0.0)))
+
+
 def test_it_is_a_line_to_look_at_and_no_refusal() -> None:
     frame = pd.concat([
         pd.DataFrame({

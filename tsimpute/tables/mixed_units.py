@@ -70,7 +70,7 @@ def mixed_units(panel: Panel) -> Iterable[str]:
 def _in_second_unit(middles: np.ndarray, conversion: Conversion) -> np.ndarray:
     """(N,) bool: series that lie apart from the others as they are, and among them once they are converted."""
     nothing = np.zeros(len(middles), bool)
-    if len(middles) < 2:
+    if len(middles) < 2 or np.ptp(middles) == 0:
         return nothing
     ordered = np.sort(middles)
     cut = int(np.diff(ordered).argmax())
