@@ -107,6 +107,10 @@ class TrainingConfig:
         masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps".
         masks_per_record: with the guess "gaussian" alone: different masks that each record gets over the epochs. The
             posterior of each takes time once, and memory.
+        base_folds: with the guess "gaussian" alone: records, in their order, are parted into so many stretches, and
+            those of each are guessed by a process learnt from the others. A process knows the records that it was
+            learnt from better than others; where those to be filled are others (other months, other people), training
+            should not see it so sure. 1 = one process for all, for series that are filled themselves.
         ask_unobserved: share of records in which all unobserved cells are asked for beside the targets, as in use,
             where every missing cell is; without a loss on them. Flow matching only.
         ask_from: share of the epochs after which that begins.
@@ -132,6 +136,7 @@ class TrainingConfig:
     ema: float | None = None
     masks: Literal["random", "historical", "mix", "gaps"] = "random"
     masks_per_record: int = 4
+    base_folds: int = 1
     ask_unobserved: float = 0.0
     ask_from: float = 0.9
     patience: int | None = None
@@ -145,7 +150,7 @@ class TrainingConfig:
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "devices", "nodes"):
+        for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "base_folds", "devices", "nodes"):
             count = getattr(self, name)
             _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
         for name in ("masks", "schedule", "precision"):

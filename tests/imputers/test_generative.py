@@ -107,6 +107,9 @@ def test_a_process_that_is_handed_over_is_started_from_and_must_fit(tmp_path: Pa
     imputer = GenerativeImputer("flow_matching", network, TRAINING)
     list(imputer.fit_steps(waves(7), base=other))
     assert imputer.base_ is other
+    list(imputer.fit_steps(waves(7), base=other, folder=tmp_path))
+    with pytest.raises(CheckpointError, match="base"):
+        list(GenerativeImputer("flow_matching", network, TRAINING).fit_steps(waves(7), folder=tmp_path))
     few = replace(waves(7), values=waves(7).values[:, :2], features=FEATURES[:2])
     with pytest.raises(ConfigError, match="base: expected a Gaussian process of 2 features"):
         next(imputer.fit_steps(few, base=other))

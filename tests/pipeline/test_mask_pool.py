@@ -93,3 +93,15 @@ def test_targets_have_no_part_in_a_guess() -> None:
     for name in ("cond_mask", "guess", "spread"):
         assert torch.equal(getattr(batch, name), getattr(again, name))
     assert torch.equal(batch.condition.values, again.condition.values)
+
+
+def test_each_record_has_the_guess_of_its_own() -> None:
+    windows, one, two = waves(8), Counting(), Counting()
+    scaler = Standardizer.fit(windows)
+    of = {n: one if n < 3 else two for n in range(8)}
+    made = Loader(windows, scaler, RandomTargets(), 4, 0, guess=one, guess_of=of.__getitem__, n_masks=1)
+    plain = loader(windows, Counting(), n_masks=1)
+    for share, expected in zip(made.epoch(1), plain.epoch(1), strict=True):
+        assert torch.equal(share.batch.guess, expected.batch.guess)
+        assert torch.equal(share.batch.spread, expected.batch.spread)
+    assert (one.n_made, two.n_made) == (3, 5)

@@ -48,9 +48,11 @@ class GaussianGuess:
 
     Attributes:
         model: the process.
+        apart: a process of its scores that was learnt from other records than those to guess; None = ``model`` guesses.
     """
 
     model: GaussianModel
+    apart: GaussianModel | None = None
     has_spread = True
 
     def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
@@ -82,9 +84,14 @@ class GaussianGuess:
 
     def _posterior(self, scores: np.ndarray, times: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(K, T) means and standard deviations at ``cells`` of (K, T) scores, NaN where nothing is known."""
-        season = self.model.seasons.at(times) / self.model.scale[:, None]
+        season, at = self.model.seasons.at(times) / self.model.scale[:, None], positions(times, self.model.step)
         rest = np.clip(scores - season, -FARTHEST, FARTHEST)
-        mean, spread = marginals(self.model.prior, rest, positions(times, self.model.step), cells)
+        if self.apart is None:
+            mean, spread = marginals(self.model.prior, rest, at, cells)
+        else:
+            mean, spread = marginals(self.apart.prior, self.apart.scores(rest, times), at, cells)
+            mean, above = (self.apart.values(x, times) for x in (mean, mean + spread))
+            spread = above - mean
         return mean + season, spread
 
 

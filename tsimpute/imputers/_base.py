@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+
 import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError
+from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.model import fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
@@ -35,3 +39,33 @@ def base_of(
         return base
     values = scaler.transform(np.where(train.shown, train.values, np.nan))
     return fit(Records(tuple(values), tuple(train.times.astype(np.float64)), usual_step(train)[0]), seed=seed)
+
+
+def digest_of(base: GaussianModel) -> str:
+    """What tells one process from others."""
+    found = hashlib.blake2b(digest_size=8)
+    for name, array in sorted(base.to_arrays().items()):
+        found.update(name.encode() + array.tobytes())
+    return found.hexdigest()
+
+
+def guesses_apart(
+    train: Windows, scaler: Standardizer, base: GaussianModel, n_folds: int, seed: int
+) -> Callable[[int], GaussianGuess]:
+    """The guess for a training record, by its index, of a process learnt from the other stretches of records.
+
+    Raises:
+        ConfigError: there are fewer records than stretches.
+    """
+    if n_folds > len(train):
+        raise ConfigError(f"training.base_folds: expected at most {len(train)}, the training records; came {n_folds}.")
+    times, step = train.times.astype(np.float64), usual_step(train)[0]
+    scores = Scores(scaler, base).transform(np.where(train.shown, train.values, np.nan))
+    rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
+    fold_of = np.arange(len(train)) * n_folds // len(train)
+    guesses = []
+    for fold in range(n_folds):
+        others = np.flatnonzero(fold_of != fold)
+        records = Records(tuple(rest[n] for n in others), tuple(times[n] for n in others), step)
+        guesses.append(GaussianGuess(base, fit(records, seed=seed)))
+    return lambda record: guesses[fold_of[record]]

@@ -17,14 +17,15 @@ from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, Traini
 from tsimpute.containers import Samples, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.imputers._base import base_of
+from tsimpute.imputers._base import base_of, digest_of, guesses_apart
 from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
 from tsimpute.imputers._completing import check_steps, completed, usual_step
 from tsimpute.imputers._learnt import Learnt
 from tsimpute.imputers._long import Done, check_times, pieces, steps_within
 from tsimpute.joining import Joined
+from tsimpute.pipeline.guessing import Guess
 from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual_cells
-from tsimpute.pipeline.masking import make_policy
+from tsimpute.pipeline.masking import MaskPolicy, make_policy
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.registry import make
 from tsimpute.seeding import derive_seed
@@ -120,11 +121,6 @@ class GenerativeImputer(Learnt):
                 f"them; came {self.training.ask_unobserved}."
             )
 
-        def loader(windows: Windows, seed: int) -> Loader:
-            asks = self.training.ask_unobserved, 1 + round(self.training.ask_from * self.training.epochs)
-            n_masks = self.training.masks_per_record if self.network.guess == "gaussian" else 0
-            return Loader(windows, self.scale_, policy, self.training.batch_size, seed, *asks, self.guess_, n_masks)
-
         def save_model(name: str, network: nn.Module, about: dict[str, Any]) -> None:
             if folder is not None:
                 write_model(folder / f"{name}.safetensors", self._weights(network), self._about(about))
@@ -132,14 +128,15 @@ class GenerativeImputer(Learnt):
         trainer = Trainer(
             self.network_,
             process,
-            loader(train, self.training.seed),
-            None if valid is None else loader(valid, derive_seed(self.training.seed, "valid")),
+            self._loader(train, policy, self.training.seed, self._guesses_apart(train)),
+            None if valid is None else self._loader(valid, policy, derive_seed(self.training.seed, "valid")),
             self.training,
             folder,
             save_model,
             should_stop,
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
-            + f", guess {self.network.guess}" * (self.guess_ is not None),
+            + f", guess {self.network.guess}" * (self.guess_ is not None)
+            + (f", base {digest_of(base)}" if base else ""),
         )
         for step in trainer.run():
             self.network_, self.fitted_ = trainer.kept, {"epoch": trainer.epochs_done, "step": step.step}
@@ -149,6 +146,20 @@ class GenerativeImputer(Learnt):
         elif trainer.best is not None:
             self.network_.load_state_dict(trainer.best)
             self.fitted_ = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
+
+    def _loader(
+        self, windows: Windows, policy: MaskPolicy, seed: int, guess_of: Callable[[int], Guess] | None = None
+    ) -> Loader:
+        settings = self.training
+        asks = settings.ask_unobserved, 1 + round(settings.ask_from * settings.epochs)
+        n_masks = 0 if self.base_ is None else settings.masks_per_record
+        guessing = self.guess_, guess_of, n_masks
+        return Loader(windows, self.scale_, policy, settings.batch_size, seed, *asks, *guessing)
+
+    def _guesses_apart(self, train: Windows) -> Callable[[int], Guess] | None:
+        if self.base_ is None or self.training.base_folds == 1:
+            return None
+        return guesses_apart(train, self.scaler_, self.base_, self.training.base_folds, self.training.seed)
 
     def impute(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,7 @@ class Loader:
         seed: of everything drawn.
         ask_unobserved: share of records in which all unobserved cells are asked for too, from ``ask_from_epoch`` on.
         guess: where given, targets are the differences to it, in units of its spread where it has one.
+        guess_of: another guess for some records, by their index; None = ``guess`` for all.
         n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
 
     Raises:
@@ -65,6 +66,7 @@ class Loader:
         ask_unobserved: float = 0.0,
         ask_from_epoch: int = 1,
         guess: Guess | None = None,
+        guess_of: Callable[[int], Guess] | None = None,
         n_masks: int = 0,
     ) -> None:
         self.shown = windows.shown
@@ -77,7 +79,9 @@ class Loader:
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
         self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
         at_rest = self.values, self.shown, self.times, self.record_ids
-        self.guesses = None if guess is None else MaskPool(guess, self._mask, *at_rest, n_masks, seed)
+        self.guesses = None
+        if guess is not None:
+            self.guesses = MaskPool(guess_of or (lambda record: guess), self._mask, *at_rest, n_masks, seed)
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."

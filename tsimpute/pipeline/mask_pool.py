@@ -27,7 +27,7 @@ class MaskPool:
     Masks come from (seed, record, number), so a run that goes on from a state has the same ones.
 
     Args:
-        guess: makes the guesses.
+        guess_of: makes the guesses of a record, by its index.
         masker: draws masks.
         values, observed, times: of all records, see ``Guess.of``.
         record_ids: of all records.
@@ -37,7 +37,7 @@ class MaskPool:
 
     def __init__(
         self,
-        guess: Guess,
+        guess_of: Callable[[int], Guess],
         masker: Masker,
         values: np.ndarray,
         observed: np.ndarray,
@@ -46,7 +46,7 @@ class MaskPool:
         size: int,
         seed: int,
     ) -> None:
-        self.guess, self.masker, self.size, self.seed = guess, masker, size, seed
+        self.guess_of, self.masker, self.size, self.seed = guess_of, masker, size, seed
         self.values, self.observed, self.times, self.record_ids = values, observed, times, record_ids
         self._kept: dict[tuple[int, int, bool], _Kept] = {}
 
@@ -72,10 +72,9 @@ class MaskPool:
         keys = [(i, number, everywhere) for i, number in zip(index.tolist(), numbers, strict=True)]
         new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]
         found: dict[int, _Kept] = {}
-        if new:
-            at = index[new]
-            made = self.guess.of(self.values[at], shown[new], self.times[at], wanted[new])
-            for n, b in enumerate(new):
+        for guess, at in _by_guess(new, [self.guess_of(keys[b][0]) for b in new]):
+            made = guess.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
+            for n, b in enumerate(at):
                 cells = wanted[b]
                 found[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
                 if self.size:
@@ -84,9 +83,17 @@ class MaskPool:
 
     def _filled(self, of_records: Sequence[_Kept], wanted: np.ndarray) -> Guessed:
         mean = np.zeros(wanted.shape, np.float32)
-        spread = np.ones(wanted.shape, np.float32) if self.guess.has_spread else None
+        spread = None if of_records[0].spread is None else np.ones(wanted.shape, np.float32)
         for b, kept in enumerate(of_records):
             mean[b][wanted[b]] = kept.mean
             if spread is not None:
                 spread[b][wanted[b]] = kept.spread
         return Guessed(mean, spread)
+
+
+def _by_guess(at: Sequence[int], guesses: Sequence[Guess]) -> list[tuple[Guess, list[int]]]:
+    """The places that each of the guesses is for."""
+    places: dict[int, tuple[Guess, list[int]]] = {}
+    for place, guess in zip(at, guesses, strict=True):
+        places.setdefault(id(guess), (guess, []))[1].append(place)
+    return list(places.values())
