@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tsimpute.gaussian import conditioning
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import condition, conditioned_pieces, marginals, window_length, windows
 from tsimpute.gaussian.covariance import at_positions
@@ -64,7 +65,8 @@ def test_draws_have_the_posterior_covariance(missing: float, regular: bool) -> N
 
 
 @pytest.mark.parametrize(("n_features", "n_steps"), [(5, 400), (50, 100)])
-def test_pieces_are_those_of_the_whole_record(n_features: int, n_steps: int) -> None:
+def test_pieces_are_those_of_the_whole_record(n_features: int, n_steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditioning, "CHUNK", 3)
     rng = np.random.default_rng(3)
     covariance = ar(0.9, 20, np.eye(n_features) + 0.3)
     record = rng.normal(size=(n_features, n_steps))

@@ -129,3 +129,31 @@ def test_moments_are_those_of_many_draws_in_the_data_s_units() -> None:
     np.testing.assert_allclose(spread[gaps], ((high - low) / 2)[gaps], rtol=0.2)
     assert mean[~gaps].tobytes() == values[~gaps].tobytes()
     assert (spread[~gaps] == 0).all()
+
+
+def test_a_fit_tells_how_far_it_is_and_ends_early_with_a_model() -> None:
+    values, times = autoregressive(1200, 0.9, 13), np.arange(1200.0)
+    values[np.random.default_rng(14).random(values.shape) < 0.2] = np.nan
+    records = Records((values,), (times,), 1.0)
+    seen: list[tuple[int, int]] = []
+    fit(records, progress=lambda done, total: seen.append((done, total)))
+    assert len(seen) > 10
+    assert seen == sorted(seen)
+    assert len({total for _, total in seen}) == 1
+    assert seen[-1][0] == seen[-1][1]
+    for n_steps in (1, 4, 20):
+        asked = iter(range(n_steps))
+        model = fit(records, should_stop=lambda asked=asked: next(asked, None) is None)
+        mean, spread = model.moments(values, times)
+        assert np.isfinite(mean).all()
+        assert (spread[np.isnan(values)] > 0).all()
+
+
+def test_the_order_of_records_does_not_matter() -> None:
+    values = autoregressive(2000, 0.9, 15).reshape(2, 50, 40).transpose(1, 0, 2).copy()
+    values[np.random.default_rng(16).random(values.shape) < 0.3] = np.nan
+    times = tuple([np.arange(40.0)] * 50)
+    settings = Regularisation(normality=0.0, n_rounds=4)
+    one, other = (fit(Records(tuple(v), times, 1.0), settings=settings) for v in (values, values[::-1]))
+    np.testing.assert_allclose(one.covariance, other.covariance, atol=0.06)
+    np.testing.assert_allclose(one.centre, other.centre, atol=1e-12)

@@ -15,7 +15,8 @@ from tsimpute.gaussian.covariance import at_positions
 BLOCK, NEIGHBOURS = 16, 16
 """Features that are filled together where there are many, and the features beside them that are looked at."""
 _JITTER = 1e-9
-_MOST_LAYOUTS, _MOST_CONDITIONALS = 8, 8
+_MOST_BYTES, _MOST_CONDITIONALS = 400_000_000, 8
+"""Of the matrices of windows that are kept, three for each; and ways of conditioning."""
 
 
 class Conditional(Protocol):
@@ -78,7 +79,7 @@ class Prior:
         key = layout_key + known.tobytes() + wanted.tobytes()
         if key not in self._conditionals:
             if layout_key not in self._layouts:
-                _forget_first(self._layouts, _MOST_LAYOUTS)
+                _forget_first(self._layouts, max(2, _MOST_BYTES // (24 * len(known) ** 2)))
                 matrix = at_positions(self.covariance[:, features][:, :, features], relative)
                 self._layouts[layout_key] = _Layout(matrix, bool((np.diff(relative) == 1).all()))
             _forget_first(self._conditionals, _MOST_CONDITIONALS)
@@ -145,19 +146,23 @@ class _FromCovariance:
 class _FromPrecision:
     """By the root of the precision of all cells that are not known, wanted ones last: cheap where few are not known.
 
+    See Rue and Held (2005), section 2.3.
+
     Attributes:
-        coupling: of the cells not known with those known, see Rue and Held (2005), section 2.3.
+        rows: of the precision, of the cells that are not known.
+        root: of its part between them.
     """
 
     seen: np.ndarray
-    coupling: np.ndarray
+    rows: np.ndarray
     root: np.ndarray
     n_wanted: int
 
     @classmethod
     def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
-        rows = layout.precision[np.concatenate([others, cells])]
-        return cls(seen, rows[:, seen], cholesky(rows[:, np.concatenate([others, cells])]), len(cells))
+        gaps = np.concatenate([others, cells])
+        rows = layout.precision[gaps]
+        return cls(seen, rows, cholesky(rows[:, gaps]), len(cells))
 
     @property
     def _root_of_wanted(self) -> np.ndarray:
@@ -168,7 +173,9 @@ class _FromPrecision:
         return np.sqrt((_solved(self._root_of_wanted, np.eye(self.n_wanted)) ** 2).sum(0))
 
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        white = _solved(self.root, -self.coupling @ cells[:, self.seen].T)[-self.n_wanted :]
+        known = np.zeros_like(cells)
+        known[:, self.seen] = cells[:, self.seen]
+        white = _solved(self.root, -self.rows @ known.T)[-self.n_wanted :]
         white[:, 1:] += _noise(rng, self.n_wanted, len(cells) - 1)
         return _solved(self._root_of_wanted, white, transposed=True).T
 

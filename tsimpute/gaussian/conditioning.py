@@ -9,10 +9,13 @@ import numpy as np
 
 from tsimpute.gaussian.conditionals import BLOCK, NEIGHBOURS, Block, Prior, is_wide
 
-MOST_CELLS = 1300
-"""Cells of a window, about: the cost of one grows with their cube."""
+MOST_CELLS, MOST_CELLS_WIDE = 1300, 640
+"""Cells of a window, about: the cost of one grows with their cube. With many features each block has its own."""
+MOST_STEPS = 96
 WHOLE_RECORD = 1800
-"""Records with up to so many cells are one window."""
+"""Records with up to so many cells, of a few steps more than a window has, are one window."""
+CHUNK = 32
+"""Windows that are drawn together: with many features, block after block."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +45,25 @@ class Piece:
 
 def window_length(n_features: int) -> int:
     """Steps of a window of long records."""
-    return int(np.clip(MOST_CELLS // min(n_features, BLOCK + NEIGHBOURS if is_wide(n_features) else n_features), 8, 96))
+    if is_wide(n_features):
+        return max(8, MOST_CELLS_WIDE // (BLOCK + NEIGHBOURS))
+    return int(np.clip(MOST_CELLS // n_features, 8, MOST_STEPS))
 
 
 def largest_lag(n_steps: int, n_features: int) -> int:
     """How many lags a process of records with so many steps at most has."""
-    whole = n_steps * n_features <= WHOLE_RECORD
-    return min(n_steps, max(window_length(n_features), min(96, n_steps) if whole else 0))
+    return min(n_steps, MOST_STEPS if _is_one_window(n_steps, n_features) else window_length(n_features))
+
+
+def _is_one_window(n_steps: int, n_features: int) -> bool:
+    few = n_steps <= 1.5 * MOST_STEPS and n_steps * n_features <= WHOLE_RECORD
+    return few or n_steps <= window_length(n_features)
 
 
 def windows(n_steps: int, n_features: int) -> Iterator[Window]:
     """Windows whose middle thirds, and the ends of the record, cover all steps once, in order."""
     length = window_length(n_features)
-    if n_steps <= length or n_steps * n_features <= WHOLE_RECORD:
+    if _is_one_window(n_steps, n_features):
         yield Window(0, n_steps, 0, n_steps)
         return
     hop = max(1, length // 3)
@@ -80,18 +89,17 @@ def marginals(
     gaps = np.isnan(record)
     mean, spread = np.where(gaps, 0.0, record), np.zeros(record.shape)
     asked = gaps if cells is None else cells & gaps
-    for window in windows(record.shape[1], len(record)):
-        steps = slice(window.start, window.stop)
-        known, values = ~gaps[:, steps].T, np.where(gaps[:, steps], 0.0, record[:, steps]).T
-        for block in prior.blocks:
+    for block in prior.blocks:
+        for window in windows(record.shape[1], len(record)):
+            steps = slice(window.start, window.stop)
             wanted = _wanted(asked[:, steps].T, window, block)
             if wanted.any():
-                of_block = known[:, block.features].ravel()
-                found = prior.conditional(block.features, positions[steps], of_block, wanted.ravel())
+                of_block = record[block.features, steps].T
+                known, values = ~np.isnan(of_block), np.nan_to_num(of_block)
+                found = prior.conditional(block.features, positions[steps], known.ravel(), wanted.ravel())
                 step, feature = np.nonzero(wanted)
                 at = block.features[feature], window.start + step
-                mean[at] = found.paths(values[:, block.features].reshape(1, -1), None)[0]
-                spread[at] = found.spread
+                mean[at], spread[at] = found.paths(values.reshape(1, -1), None)[0], found.spread
     return mean, spread
 
 
@@ -121,24 +129,37 @@ def conditioned_pieces(
     """
     n_features, n_steps = record.shape
     paths, known, start = np.zeros((1 + n_draws, 0, n_features)), np.zeros((0, n_features), bool), 0
-    for window in windows(n_steps, n_features):
-        fresh = record[:, start + len(known) : window.stop].T
+    every = list(windows(n_steps, n_features))
+    for chunk in (every[n : n + CHUNK] for n in range(0, len(every), CHUNK)):
+        fresh = record[:, start + len(known) : chunk[-1].stop].T
         drawn = np.zeros((1 + n_draws, *fresh.shape))
-        drawn[0] = np.where(np.isnan(fresh), 0.0, fresh)
-        paths = np.concatenate([paths[:, window.start - start :], drawn], 1)
-        known = np.concatenate([known[window.start - start :], ~np.isnan(fresh)])
-        start = window.start
+        drawn[0] = np.nan_to_num(fresh)
+        kept = chunk[0].start - start
+        paths = np.concatenate([paths[:, kept:], drawn], 1)
+        known = np.concatenate([known[kept:], ~np.isnan(fresh)])
+        start = chunk[0].start
         for block in prior.blocks:
-            wanted = _wanted(~known, window, block)
-            if wanted.any():
-                of_block = known[:, block.features].ravel()
-                found = prior.conditional(block.features, positions[start : window.stop], of_block, wanted.ravel())
-                step, feature = np.nonzero(wanted)
-                feature = block.features[feature]
-                paths[:, step, feature] = found.paths(paths[:, :, block.features].reshape(len(paths), -1), rng)
-                known[step, feature] = True
-        inner = paths[:, window.first - start : window.last - start].transpose(0, 2, 1)
-        yield Piece(slice(window.first, window.last), inner[0], inner[1:])
+            for window in chunk:
+                _draw(prior, block, window, start, positions, paths, known, rng)
+        steps = slice(chunk[0].first, chunk[-1].last)
+        inner = paths[:, steps.start - start : steps.stop - start].transpose(0, 2, 1)
+        yield Piece(steps, inner[0], inner[1:])
+
+
+def _draw(
+    prior: Prior, block: Block, window: Window, start: int, positions: np.ndarray, paths: np.ndarray,
+    known: np.ndarray, rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """Fills what is wanted of one window and block in ``paths`` and ``known``, whose first step is ``start``."""
+    steps = slice(window.start - start, window.stop - start)
+    wanted = _wanted(~known[steps], window, block)
+    if wanted.any():
+        of_block = known[steps, block.features].ravel()
+        found = prior.conditional(block.features, positions[window.start : window.stop], of_block, wanted.ravel())
+        step, feature = np.nonzero(wanted)
+        at = step + steps.start, block.features[feature]
+        paths[:, at[0], at[1]] = found.paths(paths[:, steps, block.features].reshape(len(paths), -1), rng)
+        known[at] = True
 
 
 def _wanted(asked: np.ndarray, window: Window, block: Block) -> np.ndarray:

@@ -11,6 +11,8 @@ from scipy.stats import norm
 N_KNOTS = 200
 _EDGE, _END = 0.5, 0.5
 """Beyond the known values the slope is that of the last so many scores, and at least such a share of the mean slope."""
+_SLIP = 40.0
+"""Such a multiple of the other values' usual distance from the median is a slip of the pen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +37,13 @@ class MonotoneMap:
             known: (M,) finite values, also none.
             normality: 0 only standardises, 1 gives normal scores, in between their weighted mean.
         """
-        mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
-        scale = scale if scale > 1e-12 * max(1.0, abs(mean)) else 1.0
+        known = _without_slips(known)
         distinct, counts = np.unique(known, return_counts=True)
+        if len(distinct) < 2:  # a constant stays one; without any value around 0
+            value, slope = (float(distinct[0]), 0.0) if len(distinct) else (0.0, 1.0)
+            return cls(np.array([value - slope, value + slope]), np.array([-1.0, 1.0]), (slope, slope))
+        mean, span = float(known.mean()), float(np.ptp(known))
+        scale = span * float(((known - mean) / span).std())  # squares of tiny values would be 0
         first = np.cumsum(counts) - counts
         if normality == 0 or len(distinct) < 3:
             return cls(np.array([mean - scale, mean + scale]), np.array([-1.0, 1.0]), (scale, scale))
@@ -57,12 +63,27 @@ class MonotoneMap:
         return cls(distinct, scores, (slopes[0], slopes[1]))
 
     def forward(self, values: np.ndarray) -> np.ndarray:
-        """Scores of values; NaN stays."""
+        """Scores of values, 0 for any value of a feature that was constant; NaN stays."""
+        if self.values[0] == self.values[-1]:
+            return 0.0 * (values - self.values[0])
         return _piecewise(values, self.values, self.scores, (1 / self.slopes[0], 1 / self.slopes[1]))
 
     def inverse(self, scores: np.ndarray) -> np.ndarray:
         """Values of scores; NaN stays."""
         return _piecewise(scores, self.scores, self.values, self.slopes)
+
+
+def _without_slips(known: np.ndarray) -> np.ndarray:
+    """Values but for at most one in 500 that lie out of all proportion: they would set the scale of all others."""
+    n_extreme = -(-len(known) // 500)
+    if len(known) <= 2 * n_extreme:
+        return known
+    distance = np.abs(known - np.median(known))
+    usual = np.sort(distance)[:-n_extreme]
+    top = float(usual[-1])
+    scale = top * float(np.sqrt(((usual / top) ** 2).mean())) if top > 0 else 0.0
+    slips = distance > _SLIP * scale
+    return known[~slips] if scale > 0 and slips.any() else known
 
 
 def to_arrays(maps: Sequence[MonotoneMap]) -> dict[str, np.ndarray]:

@@ -8,17 +8,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.stats import norm
 
+from tsimpute.errors import DataError
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import condition, largest_lag
 from tsimpute.gaussian.covariance import from_pairs, lagged_pairs, lagged_products, regularised
 from tsimpute.gaussian.maps import MonotoneMap
-from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.process import FARTHEST, GaussianModel
 from tsimpute.gaussian.records import Records, gridded, hidden_cells, positions
 from tsimpute.gaussian.seasons import Seasons
 from tsimpute.seeding import derive_seed
 
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000
 """At most so many known cells to choose settings on, and to learn the covariances from by EM."""
+LARGEST = 1e100
+"""Values beyond it cannot be squared and summed."""
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantile levels of the score by which settings are chosen."""
 NORMALITIES = (0.5, 0.0, 1.0)
@@ -87,7 +90,11 @@ def fit(
         seed: of what is drawn in EM and of the cells that are hidden.
         progress: called about every second with the work done and all of it.
         should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
+
+    Raises:
+        DataError: a value is too large to be squared.
     """
+    _check_sizes(records)
     em_parts = records.sample(EM_CELLS, seed)
     rounds = settings.n_rounds if settings else Regularisation.n_rounds
     work = Work(progress, should_stop, rounds * len(em_parts))
@@ -105,6 +112,16 @@ def fit(
     return replace(empty, covariance=covariance)
 
 
+def _check_sizes(records: Records) -> None:
+    for k in range(len(records.values[0])):
+        top = max((float(np.abs(v[k][~np.isnan(v[k])]).max(initial=0.0)) for v in records.values), default=0.0)
+        if top > LARGEST:
+            raise DataError(
+                f"feature {k}: expected values below {LARGEST:g} in size, came {top:g}. Divide the feature by a power "
+                "of ten, or mark such values as missing."
+            )
+
+
 def choose(records: Records, periods: Sequence[float], seed: int) -> Regularisation:
     """The settings with the lowest quantile score on hidden cells of some of the records."""
     return _chosen(records, periods, seed, Work())[0]
@@ -113,27 +130,31 @@ def choose(records: Records, periods: Sequence[float], seed: int) -> Regularisat
 def _chosen(records: Records, periods: Sequence[float], seed: int, work: Work) -> tuple[Regularisation, np.ndarray]:
     """The best settings, and covariances after a round of EM without the hidden cells.
 
-    How far maps go is chosen with covariances from pairs, all else after that round.
+    How far maps go is chosen with covariances of the sample alone, all else with those of as much as EM sees.
     """
     parts, em_parts = records.sample(CHOICE_CELLS, seed), records.sample(EM_CELLS, seed)
-    work.total += (len(NORMALITIES) + 1 + len(CHANGES)) * len(parts) + len(em_parts)
+    work.total += (2 * len(NORMALITIES) + 1 + len(CHANGES)) * len(parts) + len(em_parts) * (em_parts != parts)
     truth = records.parts(parts)
     hidden = hidden_cells(truth, seed)
     seen = records.without(parts, hidden)
-    tried: list[tuple[float, Regularisation, GaussianModel]] = []
+    scored = lambda model: _score(model, seen.parts(parts), truth, hidden, work)
+    tried: list[tuple[float, Regularisation, GaussianModel, np.ndarray]] = []
     for normality in NORMALITIES:
         settings = Regularisation(normality)
         empty = _empty(seen, periods, normality)
-        model = replace(empty, covariance=settings.of_pairs(_scores(empty, seen), len(empty.covariance)))
-        tried.append((_score(model, seen.parts(parts), truth, hidden, work), settings, model))
-    _, best, model = min(tried, key=lambda one: one[0])
-    scores = _scores(model, seen.parts(em_parts))
-    raw = _completed(model.covariance, scores, derive_seed(seed, "em"), work)
-    scored = lambda s: _score(replace(model, covariance=s.of(raw)), seen.parts(parts), truth, hidden, work)
-    lowest = scored(best)
+        first = settings.of_pairs(_scores(empty, seen), len(empty.covariance))
+        raw = _completed(first, _scores(empty, seen.parts(parts)), derive_seed(seed, "em"), work)
+        model = replace(empty, covariance=settings.of(raw))
+        tried.append((scored(model), settings, model, raw))
+        if work.stopped:
+            break
+    lowest, best, model, raw = min(tried, key=lambda one: one[0])
+    if em_parts != parts and not work.stopped:
+        raw = _completed(model.covariance, _scores(model, seen.parts(em_parts)), derive_seed(seed, "em"), work)
+        lowest = scored(replace(model, covariance=best.of(raw)))
     for change in CHANGES:
         other = replace(best, **change)
-        if not work.stopped and (score := scored(other)) < lowest:
+        if not work.stopped and (score := scored(replace(model, covariance=other.of(raw)))) < lowest:
             best, lowest = other, score
     return best, best.of(raw)
 
@@ -143,7 +164,10 @@ def _empty(records: Records, periods: Sequence[float], normality: float) -> Gaus
     n_features = len(records.values[0])
     known = [np.concatenate([v[k][~np.isnan(v[k])] for v in records.values]) for k in range(n_features)]
     fitted = tuple(MonotoneMap.fit(of_one, normality) for of_one in known)
-    mapped = [np.stack([m.forward(row) for m, row in zip(fitted, v, strict=True)]) for v in records.values]
+    mapped = [
+        np.clip(np.stack([m.forward(row) for m, row in zip(fitted, v, strict=True)]), -FARTHEST, FARTHEST)
+        for v in records.values
+    ]
     seasons = Seasons.fit(mapped, records.times, periods)
     pooled = np.concatenate([v - seasons.at(t) for v, t in zip(mapped, records.times, strict=True)], 1)
     centre, scale = _moments(pooled)
@@ -181,7 +205,7 @@ def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = np.maximum(known.sum(1), 1)
     centre = np.where(known, pooled, 0).sum(1) / count
     scale = np.sqrt(np.where(known, (pooled - centre[:, None]) ** 2, 0).sum(1) / count)
-    return centre, np.where(scale > 1e-9, scale, 1.0)
+    return centre, np.where(scale > 0, scale, 1.0)
 
 
 def _score(model: GaussianModel, seen: Records, truth: Records, hidden: Sequence[np.ndarray], work: Work) -> float:

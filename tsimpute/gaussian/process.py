@@ -88,14 +88,12 @@ class GaussianModel:
             (K, T) means, known values themselves where there are some, and (K, T) spreads, 0 there.
         """
         mean, spread = self.marginals(values, times)
+        mapped = [self.values(mean + node * spread, times) for node in _NODES.tolist()]
         shares = (_WEIGHTS / _WEIGHTS.sum()).tolist()
-        mapped = (
-            share * self.values(mean + node * spread, times)
-            for node, share in zip(_NODES.tolist(), shares, strict=True)
-        )
+        middle = sum(share * of_node for share, of_node in zip(shares, mapped, strict=True))
         low, high = (self.values(mean + sign * spread, times) for sign in (-1, 1))
         gaps = np.isnan(values)
-        return np.where(gaps, sum(mapped), values), np.where(gaps, (high - low) / 2, 0.0)
+        return np.where(gaps, np.clip(middle, mapped[0], mapped[-1]), values), np.where(gaps, (high - low) / 2, 0.0)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that makes the model, to be kept in any file."""
