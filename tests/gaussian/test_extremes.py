@@ -96,7 +96,8 @@ def test_copies_of_a_feature_fill_each_other() -> None:
     values = copied()
     _, draws = fitted(values)
     known = ~np.isnan(values[0]) & np.isnan(values[1])
-    np.testing.assert_allclose(draws[:, 1, known] - values[0, known], 0, atol=0.5)
+    error = draws[:, 1, known] - values[0, known]
+    assert np.sqrt((error**2).mean()) < 0.2
 
 
 def test_values_that_cannot_be_squared_are_refused() -> None:

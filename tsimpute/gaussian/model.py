@@ -11,7 +11,7 @@ from scipy.stats import norm
 from tsimpute.errors import DataError
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import condition, largest_lag
-from tsimpute.gaussian.covariance import from_pairs, lagged_pairs, lagged_products, regularised
+from tsimpute.gaussian.covariance import PRIOR_PAIRS, from_pairs, lagged_pairs, lagged_products, regularised
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.process import FARTHEST, GaussianModel
 from tsimpute.gaussian.records import Records, gridded, hidden_cells, positions
@@ -184,7 +184,10 @@ def _scores(model: GaussianModel, records: Records) -> list[np.ndarray]:
 
 
 def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, work: Work) -> np.ndarray:
-    """(W, K, K) covariances of records whose gaps are drawn from their posterior, in pairs about its mean."""
+    """(W, K, K) covariances of records whose gaps are drawn from their posterior, in pairs about its mean.
+
+    Those between features of which little is known are shrunk; what was drawn for them is no evidence.
+    """
     prior, n_lags = Prior(covariance), len(covariance)
     means, deviations = [], []
     for n, record in enumerate(scores):
@@ -196,7 +199,10 @@ def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, 
             break
     counts = sum(np.maximum(mean.shape[1] - np.arange(n_lags), 0) for mean in means)
     sums = lagged_products(means, n_lags) + lagged_products(deviations, n_lags)
-    return sums / np.maximum(counts, 1)[:, None, None]
+    n_known = sum((~np.isnan(record)).sum(1) for record in scores)
+    trust = np.sqrt(n_known / (n_known + PRIOR_PAIRS))
+    shrinking = np.where(np.eye(len(trust)), 1.0, np.outer(trust, trust))
+    return shrinking * sums / np.maximum(counts, 1)[:, None, None]
 
 
 def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
