@@ -44,7 +44,9 @@ def check_one_table(
             f"{_SPLIT}"
         )
     known = {name.strip().casefold() for name in names if name.strip()}
-    for i in rows[1:-1]:
+    # Units and descriptions right below the names are none: the rows begin with the first one of a date or a number.
+    begin = next((at for at, i in enumerate(rows) if records[i][0].strip()[:1].isdigit()), len(rows))
+    for i in rows[begin + 1 : -1]:
         if _names_columns(records[i], profile, known):
             raise DataError(
                 f"line {starts[i] + 1}: expected a row of values, came what looks like names of columns "
