@@ -23,7 +23,7 @@ from torch import nn
 
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.backbones.present_cells import PresentCells
-from tsimpute.checkpoints import read_state
+from tsimpute.checkpoints import read_state, write_state
 from tsimpute.config import TrainingConfig
 from tsimpute.containers import Windows
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
@@ -348,6 +348,16 @@ def test_other_settings_do_not_go_on(tmp_path: Path, changed: dict[str, Any], sa
     prepared(tmp_path, epochs=2, should_stop=after(1)).steps()
     with pytest.raises(CheckpointError, match=says):
         prepared(tmp_path, **({"epochs": 2} | changed)).steps()
+
+
+def test_a_state_of_before_a_setting_was_there_goes_on_with_its_default_alone(tmp_path: Path):
+    prepared(tmp_path, epochs=2, should_stop=after(1)).steps()
+    state = read_state(tmp_path / "state.pt")
+    del state["settings"]["masks_per_record"]
+    write_state(tmp_path / "state.pt", state)
+    with pytest.raises(CheckpointError, match="masks_per_record"):
+        prepared(tmp_path, epochs=2, masks_per_record=9).steps()
+    prepared(tmp_path, epochs=2).steps()
 
 
 @pytest.mark.parametrize(

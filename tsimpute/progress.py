@@ -70,12 +70,15 @@ def settings_key(settings: TrainingConfig, process: str, record_ids: Sequence[st
 def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> None:
     """Compares the settings that the state in ``path`` was written with to those of this run.
 
+    A setting that the state does not know had its default: there was nothing else when it was written.
+
     Raises:
         CheckpointError: some differ; the message says which.
     """
     stored = state.get("settings")
     if not isinstance(stored, Mapping):
         raise CheckpointError(f"{path}: expected a training state, came something else. Delete it to start anew.")
+    stored = vars(TrainingConfig()) | dict(stored)
     changed = [
         "record ids" if name == "record ids" else f"{name} ({stored.get(name)} -> {key[name]})"
         for name in key
