@@ -182,6 +182,8 @@ def _training_key(config: RunConfig, task: Task) -> str:
     digest = hashlib.sha256(np.where(task.train.shown, task.train.values, np.nan).tobytes())
     digest.update(task.train.times.tobytes())
     asked = {part: to_dict(getattr(config, part)) for part in ("process", "network", "training")}
-    asked["training"].pop("keep_epochs")
+    idle = ["keep_epochs"] if config.network.guess == "gaussian" else ["keep_epochs", "masks_per_record", "base_folds"]
+    for name in idle:
+        asked["training"].pop(name)
     digest.update(json.dumps([asked, task.scaler.to_dict(), list(task.train.record_ids)], sort_keys=True).encode())
     return digest.hexdigest()[:12]

@@ -1,0 +1,21 @@
+"""A training of a suite is found again by what it depends on, and by nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tsimpute.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from tsimpute.runs import task_of
+from tsimpute.suites.states import _training_key
+
+
+def test_settings_of_the_gaussian_guess_count_with_it_alone() -> None:
+    config = RunConfig(data=DataConfig(options={"n_records": 20}))
+    task = task_of(config)
+
+    def keys(guess: str) -> set[str]:
+        network = NetworkConfig(guess=guess)  # type: ignore[arg-type]
+        changed = TrainingConfig(), TrainingConfig(masks_per_record=9), TrainingConfig(base_folds=3)
+        return {_training_key(replace(config, network=network, training=training), task) for training in changed}
+
+    assert [len(keys(guess)) for guess in ("none", "linear", "gaussian")] == [1, 1, 3]
