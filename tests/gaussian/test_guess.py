@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -66,9 +68,7 @@ def test_a_season_is_a_part_of_the_mean_and_leaves_the_spread() -> None:
 
 
 def test_a_spread_is_never_too_small_to_divide_by() -> None:
-    twins = GaussianModel(
-        *(getattr(model(), name) for name in ("maps", "seasons", "centre", "scale")), np.ones((12, 3, 3)), 1.0
-    )
+    twins = replace(model(), covariance=np.ones((12, 3, 3)))
     found = GaussianGuess(twins).of(VALUES, SHOWN, TIMES, ~SHOWN)
     assert found.spread is not None
     assert found.spread[~SHOWN].min() == pytest.approx(LEAST_SPREAD)

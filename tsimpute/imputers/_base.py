@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.guess import GaussianGuess, Scores
-from tsimpute.gaussian.model import fit
+from tsimpute.gaussian.model import Regularisation, choose, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers._completing import usual_step
@@ -50,9 +51,17 @@ def digest_of(base: GaussianModel) -> str:
 
 
 def guesses_apart(
-    train: Windows, scaler: Standardizer, base: GaussianModel, n_folds: int, seed: int
+    train: Windows,
+    scaler: Standardizer,
+    base: GaussianModel,
+    n_folds: int,
+    seed: int,
+    settings: Regularisation | None = None,
 ) -> Callable[[int], GaussianGuess]:
     """The guess for a training record, by its index, of a process learnt from the other stretches of records.
+
+    Args:
+        settings: what regularises all of them; None = chosen once, on all records: it costs most.
 
     Raises:
         ConfigError: there are fewer records than stretches.
@@ -62,10 +71,11 @@ def guesses_apart(
     times, step = train.times.astype(np.float64), usual_step(train)[0]
     scores = Scores(scaler, base).transform(np.where(train.shown, train.values, np.nan))
     rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
+    settings = settings or replace(choose(Records(tuple(rest), tuple(times), step), (), seed), normality=0.0)
     fold_of = np.arange(len(train)) * n_folds // len(train)
     guesses = []
     for fold in range(n_folds):
         others = np.flatnonzero(fold_of != fold)
         records = Records(tuple(rest[n] for n in others), tuple(times[n] for n in others), step)
-        guesses.append(GaussianGuess(base, fit(records, seed=seed)))
+        guesses.append(GaussianGuess(base, fit(records, settings=settings, seed=seed)))
     return lambda record: guesses[fold_of[record]]
