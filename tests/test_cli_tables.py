@@ -197,7 +197,7 @@ def test_what_is_absent_is_named(tmp_path: Path) -> None:
         (["impute", "x.csv"], "tsimpute impute: expected --out, came none."),
         (
             ["impute", "--effort", "huge"],
-            "--effort: expected one of instant, trial, quick, normal, thorough, came 'huge'.",
+            "--effort: expected one of auto, instant, trial, quick, normal, thorough, came 'huge'.",
         ),
         (["impute", "--max-gap", "long"], "--max_gap: expected a whole number, came 'long'."),
         (["impute", "--calibrate", "maybe"], "--calibrate: expected true or false, came 'maybe'."),

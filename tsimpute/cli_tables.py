@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     "timezone", "dayfirst", "duplicates", "missing_times", "irregular", "drop_invalid", "no_information", "max_gap",
-    "calendar", "n_samples", "seed", "effort", "calibrate", "recalibrate", "feature", "value", "unit", "model",
-    "limits",
+    "calendar", "n_samples", "seed", "effort", "minutes", "calibrate", "recalibrate", "feature", "value", "unit",
+    "model", "limits",
 )  # fmt: skip
 """Arguments that are settings of ``TableImputer`` as they are."""
 COLUMNS = ("time", "group", "features", "text", "predict")
@@ -53,7 +53,8 @@ TEXTS = {
 
 
 EFFORT = (
-    "how long to learn; instant: a Gaussian process alone, in seconds; all others: a network, from seconds to hours"
+    "how long to learn; auto: a Gaussian process, whose answer is written in seconds, then a network beside it, and of "
+    "both what is better on hidden cells; instant: the process alone; all others: a network alone, seconds to hours"
 )
 RENAME = (
     "with --model: the table's names of the model's features, as HeartRate=HR,TempC=Temp; the table keeps its own names"
@@ -71,7 +72,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     add("--rename", type=str | None, default=None, help=RENAME)
     add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels of the quantiles, comma-separated")
-    add("--effort", type=Literal["instant", "trial", "quick", "normal", "thorough"], default="normal", help=EFFORT)
+    efforts: Any = Literal["auto", "instant", "trial", "quick", "normal", "thorough"]
+    add("--effort", type=efforts, default="auto", help=EFFORT)
+    add("--minutes", type=float | None, default=None, help="how long --effort auto takes, about. Default: 5")
     add("--n_samples", type=int, default=50, help="draws per cell")
     add("--seed", type=int, default=0, help="seed of training and draws")
     add("--force", action="store_true", help="overwrite files that exist")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import atexit
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
-from lightning_fabric import Fabric
 from torch import nn
 
 from tsimpute.config import TrainingConfig
 from tsimpute.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric  # loads for seconds, and only training needs it
 
 
 class Calls(nn.Module):
@@ -30,6 +33,8 @@ class Calls(nn.Module):
 
 def launched(settings: TrainingConfig) -> Fabric:
     """A fabric on the devices of ``settings``; with several of them it starts, or joins, the other processes."""
+    from lightning_fabric import Fabric
+
     try:
         fabric = Fabric(
             accelerator=settings.accelerator,

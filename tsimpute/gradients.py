@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from tsimpute.containers import Batch
 from tsimpute.threads import in_threads
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 Losses = Callable[[nn.Module, Batch], Tensor]
 """(network, B records) -> (B,) losses."""

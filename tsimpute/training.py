@@ -11,10 +11,9 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
-from lightning_fabric import Fabric
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -29,6 +28,9 @@ from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.pipeline.loading import Loader, Share
 from tsimpute.processes.base import Process
 from tsimpute.progress import Progress, Step, check_same, log_epoch, settings_key
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 SaveModel = Callable[[str, nn.Module, dict[str, Any]], None]
 """(name such as "last", "best" or "epoch-0005", network, where it stands) -> writes a model file."""

@@ -236,7 +236,7 @@ def test_settings_are_read_and_written_as_in_scikit_learn() -> None:
         imputer.set_params(sed=4)
     with pytest.raises(NotFittedError, match="expected fit"):
         imputer.impute(stations())
-    with pytest.raises(ConfigError, match="effort: expected one of instant, trial, quick"):
+    with pytest.raises(ConfigError, match="effort: expected one of auto, instant, trial, quick"):
         ti.TableImputer(effort="much").fit(stations())
     with pytest.raises(ConfigError, match="levels in"):
         ti.TableImputer(quantiles=(0.5, 1.0), effort="trial").fit(stations())

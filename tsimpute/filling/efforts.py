@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tsimpute.config import NetworkConfig, TrainingConfig
 
@@ -12,10 +13,11 @@ class Effort:
     """Sizes that cost time.
 
     Attributes:
-        steps: optimiser steps of the network, about; 0 = the Gaussian process alone.
+        steps: optimiser steps of the network, about.
         width, n_blocks: of the network.
         hidden: share of the observed cells that is hidden to measure on.
         windows: windows of the network that are drawn to measure, at most.
+        methods: what is learnt.
     """
 
     steps: int
@@ -23,6 +25,7 @@ class Effort:
     n_blocks: int
     hidden: float
     windows: int
+    methods: Literal["network", "gaussian", "both"] = "network"
 
     @property
     def network(self) -> NetworkConfig:
@@ -44,7 +47,8 @@ class Effort:
 
 
 EFFORTS = {
-    "instant": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200),
+    "auto": Effort(steps=2500, width=32, n_blocks=3, hidden=0.1, windows=200, methods="both"),
+    "instant": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200, methods="gaussian"),
     "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60),
     "quick": Effort(steps=500, width=32, n_blocks=3, hidden=0.05, windows=100),
     "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.05, windows=200),

@@ -2,112 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tsimpute.errors import ConfigError
 from tsimpute.files import alone, remove_partial, write_whole
 from tsimpute.filling.calibration import uncalibrated_text
 from tsimpute.filling.imputation import Imputation, imputation_of
 from tsimpute.filling.long_calls import after_a_while
+from tsimpute.filling.outputs import Outputs
 from tsimpute.filling.preparing import Prepared
 from tsimpute.filling.series import Policy
-from tsimpute.filling.summary import behind, is_complete, shortened, understood, unfilled
+from tsimpute.filling.summary import NOTHING, behind, is_complete, shortened, understood, unfilled, waited
 from tsimpute.filling.table_imputer import TableImputer
 from tsimpute.panel import Filling
 from tsimpute.quantiles import few_draws_text
-from tsimpute.tables.files import TextForm, check_ending, ending, is_folder_of_files, read_file, write_object
-from tsimpute.tables.folders import check_replaceable
+from tsimpute.tables.files import TextForm, ending, is_folder_of_files, read_file, write_object
 from tsimpute.tables.report import ReportContent, write_report
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """The files that one filling writes.
-
-    Attributes:
-        table: the file filled.
-        provenance: the same with a word for each value.
-        cells: one row for each cell that was not observed, with its quantiles.
-        report: a page with pictures.
-        model: what was learnt, for other files of the same kind; None where nothing is learnt.
-        state: folder of an unfinished run; gone at the end.
-    """
-
-    table: Path
-    provenance: Path
-    cells: Path
-    report: Path
-    model: Path | None
-    state: Path
-
-    @classmethod
-    def beside(cls, out: Path, learns: bool = True, is_folder: bool = False) -> Outputs:
-        """Names after ``out``, in its folder: ``a.csv.gz`` has ``a.provenance.csv.gz``, ``a.cells.csv`` and so on.
-
-        Args:
-            is_folder: ``out`` is a folder of files, whose name has no ending.
-        """
-        if not out.name:
-            raise ConfigError(f"output: expected the name of a file, came {str(out)!r}.")
-        end = "" if is_folder else out.name[len(out.name) - len(ending(out)) :]
-        stem = out.name.removesuffix(end)
-        return cls(
-            table=out,
-            provenance=out.with_name(f"{stem}.provenance{end}"),
-            cells=out.with_name(f"{stem}.cells.csv"),
-            report=out.with_name(f"{stem}.report.html"),
-            model=out.with_name(f"{stem}.model.safetensors") if learns else None,
-            state=out.with_name(f".{stem}.unfinished"),
-        )
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All that is left at the end, the table first."""
-        files = (self.table, self.provenance, self.cells, self.report)
-        return files if self.model is None else (*files, self.model)
-
-    @property
-    def begun(self) -> Path:
-        """Stands while the files are written: those of a run that was killed then may be written again."""
-        return self.state / "writing"
-
-    def check(self, source: Path, force: bool) -> None:
-        """Refuses, before any work is done, what must not be overwritten.
-
-        Raises:
-            ConfigError: a file is there and ``force`` is not given, one of them is the input or a folder, or there is
-                no folder to write them in.
-        """
-        check_ending(source, self.table)
-        there = [path for path in self.files if path.exists()]
-        for path in there:
-            if source.exists() and path.samefile(source):
-                raise ConfigError(f"output: expected files other than the input, came {path} as both. Choose another.")
-            if is_folder_of_files(source) and path in (self.table, self.provenance):
-                if not check_replaceable(path, source):
-                    raise ConfigError(
-                        f"output: expected a new folder, or one with files of the names in {source} alone; {path} "
-                        "holds others. Choose another."
-                    )
-            elif path.is_dir() and ending(path) != ".zarr":
-                raise ConfigError(f"output: expected a file, {path} is a folder. Name a file in it.")
-        if there and not force and not self.begun.exists():
-            raise ConfigError(f"output: {there[0]} exists. Choose another name, or overwrite it with force=True.")
-        folder = self.table.absolute().parent
-        if not folder.is_dir():
-            raise ConfigError(f"output: expected a folder {folder}, there is none. Make it first.")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise ConfigError(f"output: expected a folder that can be written to, {folder} cannot. Choose another.")
 
 
 class _Stopped(Exception):
@@ -184,20 +103,56 @@ def fill_file(
 
         try:
             about = {"name": source.name, "folder": outputs.state}
-            imputer.learn_prepared(prepared, **about, progress=show, should_stop=should_stop)
+            imputer.learn_prepared(prepared, **about, progress=show, should_stop=should_stop, begin=True)
             if should_stop():
                 return None
             found = imputer.draw_prepared(prepared, progress=show)
         except _Stopped:
             return None
-        done = [*_done(imputer, found, time.monotonic() - began), ("files", ", ".join(p.name for p in outputs.files))]
-        effort = imputer.effort if imputer.model is None else None
-        hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), effort)])]
-        content = _content(source, found, done, hints, measured_here(imputer), spell)
-        _write(outputs, found, content, source, imputer, progress)
-        hints = shortened("look", hints, where=f"see {outputs.report.name}")
-        say("\n".join([_said(imputer, done), *hints]))
+        end = partial(_finish, outputs, imputer, source, spell, say, progress, began)
+        if not imputer.can_improve:
+            end(found)
+            return found
+        end(found, first=True)
+        first = imputer.scores_
+        try:
+            better = imputer.improve_prepared(began, folder=outputs.state, progress=show, should_stop=should_stop)
+            found = imputer.draw_prepared(prepared, progress=show) if better and not should_stop() else found
+        except _Stopped:
+            better = False
+        if should_stop():
+            say(f"stopped: {outputs.table} holds the first answer; the same command goes on from there")
+            return found
+        end(found, wait=waited(first, imputer.scores_, better))
         return found
+
+
+def _finish(
+    outputs: Outputs, imputer: TableImputer, source: Path, spell: Callable[[str], str], say: Callable[[str], None],
+    progress: Callable[[str, int, int], None], began: float, found: Imputation, first: bool = False, wait: str = "",
+) -> None:  # fmt: skip
+    """Writes all files and says what was done.
+
+    Args:
+        began: ``time.monotonic()`` when the work began.
+        first: whether a better answer may follow: the state of its training stays, and the files may be overwritten.
+        wait: what was gained since the first answer.
+    """
+    done = [*_done(imputer, found, time.monotonic() - began), *[("the wait", wait)] * bool(wait)]
+    done.append(("files", ", ".join(path.name for path in outputs.files)))
+    effort = imputer.effort if imputer.model is None else None
+    hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), effort)])]
+    content = _content(source, found, done, hints, measured_here(imputer), spell)
+    _write(outputs, found, content, source, imputer, progress)
+    if not first:
+        shutil.rmtree(outputs.state, ignore_errors=True)
+    hints = shortened("look", hints, where=f"see {outputs.report.name}")
+    if wait.startswith(NOTHING):
+        say("\n".join(f"  {name}: {value}" for name, value in done if name in ("delivered", "seconds", "the wait")))
+    else:
+        say("\n".join([_said(imputer, done), *hints]))
+    if first:
+        say(f"wrote {outputs.table}, the first answer, which can be used; improving it (Ctrl-C keeps it) ...")
 
 
 def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | None = None) -> tuple[Prepared, Policy]:
@@ -252,6 +207,7 @@ def _copied(
     files = replace(outputs, model=None)
     done = [("cells", _counts(found)), ("files", ", ".join(path.name for path in files.files))]
     _write(files, found, _content(source, found, done, (), ()), source, None, progress)
+    shutil.rmtree(outputs.state, ignore_errors=True)
     return found
 
 
@@ -291,7 +247,6 @@ def _write(
         write_whole(outputs.table, lambda path: shutil.copyfile(source, path))
     else:
         write_object(found.table, outputs.table, after_a_while(progress, "writing"))
-    shutil.rmtree(outputs.state, ignore_errors=True)
 
 
 _ROWS = 100_000
@@ -348,7 +303,8 @@ def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tupl
     if not imputer.calibration_.n_cells and (note := few_draws_text(imputer.levels, imputer.n_samples)):
         calibrated += f"; {note}"
     return [
-        ("cells", _counts(found)), ("model", f"{model.method}, {learnt}"),
+        ("cells", _counts(found)), *[("delivered", imputer.delivered_)] * bool(imputer.delivered_),
+        ("model", f"{model.method}, {learnt}"),
         ("draws", drawn), ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
     ]  # fmt: skip
 

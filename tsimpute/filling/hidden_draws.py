@@ -76,6 +76,7 @@ def drawn_at(
     seed: int,
     gaps: Sequence[np.ndarray] | None = None,
     budget: Budget | None = None,
+    at: Sequence[np.ndarray] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Hidden:
     """Draws at hidden cells, with every cell asked for that is filled in use.
@@ -86,14 +87,15 @@ def drawn_at(
         gaps: per series (K, T) bool, the cells that are filled in use; None = every missing cell. A long table has no
             place for features that a series never shows, and more cells asked for give other draws.
         budget: where there is more, a part of it is drawn.
+        at: per series (K, T) bool, the hidden cells to draw at; None = all.
     """
-    blind, most = without(panel, hidden), budget or Budget()
+    blind, most, at = without(panel, hidden), budget or Budget(), at or hidden
     wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
     about = n_samples, seed, progress
     parts = list(
-        _of_series(model, blind, hidden, most.cells, *about)
+        _of_series(model, blind, at, most.cells, *about)
         if model.whole_series
-        else _of_windows(model, blind, hidden, wanted, most.windows, *about)
+        else _of_windows(model, blind, at, wanted, most.windows, *about)
     )
     if not parts:
         nothing = np.empty(0, int)

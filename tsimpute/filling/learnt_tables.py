@@ -26,7 +26,8 @@ from tsimpute.tables.roles import Told
 KEY = "table"
 """Of it in the description of a model file."""
 OF_CALLS = {
-    "model", "n_samples", "seed", "effort", "calibrate", "recalibrate", "keep_samples", "max_gap", "no_information",
+    "model", "n_samples", "seed", "effort", "minutes", "calibrate", "recalibrate", "keep_samples", "max_gap",
+    "no_information",
 }  # fmt: skip
 """Settings that are of each call, and not of how a table is read."""
 

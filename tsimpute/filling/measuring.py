@@ -85,27 +85,33 @@ def calibrated_on(imputer: TableModel, hidden: Hidden, levels: Sequence[float]) 
     return calibrate(levels, draws, truth, hidden.block)
 
 
-def scores_of(imputer: TableModel, panel: Panel, hidden: Hidden) -> tuple[dict[str, str | float], ...]:
+def scores_of(
+    imputer: TableModel, panel: Panel, hidden: Hidden, beside: Sequence[tuple[TableModel, Hidden]] = ()
+) -> tuple[dict[str, str | float], ...]:
     """One row per imputer: error, CRPS, and coverage of central intervals without and with calibration.
 
     Errors are in the features' unit where they share one, else in standard deviations of each feature's observed
     values. Coverage with calibration is cross-fitted: each half of the blocks is calibrated on the other.
+
+    Args:
+        beside: others with draws at the same cells, whose rows come before.
     """
     if not len(hidden.truth):
         return ()
     own = [feature for feature in panel.features if not feature.given]
     units = {feature.unit for feature in own}
     alike = len(own) == 1 or (len(units) == 1 and units != {""})
-    spread = np.ones(len(hidden.truth)) if alike else _spreads(panel)[hidden.feature]
+    spread = np.ones(len(hidden.truth)) if alike else spreads_of(panel)[hidden.feature]
     about = {"units": (units.pop() or "as given") if alike else "standard deviations", "cells": len(spread)}
     rows: list[dict[str, str | float]] = [
         {"imputer": name} | about | _errors((guess - hidden.truth) / spread, (guess - hidden.truth) / spread)
         for name, guess in hidden.guesses.items()
     ]
-    draws, truth = hidden.draws / spread, hidden.truth / spread
-    row = {"imputer": imputer.name} | about | _errors(np.median(draws, 0) - truth, draws.mean(0) - truth)
-    row |= {"CRPS": float(crps(draws, truth).mean())}
-    return (*rows, row | coverage_of(imputer, hidden))
+    for model, drawn in (*beside, (imputer, hidden)):
+        draws, truth = drawn.draws / spread, drawn.truth / spread
+        row = {"imputer": model.name} | about | _errors(np.median(draws, 0) - truth, draws.mean(0) - truth)
+        rows.append(row | {"CRPS": float(crps(draws, truth).mean())} | coverage_of(model, drawn))
+    return tuple(rows)
 
 
 def coverage_of(imputer: TableModel, hidden: Hidden) -> dict[str, float]:
@@ -155,10 +161,16 @@ def _errors(of_median: np.ndarray, of_mean: np.ndarray) -> dict[str, str | float
     return {"MAE": float(np.abs(of_median).mean()), "RMSE": float(np.sqrt((of_mean**2).mean()))}
 
 
-def _spreads(panel: Panel) -> np.ndarray:
+def spreads_of(panel: Panel) -> np.ndarray:
     """(K,) standard deviation of what is observed; 1 where that is nothing or one value."""
     pooled = np.concatenate([series.values for series in panel.series], axis=1)
     return np.array([(np.std(row[~np.isnan(row)]) if (~np.isnan(row)).any() else 0.0) or 1.0 for row in pooled])
+
+
+def halves(hidden: Hidden) -> tuple[np.ndarray, np.ndarray]:
+    """Two (M,) bool masks of cells: neighbouring blocks are in one half."""
+    first = np.unique(hidden.block, return_inverse=True)[1] // _NEIGHBOURS % 2 == 0
+    return first, ~first
 
 
 def _cross_fitted(imputer: TableModel, levels: Sequence[float], hidden: Hidden) -> np.ndarray | None:
@@ -166,10 +178,8 @@ def _cross_fitted(imputer: TableModel, levels: Sequence[float], hidden: Hidden) 
 
     None where a half has too few cells.
     """
-    place = np.unique(hidden.block, return_inverse=True)[1] // _NEIGHBOURS
-    first = place % 2 == 0
     out = np.empty((len(levels), len(hidden.truth)))
-    for mine in (first, ~first):
+    for mine in halves(hidden):
         found, own = calibrated_on(imputer, hidden.at(~mine), levels), hidden.at(mine)
         if not found.n_cells:
             return None

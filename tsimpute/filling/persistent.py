@@ -31,6 +31,7 @@ class Persistent(Parameters):
     codes_: dict[str, tuple[float, ...]]
     kinds_: tuple[ColumnKind, ...]
     scores_: tuple[dict[str, str | float], ...]
+    delivered_: str
     table_: LearntTable
 
     @property
@@ -99,7 +100,9 @@ class Persistent(Parameters):
 
     def ignored(self) -> list[str]:
         """What was set beside a given model and has no part in filling, a sentence each."""
-        effort = self.get_params()["effort"]
+        effort, minutes = (self.get_params()[name] for name in ("effort", "minutes"))
+        if self.model is not None and minutes is not None:
+            return [f"minutes={minutes!r} has no effect, since a trained model is given"]
         if self.model is None or is_same(effort, self.defaults()["effort"]):
             return []
         measures = self.calibrate and not self.keeps_calibration
@@ -180,7 +183,7 @@ class Persistent(Parameters):
                 self.calibration_, self.scores_ = saved.table.calibration, saved.table.scores
 
     def _forget_table(self) -> None:
-        self.calibration_, self.scores_ = Calibration(), ()
+        self.calibration_, self.scores_, self.delivered_ = Calibration(), (), ""
         for name in ("codes_", "kinds_", "table_"):
             self.__dict__.pop(name, None)
 

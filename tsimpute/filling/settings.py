@@ -69,6 +69,7 @@ class Settings:
     levels: tuple[float, ...]
     seed: int
     effort: str
+    minutes: float | None
     calibrate: bool
     recalibrate: bool
     keep_samples: bool
@@ -100,6 +101,7 @@ def normalised(given: Mapping[str, Any]) -> Settings:
         levels=levels_of(given["quantiles"]),
         seed=whole_number("seed", given["seed"]),
         effort=one_of("effort", given["effort"], EFFORTS),
+        minutes=_minutes(given["minutes"], given["effort"]),
         calibrate=true_or_false("calibrate", given["calibrate"]),
         recalibrate=true_or_false("recalibrate", given["recalibrate"]),
         keep_samples=true_or_false("keep_samples", given["keep_samples"]),
@@ -231,6 +233,17 @@ def levels_of(given: Any) -> tuple[float, ...]:
             "0.95)."
         )
     return tuple(sorted({level for level in levels if level is not None}))
+
+
+def _minutes(given: Any, effort: Any) -> float | None:
+    if given is None:
+        return None
+    minutes = plain_number(given)
+    if minutes is None or not minutes > 0:
+        raise ConfigError(f"minutes: expected a number above 0, came {given!r}. Leave it out for 5 minutes.")
+    if effort != "auto":
+        raise ConfigError(f"minutes: expected it with effort='auto', came effort={effort!r}. Leave one of both out.")
+    return minutes
 
 
 def _model(given: Any) -> TableModel | str | Path | None:

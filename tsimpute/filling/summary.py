@@ -14,6 +14,9 @@ MOST = 10
 """So many lines of a kind are shown; the others are counted."""
 
 
+NOTHING = "bought nothing"
+
+
 def understood(prepared: Prepared, policy: Policy, most: int | None = MOST, where: str = "") -> str:
     """What the table was taken to be, what is to be filled, and what deserves a look, a line each."""
     codes = prepared.provenance(policy)
@@ -64,13 +67,33 @@ def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None) -> s
     own, other = float(model["MAE"]), float(line["MAE"])
     if not own > other:
         return None
-    longer = "Learning longer may help: effort='thorough'. " * (effort != "thorough")
+    longer = f"Learning longer may help: effort='{'auto' if effort == 'instant' else 'thorough'}'. "
+    longer *= effort != "thorough"
     if effort is None:
         longer = "Learning from the table itself (no model) may help. "
     return (
         f"on hidden cells the model's error is {own:.4g}, linear interpolation's {other:.4g} (mean absolute error, "
         f"{model['units']}): here a straight line between neighbours is nearer to the truth. {longer}"
         "The intervals still say how far a value may be off."
+    )
+
+
+def waited(first: Sequence[Mapping[str, str | float]], last: Sequence[Mapping[str, str | float]], better: bool) -> str:
+    """What the time after the first answer has bought; scores as of ``scores_of``.
+
+    Args:
+        better: whether another answer than the first is delivered.
+    """
+    if not better or not first or not last:
+        return f"{NOTHING}: the first answer is delivered"
+    name = str(first[-1]["imputer"])
+    before = next((row for row in last if row["imputer"] == name and row is not last[-1]), first[-1])
+    old, new = float(before["MAE"]), float(last[-1]["MAE"])
+    change = f"{abs(old - new) / old:.1%} {'less' if new <= old else 'more'}" if old > 0 else "as before"
+    crps = [float(row["CRPS"]) for row in (before, last[-1])]
+    return (
+        f"mean absolute error on hidden cells {new:.4g}, {change} than the first answer's {old:.4g} "
+        f"({last[-1]['units']}); CRPS {crps[1]:.4g} after {crps[0]:.4g}"
     )
 
 

@@ -7,28 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
-
-from tsimpute.filling.calendar import with_calendar
-from tsimpute.filling.calibration import Calibration
-from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_step
 from tsimpute.filling.efforts import EFFORTS
-from tsimpute.filling.hidden_draws import Budget, drawn_at
+from tsimpute.filling.fitting import Fitting
 from tsimpute.filling.imputation import Imputation, imputation_of
-from tsimpute.filling.learning import gaussian, learnt
-from tsimpute.filling.learnt_tables import LearntTable
 from tsimpute.filling.long_calls import long_call, never, path_of
-from tsimpute.filling.measuring import calibrated_on, hidden_cells, scores_of
 from tsimpute.filling.model_rules import check_medians, limits_with
 from tsimpute.filling.notices import notices, uncalibrated
-from tsimpute.filling.persistent import Persistent
 from tsimpute.filling.predicting import fillings_of, has_to_predict, model_of, predicted_fillings
-from tsimpute.filling.preparing import Prepared, check_features, matched, prepare
-from tsimpute.filling.series import Policy
+from tsimpute.filling.preparing import Prepared, check_features, prepare
 from tsimpute.filling.windows import without
 from tsimpute.imputers.base import TableModel
 from tsimpute.limits import Limits
-from tsimpute.panel import FILLED, LEFT_EMPTY, Filling
+from tsimpute.panel import Filling
 from tsimpute.tables.duplicates import Duplicates
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.reading import read_table
@@ -45,7 +35,7 @@ OneCodes = float | Collection[float] | Literal["certain", "none"]
 """What means "missing": a number, several, those that are certain, or none."""
 
 
-class TableImputer(Persistent):
+class TableImputer(Fitting):
     """Learns from a table and fills its gaps, or those of others like it.
 
     Observed values come back to the bit, but for codes for missing (``missing_codes``) and, with ``drop_invalid``,
@@ -87,8 +77,11 @@ class TableImputer(Persistent):
         n_samples: draws per cell. Where nothing is calibrated, quantiles at 0.05 and 0.95 need 19 draws or more.
         quantiles: a level or levels in (0, 1).
         seed: of everything that is drawn.
-        effort: how long to learn: "instant" fits a Gaussian process alone, in seconds; "trial", "quick", "normal" and
-            "thorough" train a network.
+        effort: how long to learn: "auto" fits a Gaussian process, in seconds, trains a network while there is time, and
+            delivers of both what hidden cells say is best; "instant" fits the process alone; "trial", "quick", "normal"
+            and "thorough" train a network alone.
+        minutes: how long "auto" takes, about; None = 5. How far a network comes depends on the machine: for the same
+            result everywhere choose another effort.
         calibrate: True hides a share of the observed cells in ``fit``, measures on them and calibrates the quantiles.
             Fewer than 100 such cells calibrate nothing; ``calibration_.n_cells`` is 0 then.
         recalibrate: True does so on each table that is filled by a file of ``save``; otherwise its calibration holds.
@@ -100,6 +93,7 @@ class TableImputer(Persistent):
         calibration_: of the quantiles.
         codes_: by feature, the codes for missing of the table that it was fitted to.
         scores_: what was measured on hidden cells, one row per imputer.
+        delivered_: what fills the gaps and how good it is, in words; "" where a model was given.
         table_: what is known of the table that it was fitted to; absent where a model alone was given.
     """
 
@@ -131,7 +125,8 @@ class TableImputer(Persistent):
         n_samples: int = 50,
         quantiles: float | Sequence[float] = (0.05, 0.5, 0.95),
         seed: int = 0,
-        effort: Literal["instant", "trial", "quick", "normal", "thorough"] = "normal",
+        effort: Literal["auto", "instant", "trial", "quick", "normal", "thorough"] = "auto",
+        minutes: float | None = None,
         calibrate: bool = True,
         recalibrate: bool = False,
         keep_samples: bool = False,
@@ -147,7 +142,7 @@ class TableImputer(Persistent):
         self.missing_codes: Mapping[str, OneCodes] | OneCodes = missing_codes
         self.no_information, self.max_gap, self.calendar = no_information, max_gap, calendar
         self.n_samples, self.quantiles, self.seed = n_samples, quantiles, seed
-        self.effort, self.calibrate, self.recalibrate = effort, calibrate, recalibrate
+        self.effort, self.minutes, self.calibrate, self.recalibrate = effort, minutes, calibrate, recalibrate
         self.keep_samples = keep_samples
 
     def fit(
@@ -178,62 +173,6 @@ class TableImputer(Persistent):
             self.fit_prepared(prepared, folder=path_of(folder), progress=tell, should_stop=asked)
         self._warn_if_uncalibrated(prepared)
         return self
-
-    def fit_prepared(
-        self,
-        prepared: Prepared,
-        *,
-        name: str = "",
-        folder: Path | None = None,
-        progress: Tell = silent,
-        should_stop: Callable[[], bool] = never,
-    ) -> Self:
-        """``fit`` of a table that has been understood; ``name`` is kept with what is learnt from it."""
-        settings = self.settings
-        if not self.is_known:
-            self._forget_table()
-        effort = EFFORTS[settings.effort]
-        panel = prepared.model_panel
-        if panel is None:
-            return self.fit_rules(prepared, name)
-        nothing = [np.zeros(series.values.shape, bool) for series in panel.series]
-        hidden = hidden_cells(panel, effort.hidden, settings.seed) if settings.calibrate else nothing
-        shown = without(panel, hidden)
-        if settings.model is None:
-            limits = prepared.model_limits
-            if effort.steps:
-                shown = with_calendar(shown, prepared.given)
-                self.imputer_ = learnt(shown, limits, effort, settings.seed, folder, progress, should_stop)
-            else:
-                self.imputer_ = gaussian(shown, limits, settings.seed, progress)
-        model = model_of(self.imputer_, prepared)
-        if settings.model is not None:
-            self._check_model(model, prepared)
-        seen, found = matched(panel, model.features_, prepared.rules)
-        hidden = [found.to_model(cells, False) for cells in hidden]
-        codes = [found.to_model(code[prepared.predicted], LEFT_EMPTY) for code in prepared.provenance(self._policy)]
-        self._keep(prepared, name)
-        if any(cells.any() for cells in hidden):
-            measured = drawn_at(
-                model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
-                gaps=[np.isin(code, FILLED) for code in codes], budget=Budget(effort.windows),
-                progress=lambda done, total: progress("measuring", done, total),
-            )  # fmt: skip
-            self.calibration_ = calibrated_on(model, measured, settings.levels)
-            self.scores_ = scores_of(model, seen, measured)
-        return self
-
-    def fit_rules(self, prepared: Prepared, name: str = "") -> Self:
-        """Keeps what is known of a table that has been understood; no model is trained or measured."""
-        if self.settings.model is None:
-            self.imputer_ = None
-        self._keep(prepared, name)
-        return self
-
-    def _keep(self, prepared: Prepared, name: str) -> None:
-        self.calibration_, self.scores_ = Calibration(), ()
-        self.codes_, self.kinds_ = dict(prepared.codes), prepared.kinds
-        self.table_ = LearntTable.of(prepared, name)
 
     def impute(self, table: Any, *, progress: Progress = "auto") -> Any:
         """The table with its gaps filled by the median of the draws; an object of the same kind."""
@@ -271,22 +210,6 @@ class TableImputer(Persistent):
                 self._warn_if_uncalibrated(prepared)
             return self._drawn(prepared, tell)
 
-    def learn_prepared(
-        self,
-        prepared: Prepared,
-        *,
-        name: str = "",
-        folder: Path | None = None,
-        progress: Tell = silent,
-        should_stop: Callable[[], bool] = never,
-    ) -> Self:
-        """``fit_prepared``, unless all that it would give comes with the model, or no cell is to be predicted."""
-        if not self.keeps_calibration and not self.has_to_predict(prepared):
-            self.fit_rules(prepared, name)
-        elif not self.keeps_calibration:
-            self.fit_prepared(prepared, name=name, folder=folder, progress=progress, should_stop=should_stop)
-        return self
-
     def _prepared_to_fit(self, table: Any) -> Prepared:
         prepared = self._prepared(table, fitting=True)
         self._notices.forget()
@@ -318,15 +241,6 @@ class TableImputer(Persistent):
             self._check_model(model, prepared)
             predicted = predicted_fillings(model, self.calibration_, prepared, codes, settings, progress)
         return fillings_of(prepared, codes, settings, predicted)
-
-    def has_to_predict(self, prepared: Prepared) -> bool:
-        """Whether any cell is to be filled by a model."""
-        return has_to_predict(prepared, prepared.provenance(self._policy))
-
-    @property
-    def _policy(self) -> Policy:
-        settings = self.settings
-        return Policy(settings.max_gap, settings.no_information == "fill")
 
     def prepared(self, table: Any) -> Prepared:
         """The table understood, its codes and invalid values found; also of what ``read_table`` gave."""
@@ -362,19 +276,14 @@ class TableImputer(Persistent):
     def _finds_seasons(self) -> bool:
         """Whether the model looks at the clock by itself, and needs no calendar beside."""
         model = None if self.model is None else self.imputer_
-        return not EFFORTS[self.settings.effort].steps if model is None else model.whole_series
+        if model is None:
+            return EFFORTS[self.settings.effort].methods == "gaussian"
+        return model.whole_series and not any(feature.given for feature in model.features_)
 
     def _learnt_features(self, names: Sequence[str]) -> list[str]:
         """Those of the table's features that a model has learnt, where one was given alone."""
         rules = self.rules
         return [] if rules is None or self.is_known else [name for name in names if name in rules.known.of(names)]
-
-    def _check_model(self, model: TableModel, prepared: Prepared) -> None:
-        check_limits(model, prepared.model_limits)
-        check_clock(model, prepared.seen.clock)
-        if hasattr(self, "table_"):
-            check_step(self.table_, prepared.seen.clock)
-        check_calendar(model, self.settings.calendar)
 
 
 def impute(table: Any, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Any:

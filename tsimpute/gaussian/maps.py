@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 N_KNOTS = 200
 _EDGE, _END = 0.5, 0.5
@@ -48,7 +48,7 @@ class MonotoneMap:
         if normality == 0 or len(distinct) < 3:
             return cls(np.array([mean - scale, mean + scale]), np.array([-1.0, 1.0]), (scale, scale))
         share = (first + counts / 2) / len(known)  # of several equal values the middle rank
-        normal = norm.ppf(share)
+        normal = ndtri(share)
         if len(distinct) > N_KNOTS:  # evenly spaced by score: tails need knots as close as the middle
             at = np.searchsorted(normal, np.linspace(normal[0], normal[-1], N_KNOTS))
             at = np.unique(np.append(at, len(distinct) - 1))

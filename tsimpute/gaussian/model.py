@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from tsimpute.errors import DataError
 from tsimpute.gaussian.conditionals import Prior
@@ -222,6 +222,6 @@ def _score(model: GaussianModel, seen: Records, truth: Records, hidden: Sequence
         if cells.any() and work.step():
             mean, spread = model.marginals(values, times, cells)
             for level in LEVELS:
-                miss = (whole - model.values(mean + norm.ppf(level) * spread, times)) / scale[:, None]
+                miss = (whole - model.values(mean + ndtri(level) * spread, times)) / scale[:, None]
                 losses.append(np.maximum(level * miss, (level - 1) * miss)[cells])
     return float(np.concatenate(losses).mean()) if losses else np.inf

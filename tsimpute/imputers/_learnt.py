@@ -92,8 +92,12 @@ class Learnt(Sampling):
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``Imputer``; ``also`` is kept beside, as plain values by names that models do not use."""
-        self._fitted()
-        write_model(Path(path), self._weights(self.network_), {**(also or {}), **self._about(self.fitted_)})
+        weights, about = self.parts()
+        write_model(Path(path), weights, {**(also or {}), **about})
+
+    def parts(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """The weights and the description that a model file holds."""
+        return self._weights(self._fitted()), self._about(self.fitted_)
 
     @classmethod
     def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:

@@ -23,6 +23,9 @@ from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
 from tsimpute.terminal import Progress, shown
 
+_CHUNK_BYTES = 64 * 2**20
+"""Of draws of a long record that are given at once."""
+
 
 class GaussianImputer:
     """Missing cells given the visible ones under one stationary Gaussian process of K features.
@@ -162,12 +165,22 @@ class GaussianImputer:
         cells = self._cells(record, n_samples, fill)
         if len(record) != 1:
             raise ConfigError(f"impute_long: expected 1 record, came {len(record)}.")
-        if cells.any():
-            yield slice(0, record.n_steps), self._completed(record, n_samples, seed, cells)
-        progress(1.0)
+        if not cells.any():
+            return
+        steps_at_once = max(1, _CHUNK_BYTES // (8 * n_samples * record.n_features))
+        for steps, draws in self._pieces(record, n_samples, seed, steps_at_once):
+            progress(steps.stop / record.n_steps)
+            asked = cells[..., steps]
+            if asked.any():
+                yield steps, completed(record.steps(steps), self.scaler_, draws[:, None], asked)
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``TableModel``."""
+        arrays, about = self.parts()
+        write_model(Path(path), arrays, {**(also or {}), **about})
+
+    def parts(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """The arrays and the description that a model file holds."""
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
         own = None if self.settings is None else asdict(self.settings)
@@ -182,8 +195,7 @@ class GaussianImputer:
             "n_steps": self.n_steps_,
             "versions": {name: version(name) for name in ("numpy", "scipy")},
         }
-        arrays = {name: torch.tensor(array) for name, array in self.model_.to_arrays().items()}
-        write_model(Path(path), arrays, {**(also or {}), **about})
+        return {name: torch.tensor(array) for name, array in self.model_.to_arrays().items()}, about
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -217,13 +229,27 @@ class GaussianImputer:
         return cells
 
     def _completed(self, record: Windows, n_samples: int, seed: int, cells: np.ndarray) -> Samples:
-        """Of one record; pairs of draws about the mean, and one more draw where their number is odd."""
+        """All steps of one record."""
+        ((_, draws),) = self._pieces(record, n_samples, seed, record.n_steps)
+        return completed(record, self.scaler_, draws[:, None], cells)
+
+    def _pieces(
+        self, record: Windows, n_samples: int, seed: int, steps_at_once: int
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Steps and their draws (S, K, steps), standardised, at least so many steps at once but for the last ones.
+
+        They are pairs about the mean, and one more draw where their number is odd.
+        """
         rng = np.random.default_rng(derive_seed(int(seed), record.record_ids[0]))
         times = record.times[0].astype(np.float64)
         known = self.scaler_.transform(_visible(record)[0])
-        found = self.model_.posterior(known, times, -(-n_samples // 2), rng)
-        scores = np.concatenate([found.mean + found.deviations, found.mean - found.deviations])[:n_samples]
-        return completed(record, self.scaler_, self.model_.values(scores, times)[:, None], cells)
+        first, parts = 0, []
+        for piece in self.model_.posterior_pieces(known, times, -(-n_samples // 2), rng):
+            parts.append(np.concatenate([piece.mean + piece.deviations, piece.mean - piece.deviations])[:n_samples])
+            steps = slice(first, piece.steps.stop)
+            if steps.stop - first >= steps_at_once or steps.stop == record.n_steps:
+                yield steps, self.model_.values(np.concatenate(parts, -1), times[steps])
+                first, parts = steps.stop, []
 
 
 def _visible(windows: Windows) -> np.ndarray:

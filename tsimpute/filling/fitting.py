@@ -1,0 +1,208 @@
+"""How a table imputer learns: what its effort says, measured on hidden cells, and improved while there is time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from tsimpute.filling.calendar import with_calendar
+from tsimpute.filling.calibration import Calibration
+from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_step
+from tsimpute.filling.delivering import Delivered, Material, first_answer
+from tsimpute.filling.efforts import EFFORTS, Effort
+from tsimpute.filling.hidden_draws import Budget, drawn_at
+from tsimpute.filling.improving import improved
+from tsimpute.filling.learning import learnt
+from tsimpute.filling.learnt_tables import LearntTable
+from tsimpute.filling.long_calls import never
+from tsimpute.filling.measuring import calibrated_on, hidden_cells, scores_of
+from tsimpute.filling.persistent import Persistent
+from tsimpute.filling.predicting import has_to_predict, model_of
+from tsimpute.filling.preparing import Prepared, matched
+from tsimpute.filling.series import Policy
+from tsimpute.filling.windows import without
+from tsimpute.imputers.base import TableModel
+from tsimpute.panel import FILLED, LEFT_EMPTY, Panel
+from tsimpute.terminal import Tell, silent
+
+ENOUGH, MOST_HIDDEN = 250, 0.2
+"""Hidden cells that suffice, and the largest share of the observed ones that is hidden to have so many."""
+MINUTES = 5.0
+"""How long effort "auto" takes unless told otherwise."""
+
+
+def hidden_share(effort: Effort, panel: Panel) -> float:
+    """Share of the observed cells that is hidden to measure on: more of small tables, if a process is fitted.
+
+    It loses little by that, and below 100 such cells nothing can be chosen or calibrated.
+    """
+    if effort.methods == "network":
+        return effort.hidden
+    return float(np.clip(ENOUGH / max(1, panel.n_cells - panel.n_missing), effort.hidden, MOST_HIDDEN))
+
+
+class Fitting(Persistent):
+    """See ``TableImputer``."""
+
+    _first: tuple[Prepared, str, Material, Delivered] | None
+
+    def fit_prepared(
+        self,
+        prepared: Prepared,
+        *,
+        name: str = "",
+        folder: Path | None = None,
+        progress: Tell = silent,
+        should_stop: Callable[[], bool] = never,
+    ) -> Self:
+        """``fit`` of a table that has been understood; ``name`` is kept with what is learnt from it."""
+        began = time.monotonic()
+        self.begin_prepared(prepared, name=name, folder=folder, progress=progress, should_stop=should_stop)
+        self.improve_prepared(began, folder=folder, progress=progress, should_stop=should_stop)
+        return self
+
+    def begin_prepared(
+        self,
+        prepared: Prepared,
+        *,
+        name: str = "",
+        folder: Path | None = None,
+        progress: Tell = silent,
+        should_stop: Callable[[], bool] = never,
+    ) -> Self:
+        """``fit_prepared`` up to the first answer, which ``improve_prepared`` may improve."""
+        settings, self._first = self.settings, None
+        if not self.is_known:
+            self._forget_table()
+        effort = EFFORTS[settings.effort]
+        panel = prepared.model_panel
+        if panel is None:
+            return self.fit_rules(prepared, name)
+        nothing = [np.zeros(series.values.shape, bool) for series in panel.series]
+        share = hidden_share(effort, panel)
+        hidden = hidden_cells(panel, share, settings.seed) if settings.calibrate else nothing
+        if settings.model is None and effort.methods != "network":
+            gaps = [np.isin(code[prepared.predicted], FILLED) for code in prepared.provenance(self._policy)]
+            about = prepared.model_limits, settings.levels, settings.n_samples, settings.seed, effort.windows
+            material = Material(panel, hidden, gaps, *about, prepared.given)
+            answer = first_answer(material, progress)
+            self._first = prepared, name, material, answer
+            return self._take_answer(prepared, name, answer)
+        if settings.model is None:
+            shown, limits = with_calendar(without(panel, hidden), prepared.given), prepared.model_limits
+            self.imputer_ = learnt(shown, limits, effort, settings.seed, folder, progress, should_stop)
+        model = model_of(self.imputer_, prepared)
+        if settings.model is not None:
+            self._check_model(model, prepared)
+        self._keep(prepared, name)
+        self._measure(model, prepared, panel, hidden, progress)
+        return self
+
+    def improve_prepared(
+        self,
+        began: float,
+        *,
+        folder: Path | None = None,
+        progress: Tell = silent,
+        should_stop: Callable[[], bool] = never,
+    ) -> bool:
+        """Trains a network beside the first answer where the effort says so, and takes what is better.
+
+        Args:
+            began: ``time.monotonic()`` when the work began.
+
+        Returns:
+            Whether what fills tables is now another model.
+        """
+        settings, first = self.settings, self._first
+        effort, self._first = EFFORTS[settings.effort], None
+        if first is None or effort.methods != "both":
+            return False
+        prepared, name, material, answer = first
+        until = began + 60 * (MINUTES if settings.minutes is None else settings.minutes)
+        better = improved(material, answer, effort, until, folder, progress, should_stop)
+        self._take_answer(prepared, name, better)
+        return better.model is not answer.model
+
+    @property
+    def can_improve(self) -> bool:
+        """Whether there is a first answer that ``improve_prepared`` may improve."""
+        return self._first is not None and EFFORTS[self.settings.effort].methods == "both"
+
+    def fit_rules(self, prepared: Prepared, name: str = "") -> Self:
+        """Keeps what is known of a table that has been understood; no model is trained or measured."""
+        if self.settings.model is None:
+            self.imputer_ = None
+        self._keep(prepared, name)
+        return self
+
+    def learn_prepared(
+        self,
+        prepared: Prepared,
+        *,
+        name: str = "",
+        folder: Path | None = None,
+        progress: Tell = silent,
+        should_stop: Callable[[], bool] = never,
+        begin: bool = False,
+    ) -> Self:
+        """``fit_prepared``, unless all that it would give comes with the model, or no cell is to be predicted.
+
+        Args:
+            begin: True = ``begin_prepared``.
+        """
+        self._first = None
+        learn = self.begin_prepared if begin else self.fit_prepared
+        if not self.keeps_calibration and not self.has_to_predict(prepared):
+            self.fit_rules(prepared, name)
+        elif not self.keeps_calibration:
+            learn(prepared, name=name, folder=folder, progress=progress, should_stop=should_stop)
+        return self
+
+    def has_to_predict(self, prepared: Prepared) -> bool:
+        """Whether any cell is to be filled by a model."""
+        return has_to_predict(prepared, prepared.provenance(self._policy))
+
+    @property
+    def _policy(self) -> Policy:
+        settings = self.settings
+        return Policy(settings.max_gap, settings.no_information == "fill")
+
+    def _take_answer(self, prepared: Prepared, name: str, answer: Delivered) -> Self:
+        self._keep(prepared, name)
+        self.imputer_, self.calibration_, self.scores_ = answer.model, answer.calibration, answer.scores
+        self.delivered_ = answer.text
+        return self
+
+    def _measure(
+        self, model: TableModel, prepared: Prepared, panel: Panel, hidden: list[np.ndarray], progress: Tell
+    ) -> None:
+        settings = self.settings
+        seen, found = matched(panel, model.features_, prepared.rules)
+        hidden = [found.to_model(cells, False) for cells in hidden]
+        if not any(cells.any() for cells in hidden):
+            return
+        codes = [found.to_model(code[prepared.predicted], LEFT_EMPTY) for code in prepared.provenance(self._policy)]
+        measured = drawn_at(
+            model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
+            gaps=[np.isin(code, FILLED) for code in codes], budget=Budget(EFFORTS[settings.effort].windows),
+            progress=lambda done, total: progress("measuring", done, total),
+        )  # fmt: skip
+        self.calibration_ = calibrated_on(model, measured, settings.levels)
+        self.scores_ = scores_of(model, seen, measured)
+
+    def _keep(self, prepared: Prepared, name: str) -> None:
+        self.calibration_, self.scores_, self.delivered_ = Calibration(), (), ""
+        self.codes_, self.kinds_ = dict(prepared.codes), prepared.kinds
+        self.table_ = LearntTable.of(prepared, name)
+
+    def _check_model(self, model: TableModel, prepared: Prepared) -> None:
+        check_limits(model, prepared.model_limits)
+        check_clock(model, prepared.seen.clock)
+        if hasattr(self, "table_"):
+            check_step(self.table_, prepared.seen.clock)
+        check_calendar(model, self.settings.calendar)
