@@ -25,7 +25,9 @@ LARGEST = 1e100
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantile levels of the score by which settings are chosen."""
 NORMALITIES = (0.5, 0.0, 1.0)
-CHANGES: tuple[dict[str, float], ...] = ({"component_share": 0.5}, {"component_share": 0.2}, {"noise": 0.02})
+CHANGES: tuple[dict[str, float], ...] = (
+    {"component_share": 0.5}, {"component_share": 0.2}, {"noise": 0.01}, {"noise": 0.0005},
+)  # fmt: skip
 """Tried one after the other; one that lowers the score is kept."""
 
 
@@ -200,7 +202,7 @@ def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, 
     counts = sum(np.maximum(mean.shape[1] - np.arange(n_lags), 0) for mean in means)
     sums = lagged_products(means, n_lags) + lagged_products(deviations, n_lags)
     n_known = sum((~np.isnan(record)).sum(1) for record in scores)
-    trust = np.sqrt(n_known / (n_known + PRIOR_PAIRS))
+    trust = 1 - np.exp(-n_known / PRIOR_PAIRS)
     shrinking = np.where(np.eye(len(trust)), 1.0, np.outer(trust, trust))
     return shrinking * sums / np.maximum(counts, 1)[:, None, None]
 
