@@ -160,3 +160,49 @@ def test_absent_data_and_peers_are_said_and_left_out(
     assert "pm25 is left out" in said
     assert "peer is left out" in said
     assert not (tmp_path / "out").exists()
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def test_holes_are_the_same_for_every_method_and_as_they_are_called(benchmarks: Any, tmp_path: Path) -> None:
+    data = benchmarks("table_data")
+    there = np.ones((2000, 6), bool)
+    there[500:520, 1] = there[800:1000, 2] = False
+    found = {name: draw(there, np.random.default_rng(3)) for name, draw in data.HOLES.items()}
+    for name, hidden in found.items():
+        assert not (hidden & ~there).any()
+        assert 0.01 < hidden.sum() / there.sum() < 0.15
+        assert np.array_equal(hidden, data.HOLES[name](there, np.random.default_rng(3)))
+    out = found["blackout"]
+    assert (out.any(1) == (out | ~there).all(1)).all()  # all features at once
+    assert sorted((found["sensors"] | ~there).sum(0))[-2] >= 2000 // 3  # two of six sensors for a third of the time
+    assert found["own"].sum(0).tolist() == [0, 20, 200, 0, 0, 0]
+
+
+def test_a_table_is_filled_in_a_process_of_its_own_and_kept_once(benchmarks: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    values = rng.normal(size=(300, 3)).cumsum(0)
+    stamps = np.datetime64("2020-01-01") + np.arange(300) * np.timedelta64(1, "h")
+    lines = [f"{stamp},{','.join(map(repr, row))}" for stamp, row in zip(stamps, values.tolist(), strict=True)]
+    (folder / "airq.csv").write_text("time,a,b,c\n" + "\n".join(lines))
+    tables, out = benchmarks("tables"), tmp_path / "out"
+    for method in ("linear", "seasonal", "linear"):
+        row = tables.in_a_process(tmp_path, ("airq", "random", method), 0, 60)
+        assert row["mae"] > 0, row
+        tables.keep(out, row)
+    found = tables.rows(out)
+    assert found["method"].tolist() == ["linear", "seasonal"]
+    of_task = benchmarks("table_data").task(tmp_path, "airq", "random")
+    lines = of_task.frame.interpolate("time", limit_direction="both").to_numpy()
+    error = (np.abs(lines - of_task.truth) / of_task.scale)[of_task.hidden]
+    np.testing.assert_allclose(found["mae"][0], error.mean(), rtol=1e-4)
+    np.testing.assert_allclose(found["rmse"][0], np.sqrt((error**2).mean()), rtol=1e-4)
+    assert list(tables.to_do(out, (["airq"], ["random", "block"], ["linear"]), False)) == [("airq", "block", "linear")]
+    tables.keep(out, tables.in_a_process(tmp_path, ("meteo", "random", "linear"), 0, 60))
+    assert "FileNotFoundError" in tables.rows(out)["note"].iloc[-1]
+    benchmarks("table_report").write_report(tables.rows(out), out)
+    assert "**" in (out / "tables.md").read_text()
+    assert (out / "tables.png").stat().st_size > 1000
