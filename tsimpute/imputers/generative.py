@@ -111,7 +111,9 @@ class GenerativeImputer(Learnt):
         self.features_, self.time_unit_ = train.features, time_unit
         self.n_steps_, self.usual_cells_ = train.n_steps, usual_cells(train)
         self.time_step_, self.regular_ = usual_step(train)
-        self.base_ = base_of(train, self.scaler_, self.network.guess, base, self.training.seed)
+        self.base_ = base_of(
+            train, self.scaler_, self.network.guess, base, self.training.seed, self.training.base_folds
+        )
         process = make("processes", self.process.name, **self.process.options)
         self.network_ = self._new_network(process.tau_frequency)
         policy = make_policy(self.training.masks, train)
