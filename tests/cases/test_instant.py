@@ -293,3 +293,13 @@ def test_where_a_line_is_as_good_as_anything_a_line_with_its_residuals_is_delive
 def test_minutes_that_mean_nothing_are_refused(minutes: Any, effort: str) -> None:
     with pytest.raises(ConfigError, match="minutes: expected"):
         ti.TableImputer(minutes=minutes, effort=effort).fit(hourly(50))  # type: ignore[arg-type]
+
+
+def test_a_given_network_has_the_process_as_a_row_beside_it() -> None:
+    table = hourly(450)
+    network = ti.TableImputer(effort="trial", n_samples=5, limits=(0, None)).fit(table).imputer_
+    given = ti.TableImputer(network, n_samples=5, limits=(0, None)).fit(table)
+    assert [row["imputer"] for row in given.scores_] == [*NAMES, "flow_matching"]
+    assert given.imputer_ is network
+    assert given.delivered_ == ""
+    assert len({row["cells"] for row in given.scores_}) == 1

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from tsimpute.ensembles import crps
+from tsimpute.errors import DataError
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import LEAST, Calibration
 from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
@@ -243,6 +244,34 @@ def _common(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np.ndar
     return own[order], others[order]
 
 
+def process_beside(
+    material: Material, model: TableModel, measured: Hidden, progress: Tell
+) -> tuple[Hidden, tuple[tuple[TableModel, Hidden]]] | None:
+    """A given model's draws at hidden cells, and beside it a Gaussian process's fitted to the table, at the same cells.
+
+    None where the table is none that a process can be fitted to, or there are too few common cells.
+
+    Args:
+        material: its panel may have what the model is given after its own features; limits are the model's.
+        measured: the model's draws.
+    """
+    n_own = sum(not feature.given for feature in model.features_)
+    warps = (model.scaler_.warps or [None] * n_own)[:n_own]
+    limits = {f.name: warp.limits for f, warp in zip(model.features_, warps, strict=False) if warp is not None}
+    series = tuple(replace(s, values=s.values[:n_own]) for s in material.panel.series)
+    panel = replace(material.panel, features=material.panel.features[:n_own], series=series)
+    own = replace(material, panel=panel, limits=limits)
+    try:
+        base = gaussian(own.shown, limits, material.seed, progress)
+    except DataError:
+        return None
+    of_base = own.drawn(base, progress, masks_of(material.hidden, measured))
+    at, others = _common(material.hidden, measured, of_base)
+    if len(at) < min(LEAST, len(measured.truth)):
+        return None
+    return measured.at(at), ((base, of_base.at(others)),)
+
+
 def masks_of(hidden: Sequence[np.ndarray], at: Hidden) -> list[np.ndarray]:
     """Per series (K, T) bool, the cells at which there are draws."""
     masks = [np.zeros_like(cells) for cells in hidden]
@@ -255,7 +284,8 @@ def _shares_text(shares: np.ndarray | None) -> str:
     if shares is None:
         return f"the {METHODS[GAUSSIAN]}"
     if shares.max() > 0.995:
-        return f"{'the ' * (int(shares.argmax()) != LINES)}{METHODS[int(shares.argmax())]}"
+        method = int(shares.argmax())
+        return f"{LINEAR} with the distribution of its errors" if method == LINES else f"the {METHODS[method]}"
     parts = [f"{share:.0%} {name}" for share, name in zip(shares, METHODS, strict=True) if share >= 0.005]
     return f"a mixture of draws: {', '.join(parts)}"
 
@@ -269,4 +299,5 @@ def gain_text(scores: Scores) -> str:
     own, other, units = float(scores[-1]["MAE"]), float(line["MAE"]), scores[-1]["units"]
     change = (other - own) / other if other > 0 else 0.0
     than = f"{abs(change):.0%} {'less' if change >= 0 else 'more'} than that of {LINEAR} ({other:.4g})"
+    than = f"as that of {LINEAR} ({other:.4g})" if abs(change) < 0.005 else than
     return f"; mean absolute error on hidden cells {own:.4g} {units}, {than}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import Calibration
 from tsimpute.filling.checks import check_calendar, check_clock, check_limits, check_step
-from tsimpute.filling.delivering import Delivered, Material, first_answer
+from tsimpute.filling.delivering import Delivered, Material, first_answer, process_beside
 from tsimpute.filling.efforts import EFFORTS, Effort
 from tsimpute.filling.hidden_draws import Budget, drawn_at
 from tsimpute.filling.improving import improved
@@ -187,13 +188,17 @@ class Fitting(Persistent):
         if not any(cells.any() for cells in hidden):
             return
         codes = [found.to_model(code[prepared.predicted], LEFT_EMPTY) for code in prepared.provenance(self._policy)]
+        gaps = [np.isin(code, FILLED) for code in codes]
         measured = drawn_at(
-            model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed,
-            gaps=[np.isin(code, FILLED) for code in codes], budget=Budget(EFFORTS[settings.effort].windows),
-            progress=lambda done, total: progress("measuring", done, total),
+            model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed, gaps=gaps,
+            budget=Budget(EFFORTS[settings.effort].windows), progress=partial(progress, "measuring"),
         )  # fmt: skip
         self.calibration_ = calibrated_on(model, measured, settings.levels)
-        self.scores_ = scores_of(model, seen, measured)
+        beside = None
+        if settings.model is not None and not model.whole_series:
+            about = settings.levels, settings.n_samples, settings.seed
+            beside = process_beside(Material(seen, hidden, gaps, {}, *about), model, measured, progress)
+        self.scores_ = scores_of(model, seen, measured) if beside is None else scores_of(model, seen, *beside)
 
     def _keep(self, prepared: Prepared, name: str) -> None:
         self.calibration_, self.scores_, self.delivered_ = Calibration(), (), ""
