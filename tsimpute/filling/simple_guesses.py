@@ -44,7 +44,7 @@ def season_of(panel: Panel) -> str | None:
     span, step = float(np.median(spans)), panel.clock.step or float(spans.sum() / max(1, steps.sum()))
     if span >= 24 * _DAYS and step <= 6:
         return "daily"
-    return "yearly" if span >= 8766 * _YEARS and step > 6 else None
+    return "yearly" if span >= 8766 * _YEARS and 6 < step <= 31 * 24 else None
 
 
 def _phase(labels: np.ndarray, season: str) -> np.ndarray:
