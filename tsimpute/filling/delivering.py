@@ -123,7 +123,7 @@ def mixed(
     """
     at = of_base
     if of_network is not None:
-        own, others = _common(material.hidden, of_base, of_network)
+        own, others = common(material.hidden, of_base, of_network)
         of_base, of_network = of_base.at(own), of_network.at(others)
     if len(of_base.truth) < LEAST:
         calibration = calibrated_on(base, of_base, material.levels)
@@ -234,7 +234,7 @@ def _lines_at(panel: Panel, base: GaussianImputer, at: Hidden) -> np.ndarray:
     return out
 
 
-def _common(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np.ndarray, np.ndarray]:
+def common(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np.ndarray, np.ndarray]:
     """Where the cells that both hold stand in each."""
     offsets = np.concatenate([[0], np.cumsum([cells.size for cells in hidden])])
     lengths = np.array([cells.shape[1] for cells in hidden])
@@ -266,7 +266,7 @@ def process_beside(
     except DataError:
         return None
     of_base = own.drawn(base, progress, masks_of(material.hidden, measured))
-    at, others = _common(material.hidden, measured, of_base)
+    at, others = common(material.hidden, measured, of_base)
     if len(at) < min(LEAST, len(measured.truth)):
         return None
     return measured.at(at), ((base, of_base.at(others)),)

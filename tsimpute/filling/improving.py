@@ -11,7 +11,7 @@ import numpy as np
 
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import LEAST
-from tsimpute.filling.delivering import Delivered, Material, masks_of, mixed
+from tsimpute.filling.delivering import Delivered, Material, common, masks_of, mixed
 from tsimpute.filling.efforts import Effort
 from tsimpute.filling.hidden_draws import Hidden
 from tsimpute.filling.learning import Training, learnt_within
@@ -22,6 +22,8 @@ from tsimpute.terminal import Tell, silent
 
 _LEARNING = 0.6
 """Share of the time for learning; the rest is for measuring and drawing."""
+_LEAST_GAIN = 0.01
+"""Share of the score without the network by which it has to be lower with it: what is less may be chance."""
 _FAR_BEHIND = 1.25
 """An error so many times that of the process, with half of the steps done, is not made good by the other half."""
 _TRIAL_WINDOWS, _TRIAL_DRAWS = 24, 20
@@ -67,11 +69,19 @@ def improved(
     of_network = material.drawn(network, progress, masks)
     most = _affordable(material, of_network, time.monotonic() - started, until)
     found = mixed(material, first.base, network, at, of_network, most)
-    if found.shares is not None and not found.shares[NETWORK]:
+    without = mixed(material, first.base, None, at.at(common(material.hidden, at, of_network)[0]), None)
+    gained = found.shares is not None and found.shares[NETWORK] > 0
+    if not gained or _score(found) > (1 - _LEAST_GAIN) * _score(without):
         note = "the network no longer helped and was stopped early" if stopped_early else "the network did not help"
         note = note if most > 0 else "the time does not suffice to draw from the network (minutes)"
-        return replace(found, model=first.model, calibration=first.calibration, shares=first.shares, note=note)
+        of_network_alone = [row for row in found.scores if row["imputer"] == network.name]
+        scores = (*without.scores[:-1], *of_network_alone, without.scores[-1])
+        return replace(first, scores=scores, note=note)
     return found
+
+
+def _score(answer: Delivered) -> float:
+    return float(answer.scores[-1]["CRPS"])
 
 
 def _first_draws(at: Hidden, n_samples: int) -> Hidden:

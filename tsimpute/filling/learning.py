@@ -123,7 +123,7 @@ def _steps_within(windows: Windows, scaler: Standardizer, training: Training, un
     while n_timed < _TIMED_STEPS and next(steps, None) is not None:
         n_timed += 1
     each = (time.monotonic() - started) / max(1, n_timed)
-    steps.close()
+    del steps  # ends it
     return int((until - time.monotonic()) / max(each, 1e-6)) if n_timed else training.effort.steps
 
 

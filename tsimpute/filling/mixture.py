@@ -53,7 +53,7 @@ class Mixture:
     @property
     def method(self) -> str:
         """The methods that have a share."""
-        has = self.shares.any((0, 1))
+        has = [bool(self.shares[..., method].any()) for method in range(len(METHODS))]
         names = [self.base.method, "" if self.network is None else self.network.method, "linear interpolation"]
         return "draws of " + " and ".join(name for name, some in zip(names, has, strict=True) if some)
 
