@@ -21,13 +21,13 @@ import numpy as np, pandas as pd
 import tsimpute as ti
 from tsimpute.filling import efforts
 warnings.simplefilter("ignore")
-efforts.EFFORTS["quick"] = replace(efforts.EFFORTS["quick"], steps=int(sys.argv[1]), windows=20)
+efforts.EFFORTS["quick"] = replace(efforts.EFFORTS["quick"], steps=int(sys.argv[1]), windows=4)
 rng = np.random.default_rng(0)
 values = np.sin(np.arange(600)[:, None] / 10 + np.arange(10)) + 0.3 * rng.normal(size=(600, 10))
 values[rng.random(values.shape) < 0.15] = np.nan
 frame = pd.DataFrame(values, pd.date_range("2020", periods=600, freq="h"), [f"s{k}" for k in range(10)])
 start = time.perf_counter()
-ti.TableImputer(effort="quick", n_samples=20).fit_draw(frame, progress=False)
+ti.TableImputer(effort="quick", n_samples=4).fit_draw(frame, progress=False)
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(time.perf_counter() - start, used.ru_utime + used.ru_stime)
 """
@@ -49,7 +49,7 @@ def seconds(threads: int | None, steps: int) -> tuple[float, float]:
     return wall, cpu
 
 
-def main(rounds: int = 3, steps: int = 60) -> None:
+def main(rounds: int = 3, steps: int = 30) -> None:
     found: dict[int | None, list[tuple[float, float]]] = {None: [], 1: []}
     for _ in range(rounds):
         for threads, of_one in found.items():

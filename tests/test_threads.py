@@ -45,7 +45,7 @@ def test_as_many_work_at_once_as_torch_has_threads_each_on_its_share():
         return torch.get_num_threads(), current_thread().name
 
     found = list(in_threads(work, range(4), at_most=2))
-    assert {threads for threads, _ in found} == {2}
+    assert {threads for threads, _ in found} == {1}  # two of torch's threads together are worth less than they cost
     assert current_thread().name not in {name for _, name in found}
 
 

@@ -4,9 +4,9 @@ The tensors of one record are too small to keep several cores busy inside one op
 are hardly faster than one there, two pieces side by side nearly twice as fast. torch and the compiled attention
 release Python's lock while they compute.
 
-Threads of torch's own wait for each other in spin loops where torch was loaded before this package could tell it not
-to (``OMP_WAIT_POLICY``, see ``tsimpute/__init__.py``). Beside another busy process each such wait may take a time
-slice, so there a piece has one thread, and a piece by itself too.
+Threads of torch's own meet at the end of every small operation. Beside other busy processes one of them is often not
+at work then, and the others wait for it, in spin loops unless torch was told otherwise before it was loaded (see
+``tsimpute/__init__.py``): so two or three of them are never taken together, and none where they spin.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+_LEAST_TOGETHER = 4
 _here = threading.local()
 
 
@@ -35,10 +36,10 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
     if getattr(_here, "is_worker", False):
         yield from map(work, pieces)
         return
+    share = _share(n_threads, n_workers)
     if n_workers <= 1:
-        yield from map(_by_one_thread(work) if spins() else work, pieces)
+        yield from map(_by_one_thread(work) if share < n_threads else work, pieces)
         return
-    share = 1 if spins() else n_threads // n_workers
 
     def on_its_share(piece: Any) -> Any:
         _here.is_worker = True
@@ -66,6 +67,12 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
     finally:
         wait(at_work)
         torch.set_num_threads(n_threads)  # a worker's number is also what threads made later begin with
+
+
+def _share(n_threads: int, n_workers: int) -> int:
+    """How many of torch's threads a piece has."""
+    share = n_threads // max(n_workers, 1)
+    return 1 if share < _LEAST_TOGETHER or spins() else share
 
 
 def spins() -> bool:
