@@ -14,6 +14,7 @@ from tsimpute.filling.column_names import (
     named_counter,
     named_descriptor,
     named_dose,
+    named_drug,
     named_id,
     named_outcome,
     named_sequence,
@@ -39,7 +40,7 @@ LIMITS = {
 """What the kind says of possible values."""
 
 MOST_STATES = 12
-SPARSE, RARE, FEW, MANY, SERIES = 0.1, 0.3, 3, 20, 3
+SPARSE, RARE, OFTEN, FEW, MANY, SERIES = 0.1, 0.3, 0.9, 3, 20, 3
 COUNTER_VALUES, COUNTER_RISES = 30, 10
 NAMED_VALUES, NAMED_RISES = 12, 3
 RISES_PER_RESET, RISES_PER_FALL, NEAR_ZERO = 8, 100, 0.1
@@ -190,11 +191,12 @@ def _state(column: _Column) -> bool:
 def _presence(column: _Column) -> str | None:
     """One value here and there, and nothing else, or a dose now and then: an empty cell may well mean "none"."""
     n, share = len(column.values), len(column.values) / column.n_cells
-    if named_dose(column.name) and share < RARE and column.distinct[0] > 0 and not column.long:
+    most = OFTEN if named_drug(column.name) else RARE if named_dose(column.name) else 0
+    if share < most and column.distinct[0] > 0:
         return f"doses or intakes, in {n:,} of {column.n_cells:,} cells, none of them 0"
     if len(column.distinct) > 1 or named_descriptor(column.name):
         return None
-    sparse = share < 0.5 and (n < FEW or share < SPARSE)
+    sparse = share < 0.5 and (n < FEW or share < SPARSE or column.long)
     if column.distinct[0] != 1 and not sparse:
         return None
     return f"{column.distinct[0]:g} or nothing: the only value, in {n:,} of {column.n_cells:,} cells"

@@ -21,6 +21,14 @@ _DOSES = (
     "reliever", "tablet", "tablets", "pill", "pills", "dosis", "kohlenhydrate", "mahlzeit", "tabletten", "glucides",
     "insuline", "insulina", "carboidrati", "carbohidratos", "repas", "comida", "koolhydraten",
 )  # fmt: skip
+_DRUGS = (
+    "norepinephrine", "noradrenaline", "norepi", "norad", "epinephrine", "adrenaline", "dopamine", "dobutamine",
+    "vasopressin", "phenylephrine", "milrinone", "levosimendan", "vasopressor", "vasopressors", "pressor", "inotrope",
+    "propofol", "midazolam", "fentanyl", "sufentanil", "remifentanil", "morphine", "ketamine", "dexmedetomidine",
+    "rocuronium", "cisatracurium", "heparin", "amiodarone", "nitroglycerin", "labetalol", "nicardipine", "esmolol",
+    "furosemide", "infusion", "perfusor", "noradrenalin", "adrenalin", "dobutamin", "dopamin", "arterenol",
+)  # fmt: skip
+_LEVELS = ("level", "levels", "conc", "concentration", "plasma", "serum", "anti", "urine")
 _MEASURED_QUALITIES = ("air", "water", "sleep", "signal", "link", "sound", "image", "sperm")
 _IDS = ("id", "ids", "uid", "uuid", "guid")
 _SEQUENCES = (
@@ -90,6 +98,12 @@ def named_outcome(name: str) -> bool:
 def named_dose(name: str) -> bool:
     """Named as what is given or taken now and then: insulin_u, Carbs (g), bolus, dose."""
     return any(word in _DOSES for word in words_of_name(name))
+
+
+def named_drug(name: str) -> bool:
+    """Named as a drug that runs for hours, and not as its level in blood: norepinephrine_rate, Propofol (mg/h)."""
+    words = words_of_name(name)
+    return any(word in _DRUGS for word in words) and not any(word in _LEVELS for word in words)
 
 
 def scale_of_name(name: str) -> tuple[int, int] | None:

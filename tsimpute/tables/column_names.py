@@ -64,6 +64,10 @@ _VALUES = (
     "measurement", "arithmeticmean", "wert", "messwert", "valeur", "valor", "valore", "waarde", "state", "y",
 )  # fmt: skip
 _VALUE_ENDS = ("stresn", "valuenum", "value", "result", "reading")
+_RESULT_TEXTS = (
+    "resulttext", "resulttxt", "valuetext", "valuetxt", "textvalue", "textresult", "stringvalue", "valuestr",
+    "valuestring", "valueasstring", "orres", "stresc", "wertstring",
+)  # fmt: skip
 _BOUNDS = ("min", "max", "limit", "lower", "upper", "ref", "threshold", "std", "mean", "p", "missing", "target", "set")
 _ENDS = (
     "parameter", "analyte", "pollutant", "observable", "labtest", "sensortype", "vitalsign", "variable", "testcd",
@@ -223,6 +227,12 @@ def value_rank(name: Hashable) -> int | None:
     if end is None or own.removesuffix(end) in _BOUNDS:
         return None
     return len(_VALUES) + _VALUE_ENDS.index(end)
+
+
+def is_result_text_name(name: Hashable) -> bool:
+    """Named as the result of a measurement in words, as "value", "labresulttext", "VSORRES" or "stringvalue"."""
+    own = plain(name)
+    return value_rank(name) is not None or own.endswith(_RESULT_TEXTS)
 
 
 def is_row_number_name(name: Hashable) -> bool:

@@ -46,6 +46,7 @@ class Delimited:
         units: texts of the row of units below the names, C of them; "" where there is none.
         notes: what was understood and is worth saying, a sentence each.
         decimal_is_sure: the decimal mark was given, or other numbers of the file show a decimal point.
+        names_line: number of the line of names, from 1.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Delimited:
     notes: tuple[str, ...]
     decimal_is_sure: bool
     _raw: Raw = field(repr=False)
+    names_line: int = field(default=1, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -136,6 +138,7 @@ def read_delimited(
         notes=_notes(layout, lines, n_units, decimal, encoding, mark),
         decimal_is_sure=is_sure,
         _raw=Raw(_raw_records(lines, layout.starts), rows, layout.header.record, mark),
+        names_line=layout.starts[layout.header.record] + 1,
     )
 
 

@@ -17,7 +17,7 @@ from tsimpute.tables.clock import Placement, place
 from tsimpute.tables.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.hours import hours_per_unit, place_in_steps
 from tsimpute.tables.learnt_columns import as_learnt
-from tsimpute.tables.long_rows import features_of, features_of_rows, nameless_note, places_of
+from tsimpute.tables.long_rows import features_of, features_of_rows, nameless_note, places_of, results_in_words
 from tsimpute.tables.missing_times import MissingTimes
 from tsimpute.tables.model_rows import Rows, of_one_step
 from tsimpute.tables.number_texts import floats, is_number, row_label, text_problem
@@ -186,6 +186,9 @@ def read_frame(
             clockwork.missing_times == "keep", described=told.known is None,
         )  # fmt: skip
         notes += places.notes
+        in_words, said = results_in_words(columns, roles.value or 0, roles.extra, rows.values[:, 0])
+        places = places.without(in_words, series_of_row, rows.feature_of_row, placement.step_of_row, cells)
+        notes += said
     count = rows_to_add(placement, None if places is None else places.added)
     if clockwork.step is None:
         check_rows_to_add(columns, roles, count, len(frame), clockwork.missing_times == "insert")
@@ -287,6 +290,7 @@ def _times(
         timezone=clockwork.timezone,
         dayfirst=clockwork.dayfirst,
         series_of_row=sequence,
+        series=series_of_row,
     )
     about: Any = {
         "feature_of_row": feature_of_row, "names": groups, "duplicates": clockwork.duplicates,

@@ -37,6 +37,10 @@ QUANTITIES = frozenset((
     "thc",
 ))  # fmt: skip
 """Names that mean a quantity and no series."""
+_CLOCK_COUNTS = (
+    "minute", "minutes", "min", "mins", "second", "seconds", "sec", "secs", "hour", "hours", "hr", "hrs", "elapsed",
+)  # fmt: skip
+"""Names of columns that count the time within a session or a day, and name no series."""
 ROWS_PER_GROUP = 3
 """Rows that such groups must have on average."""
 
@@ -60,7 +64,7 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     named = [i for i in named if columns.codes(i).max(initial=-1) >= 0]
     named = _without_row_numbers(columns, levels or named, notes)
     if not key:
-        return named if levels else named[:1]
+        return named if levels else [*named[:1], *_stay(columns, left, named[:1])]
     if not levels:
         named = _site(columns, left) or [i for i in named if _names_series(columns, i, key, notes)][:1]
         named += _stay(columns, left, named)
@@ -201,7 +205,12 @@ def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     whole = pd.api.types.is_integer_dtype(kind)
     if not (text or whole) or pd.isna(column).any() or plain(name) in CALENDAR_NAMES:
         return False
-    if is_remark_name(name) or is_offset_name(name) or (is_unit_name(name) and not _are_digits(column)):
+    if (
+        is_remark_name(name)
+        or is_offset_name(name)
+        or plain(name) in _CLOCK_COUNTS
+        or (is_unit_name(name) and not _are_digits(column))
+    ):
         return False
     if pd.api.types.is_object_dtype(kind) and not all(isinstance(item, str | int) for item in column):
         return False

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from tsimpute.errors import DataError
 from tsimpute.tables.number_forms import is_unit
@@ -47,6 +48,7 @@ _SUMMARIES = frozenset(
 )  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]+")
 _MOST_FOOTERS = 50
+_FEWEST_COUNTED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +167,18 @@ def _is_better(records: list[list[str]], lower: int, upper: int) -> bool:
 
 
 def _has_values(fields: Sequence[str]) -> bool:
-    return any(is_number(text) or _VALUE.search(text) for text in fields if text)
+    known = [text for text in fields if text]
+    if _are_counted(known):
+        return False
+    return any(is_number(text) or _VALUE.search(text) for text in known)
+
+
+def _are_counted(fields: Sequence[str]) -> bool:
+    """Whether the numbers of a line count on by one, as years that are names of columns do."""
+    numbers = [int(text) for text in fields if text.isdecimal() and len(text) <= 4]
+    others = [text for text in fields if not text.isdecimal()]
+    by_one = all(b == a + 1 for a, b in pairwise(numbers))
+    return len(numbers) >= _FEWEST_COUNTED and by_one and not any(map(is_number, others))
 
 
 def _are_annotations(fields: Sequence[str]) -> bool:
@@ -263,6 +276,12 @@ def _first_with_names(records: list[list[str]], content: list[int], width: int, 
 
 def without_names(line: int, record: Sequence[str]) -> DataError:
     shown = repr(", ".join(record)[:60])
+    if not any(is_number(text.strip()) for text in record):
+        return DataError(
+            f"line {line + 1}: expected names of columns, came {shown}, as which other lines look too. If the names "
+            "stand above each of several blocks, as of patients, write one line of names, and what stands above each "
+            "block into a column of its own."
+        )
     return DataError(
         f"line {line + 1}: expected names of columns, came what looks like values: {shown}. "
         f"Add a line of names above it."

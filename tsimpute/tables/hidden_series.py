@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
-from tsimpute.tables.column_names import is_remark_name, is_unit_name, value_rank, words
+from tsimpute.tables.column_names import is_id_name, is_remark_name, is_unit_name, value_rank, words
 from tsimpute.tables.number_texts import can_name, floats, has_fractions, is_number
 from tsimpute.tables.stamp_names import is_clock_name
 
@@ -26,6 +26,7 @@ COUNT_WORDS = frozenset((
 FEWEST_RISES = 5
 MOST_PARTS = 8
 """Columns of which two may name a series only together, as a person and a day."""
+FEWEST_IN_BLOCK = 3
 MOSTLY = 0.6
 MOST_UNITS = 0.1
 """Of the rows, the share that several units of one column make at most; more are no units."""
@@ -44,15 +45,16 @@ def check_rows_as_steps(
         group: columns of the groups, where they are known.
         series_told: whether the caller named them, also as none.
     """
-    numbers = [i for i in left if i >= columns.n_levels and is_number(columns[i]) and not pd.isna(columns[i]).any()]
-    numbers = [i for i in numbers if _starts_anew(floats(columns[i]))]
-    if not numbers:
-        return
-    if group:
+    numbers = [i for i in left if is_number(columns[i]) and not pd.isna(columns[i]).any()]
+    numbers = [i for i in numbers if i >= columns.n_levels or columns.names[i] is None]
+    numbers = [i for i in numbers if not is_id_name(columns.names[i]) and _starts_anew(floats(columns[i]))]
+    if group and numbers:
         codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in group]).factorize()[0]
         time = next((i for i in numbers if _counts(columns, i, codes)), None)
         if time is not None:
             name = columns.names[time]
+            if name is None:
+                raise _index_rises(_listed(columns, group), [columns.names[i] for i in group])
             raise DataError(
                 f"time: no column is known as the time, but {name!r} rises from row to row within each "
                 f"{_listed(columns, group)} and starts anew in the next. If it is the time, set time={name!r}. If each "
@@ -69,8 +71,20 @@ def check_rows_as_steps(
         if int(codes.max()) + 1 > len(codes) / 2:
             continue
         time = next((at for at in numbers if at not in of_names and _counts(columns, at, codes)), None)
+        if time is not None and not _is_count_name(columns, [time]):
+            _check_blocks(columns, [time, *of_names])
+        if time is not None and _is_count_name(columns, of_names) and not _is_count_name(columns, [time]):
+            series, of = columns.names[time], columns.names[of_names[0]]
+            raise DataError(
+                f"time: no column is known as the time, but {of!r} is named as one, and each of its names comes once "
+                f"for each {series!r}. If {series!r} names the series, set group={series!r} and time=(), which takes "
+                f"each of its rows as one step; or write numbers in place of the names of {of!r}, and set "
+                f"group={series!r} and time={of!r}."
+            )
         if time is not None:
             of_names = sorted(of_names)
+            if columns.names[time] is None:
+                raise _index_rises(_listed(columns, of_names), [columns.names[i] for i in of_names])
             name, named = columns.names[time], [columns.names[i] for i in of_names]
             series = repr(named[0] if len(named) == 1 else named)
             raise DataError(
@@ -79,6 +93,42 @@ def check_rows_as_steps(
                 f"are series and their time, set group={series} and time={name!r}. If each row is the next step of "
                 "one series, set group=() and time=()."
             )
+    _check_blocks(columns, left)
+
+
+def _index_rises(within: str, group: list[Hashable]) -> DataError:
+    return DataError(
+        f"time: no column is known as the time, but the index, which has no name, rises from row to row within each "
+        f"name of {within} and starts anew in the next. If it is the time, name it: frame.rename_axis('time'), and set "
+        f"time='time' and group={group}. If each row is the next step of one series, set group=() and time=()."
+    )
+
+
+def _check_blocks(columns: Columns, left: Sequence[int]) -> None:
+    """Refuses rows in blocks, one for each name of a column, in which the texts of another column come anew.
+
+    These are visits or ages in words (Baseline, Week 4; 3m, 6m) of persons, and no steps of one series.
+    """
+    able = [i for i in left if i >= columns.n_levels and can_name(columns[i]) and not has_fractions(columns[i])]
+    able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
+    labels = [i for i in able if not is_number(columns[i])]
+    for series, label in ((i, at) for i in able for at in labels if at != i):
+        codes = columns.codes(series)
+        n_names = int(codes.max()) + 1
+        n_runs = 1 + int((np.diff(codes) != 0).sum())
+        pairs = pd.DataFrame({"series": codes, "label": columns.codes(label)})
+        if n_runs != n_names or n_names > len(codes) / FEWEST_IN_BLOCK or pairs.duplicated().any():
+            continue
+        if (pairs.groupby("label")["series"].transform("size") > 1).mean() < MOSTLY:
+            continue
+        name, of = columns.names[series], columns.names[label]
+        shown = ", ".join(map(str, pd.unique(pd.Series(np.asarray(columns[label], object)))[:3]))
+        raise DataError(
+            f"table: no column is known as the time, and the rows stand in {n_names:,} blocks, one for each name of "
+            f"{name!r}, in each of which {of!r} begins anew ({shown}, ...). If each block is a series, set "
+            f"group={name!r} and time=(), or write numbers in place of the texts of {of!r} and set time={of!r}. If "
+            "each row is the next step of one series, set group=() and time=()."
+        )
 
 
 def check_one_quantity(columns: Columns, left: Sequence[int], features: Sequence[int]) -> None:
@@ -126,6 +176,10 @@ def _counts(columns: Columns, at: int, codes: np.ndarray) -> bool:
         return False
     equal = (steps == np.median(steps)).mean() > 0.5
     return bool(equal) or not COUNT_WORDS.isdisjoint(words(columns.names[at]))
+
+
+def _is_count_name(columns: Columns, at: Sequence[int]) -> bool:
+    return len(at) == 1 and not COUNT_WORDS.isdisjoint(words(columns.names[at[0]]))
 
 
 def _has_units(columns: Columns, at: int, unit: np.ndarray) -> bool:

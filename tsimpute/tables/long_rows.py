@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,9 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
+from tsimpute.tables.column_names import is_result_text_name
+from tsimpute.tables.number_texts import is_number
+from tsimpute.tables.numbers import is_missing
 from tsimpute.tables.row_errors import Part, RowNote
 from tsimpute.tables.units import unit_of
 from tsimpute.windows import Feature
@@ -88,6 +91,39 @@ def features_of(
     return features
 
 
+def results_in_words(
+    columns: Columns, value: int, others: Sequence[int], values: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Rows whose result is a text in another column, as "<0.30" or "HEMOLYZED", beside an empty number.
+
+    They were measured, so no number is put in their place.
+
+    Args:
+        value: column of the numbers; others: columns without a role; values: (R,).
+
+    Returns:
+        (R,) bool, and a note for each column of such texts.
+    """
+    found = np.zeros(len(values), bool)
+    notes: list[str] = []
+    for at in others:
+        name = columns.names[at]
+        if is_number(columns[at]) or not is_result_text_name(name):
+            continue
+        texts = pd.Series(np.asarray(columns[at], object))
+        said = np.array([isinstance(text, str) and not is_missing(text.strip()) for text in texts], bool)
+        rows = np.flatnonzero(said & np.isnan(values) & ~found)
+        if not len(rows):
+            continue
+        found[rows] = True
+        shown = ", ".join(repr(text) for text in texts.iloc[rows].value_counts().index[:_SHOWN])
+        notes.append(
+            f"{columns.names[value]}: empty in {len(rows):,} rows whose result is a text in column {name!r} ({shown}); "
+            "they were measured, and stay empty"
+        )
+    return found, tuple(notes)
+
+
 @dataclass(frozen=True, eq=False)
 class Places:
     """Cells of a long table that have no row.
@@ -101,6 +137,25 @@ class Places:
     fixed: list[np.ndarray]
     added: list[np.ndarray]
     notes: tuple[str, ...]
+
+    def without(
+        self,
+        rows: np.ndarray,
+        series_of_row: np.ndarray,
+        feature_of_row: np.ndarray,
+        step_of_row: np.ndarray,
+        cells: Sequence[np.ndarray],
+    ) -> Places:
+        """The same where the empty cells of some rows stay empty.
+
+        Args:
+            rows: (R,) bool; series_of_row, feature_of_row, step_of_row: (R,); cells: per series (K, T).
+        """
+        fixed = [of_series.copy() for of_series in self.fixed]
+        for row in np.flatnonzero(rows).tolist():
+            n, k, step = series_of_row[row], feature_of_row[row], step_of_row[row]
+            fixed[n][k, step] |= np.isnan(cells[n][k, step])
+        return replace(self, fixed=fixed)
 
 
 def places_of(

@@ -23,6 +23,10 @@ MAX_STRETCH = 100
 MAX_INSERTED = 5_000_000
 MISSING_AMONG_PAUSES = 0.1
 """Share of times that may be missing where unequal differences count as a clock with pauses."""
+MOST_VISITS = 20
+"""A schedule of visits that several series share has at most so many times."""
+FEWEST_SERIES, FEWEST_DATED = 5, 10
+"""Series that share a schedule in numbers, as months since entry, and in dates, as years of a survey."""
 _SHOWN = 3
 _INSERT = "missing_times='insert' (--missing_times insert)"
 _ADDS = f"{_INSERT} adds them"
@@ -185,6 +189,11 @@ def _expected(
         return expected, notes, warnings, text
     closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
     expected = ~closed.slots
+    if (unplanned := _unplanned(times, slots)).any():
+        expected &= ~unplanned
+        labels = times.stamps.labels_at(np.unique(_slot_moments(times, slots)[unplanned]))
+        shown = ", ".join(_label(times, label) for label in labels[:_SHOWN]) + ", ..." * (len(labels) > _SHOWN)
+        notes.append(f"no series has a row at {shown}: no visit was planned there, no row is added; {_ADDS}")
     if closed.texts:
         turns = (
             "; if several instruments take turns, name the column that tells them apart (group, --group)" * closed.turns
@@ -203,6 +212,27 @@ def _expected(
         else:
             notes.append(f"{line}; {_ADDS}")
     return expected, notes, warnings, text
+
+
+def _unplanned(times: Times, slots: Slots) -> np.ndarray:
+    """(S,) bool: times of a schedule of few visits that all series share, at which no series has a row."""
+    moments = _slot_moments(times, slots)
+    planned, rows = np.unique(times.moments, return_counts=True)
+    fewest = FEWEST_SERIES if times.stamps.offsets is None else FEWEST_DATED
+    if times.n_series < fewest or not 2 < len(planned) <= MOST_VISITS or rows.mean() < times.n_series / 2:
+        return np.zeros(len(moments), bool)
+    return ~np.isin(moments, planned)
+
+
+def _slot_moments(times: Times, slots: Slots) -> np.ndarray:
+    """(S,) moments of all times of the clock, with those of the rows as they are."""
+    axis, grid = times.axis, times.grid
+    origin = np.zeros(times.n_series, grid.origin.dtype)
+    origin[times.series] = grid.origin
+    moments = axis.moments(origin[slots.series] + slots.index * grid.step)
+    moments = moments.astype(np.result_type(moments, times.moments))
+    moments[slots.present] = times.moments
+    return moments
 
 
 def _label(times: Times, label: object) -> str:

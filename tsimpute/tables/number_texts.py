@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+import re
+from collections.abc import Collection, Hashable, Iterable
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -10,10 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tsimpute.tables.column_names import words
 from tsimpute.tables.number_forms import LEAST, LOOKS, looks_like_number, nature, share_a_tail
 from tsimpute.tables.numbers import CALL, MISSING_MARKS, NUMERIC_MARKS, Ways, advice, is_missing, parse, tally
 from tsimpute.tables.row_errors import RowError
 
+_LETTERED = re.compile(r"[A-Za-z]{1,3}\d[\w.+-]*")
+_CODE_WORDS = frozenset((
+    "dx", "diag", "diagnosis", "diagnose", "code", "atc", "ndc", "drg", "cpt", "ops", "procedure", "proc", "snomed",
+    "loinc",
+))  # fmt: skip
+"""Words of names of columns of codes from a catalogue."""
 MOST = 0.5
 """A text column with at least this share of numbers was meant to be one of numbers."""
 
@@ -80,6 +88,12 @@ def row_label(column: pd.Series | pd.Index, row: int) -> str:
     if index is None or (isinstance(index, pd.RangeIndex) and index.name is None):
         return ""
     return f" ({index[row]})"
+
+
+def are_catalogue_codes(name: Hashable, items: Iterable[Any]) -> bool:
+    """Codes of diagnoses, drugs or procedures, of which some are digits alone (I50.9 beside 486): names, no numbers."""
+    named = any(word in _CODE_WORDS or word.startswith("icd") for word in words(name))
+    return named and any(isinstance(item, str) and _LETTERED.fullmatch(item.strip()) for item in items)
 
 
 def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = False) -> RowError | None:

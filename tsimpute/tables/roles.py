@@ -23,6 +23,7 @@ from tsimpute.tables.hidden_series import check_one_quantity, check_rows_as_step
 from tsimpute.tables.known_features import KnownFeatures
 from tsimpute.tables.long_tables import find_long
 from tsimpute.tables.number_texts import (
+    are_catalogue_codes,
     can_name,
     check_names,
     floats,
@@ -267,7 +268,8 @@ def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> l
         elif is_true_false(column):
             notes.append(f"{name}: true and false; carried along. To fill it, write 1 and 0")
         elif not is_number(column):
-            if not is_id_name(name) and plain(name) not in UNIT_NAMES and (problem := text_problem(column, name)):
+            named = is_id_name(name) or plain(name) in UNIT_NAMES or are_catalogue_codes(name, column)
+            if not named and (problem := text_problem(column, name)):
                 raise problem
         elif is_offset_name(name):
             notes.append(f"{name}: named as a time that counts from the start of a record; passed through. {FILL}")

@@ -35,6 +35,7 @@ class Column:
         zone: of a column of zoned time stamps.
         has_clock: there is a time of day.
         notes: what is worth saying.
+        typed: of time differences, which are no times of day.
     """
 
     days: Mapping[str, np.ndarray] | None
@@ -44,6 +45,7 @@ class Column:
     zone: dt.tzinfo | None = None
     has_clock: bool = True
     notes: tuple[str, ...] = ()
+    typed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,7 @@ def read_column(column: pd.Series | pd.Index, *, part: str = "whole") -> Column 
         return _typed(series)
     if pd.api.types.is_timedelta64_dtype(series.dtype):
         micros = series.astype("m8[us]").to_numpy().astype(np.int64)
-        return Column(None, micros, None, {"": TypedForm(series.name, series.dtype, elapsed=True)})
+        return Column(None, micros, None, {"": TypedForm(series.name, series.dtype, elapsed=True)}, typed=True)
     if pd.api.types.is_numeric_dtype(series.dtype):
         return _numeric(series, part, what)
     return _objects(series, part, what)

@@ -35,6 +35,7 @@ class Stamps:
         forms: how each time column writes.
         offsets: of the wall clock; for dates only.
         late_midnight: midnight is written as 24:00 of the day before.
+        past_midnight: times of day without a date go on after midnight: they count on, and are written below 24:00.
     """
 
     moments: np.ndarray
@@ -44,6 +45,7 @@ class Stamps:
     forms: tuple[Form | NumberForm, ...]
     offsets: Offsets | None = None
     late_midnight: bool = False
+    past_midnight: bool = False
 
     @property
     def ticks(self) -> np.ndarray:
@@ -81,7 +83,8 @@ class Stamps:
     def _parts(self, moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Days, microseconds into the day, and offsets."""
         if self.offsets is None:
-            return np.zeros_like(moments), moments, np.zeros_like(moments)
+            clock = moments % DAY if self.past_midnight else moments
+            return np.zeros_like(moments), clock, np.zeros_like(moments)
         offset = self.offsets.at(moments)
         wall = moments + offset
         days = (wall - self.late_midnight) // DAY
@@ -113,6 +116,7 @@ def read_stamps(
     timezone: str | None = None,
     dayfirst: bool | None = None,
     series_of_row: np.ndarray | None = None,
+    series: np.ndarray | None = None,
 ) -> Stamps:
     """Understands the time of each row from one column, a date and a time of day, or parts such as year and month.
 
@@ -125,6 +129,7 @@ def read_stamps(
         dayfirst: whether 03/04/2005 is the third of April. None: told from the whole column.
         series_of_row: (R,) whole numbers; rows of one number are one sequence, whose order tells the two autumn hours
             of a zone apart. Give features of long tables numbers of their own. None: all rows are one sequence.
+        series: (R,) the same for whole series, with all their features; None: as ``series_of_row``.
 
     Raises:
         DataError: a time is missing or cannot be read, does not exist in the zone, or day and month cannot be told.
@@ -143,18 +148,49 @@ def read_stamps(
             _none_of("dayfirst", dayfirst, "numbers")
             return Stamps(whole.numbers, whole.numbers.copy(), "numbers", ("times are numbers",), (whole.form,))
         column, forms = whole, {reading: (form,) for reading, form in whole.forms.items()}
+    sequence = np.zeros(len(column.clock), np.int64) if series_of_row is None else np.asarray(series_of_row)
     if column.days is None:
         _none_of("timezone", timezone, "times without a date")
         _none_of("dayfirst", dayfirst, "times without a date")
         note = "times without a date count from the start"
-        return Stamps(column.clock, column.clock / HOUR, "elapsed", (note, *column.notes), forms[""])
-    sequence = np.zeros(len(column.clock), np.int64) if series_of_row is None else np.asarray(series_of_row)
+        clock = (
+            column.clock
+            if column.typed
+            else _past_midnight(column.clock, sequence, sequence if series is None else series)
+        )
+        past = clock is not column.clock
+        if past:
+            note = "times of day without a date go on after midnight: they are of the next day from there on"
+        return Stamps(clock, clock / HOUR, "elapsed", (note, *column.notes), forms[""], past_midnight=past)
     reading = _reading(column, column.days, dayfirst, sequence)
     stamps = _dates(column, column.days[reading], forms[reading], reading, timezone, sequence)
     if dayfirst is None or reading:
         return stamps
     note = f"dayfirst={dayfirst} has no effect: the dates can be read in one way only"
     return replace(stamps, notes=(*stamps.notes, note))
+
+
+def _past_midnight(clock: np.ndarray, sequence: np.ndarray, series: np.ndarray) -> np.ndarray:
+    """Times of day that count on after midnight, as those of one night do; the same array where there is none.
+
+    A series begins after the longest span of the day that it does not touch, if all its sequences then are in order.
+    """
+    if clock.max() >= DAY or (clock < 0).any():
+        return clock
+    order = np.argsort(sequence, kind="stable")
+    same = np.diff(sequence[order]) == 0
+    steps = np.where(same, np.diff(clock[order]), 0)
+    if not (steps < 0).any() or (steps[steps < 0] > -DAY // 2).any():
+        return clock
+    out = clock.copy()
+    for one in np.unique(series[order[1:]][steps < 0]):
+        rows = np.flatnonzero(series == one)
+        times = np.unique(clock[rows])
+        gaps = np.diff(times, append=times[0] + DAY)
+        start = times[(int(gaps.argmax()) + 1) % len(times)]
+        out[rows] += DAY * (clock[rows] < start)
+    back = np.where(same, np.diff(out[order]), 0) < 0
+    return clock if back.any() else out
 
 
 def _none_of(setting: str, given: str | bool | None, what: str) -> None:

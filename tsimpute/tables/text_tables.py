@@ -23,7 +23,7 @@ from tsimpute.tables.folders import Folder, shared, write_folder
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
 from tsimpute.tables.learnt_columns import as_learnt
 from tsimpute.tables.number_forms import PLAIN
-from tsimpute.tables.number_texts import unfillable_text
+from tsimpute.tables.number_texts import are_catalogue_codes, unfillable_text
 from tsimpute.tables.numbers import (
     COMMAND,
     MISSING_MARKS,
@@ -310,9 +310,12 @@ def _check_wide_hours(file: Delimited, columns: Sequence[int], names: Sequence[s
     texts = pd.DataFrame({i: file.columns[at] for i, at in enumerate(columns)}, dtype=object)
     texts.columns = pd.Index(names, dtype=object)
     how = "" if file.delimiter == "," else f", sep={chr(92) + 's+' if file.delimiter == ' ' else file.delimiter!r}"
+    how += f", skiprows={file.names_line - 1}" if file.names_line > 1 else ""
+    how += f", decimal={file.decimal!r}" if file.decimal != "." else ""
     try:
         check_wide_hours(texts, f"pandas.read_csv({file.name!r}{how})")
-        check_wide_times(texts, f"pandas.read_csv({file.name!r}{how})")
+        blank = "" if len(columns) == len(file.header) else ".filter(regex='^(?!Unnamed)')"
+        check_wide_times(texts, f"pandas.read_csv({file.name!r}{how}){blank}")
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
 
@@ -363,6 +366,8 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
     if not known:
         return Numbers(np.full(len(texts), np.nan), {}, 0, False)
     if len(known) == len(texts) and _are_codes(name, known):
+        return None
+    if told.features is None and are_catalogue_codes(name, known):
         return None
     # Where it is said which columns are to be filled, none of the others is held to be numbers.
     open_to_all = told.features is None and told.value is None and value_of_long(file.header) in (None, name)

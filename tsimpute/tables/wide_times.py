@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Hashable, Sequence
 
-import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
+from tsimpute.tables.column_names import is_feature_name
 from tsimpute.tables.stamp_names import part_of
-from tsimpute.tables.stamp_texts import DATES, readable
 
 _DAY = re.compile(r"(.*?)[ _.]?0?(\d{1,2})")
 _MONTH = re.compile(r"\d{4}[-/.]\d{1,2}(?:[-/.]0?1)?(?: 00:00(?::00)?)?")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = re.compile(r"(?:yr|year|x|y|f|)[ _.]?((?:18|19|20|21)\d\d)(?:\.0)?(?: ?\[YR\d{4}\])?", re.IGNORECASE)
+_PERIOD = re.compile(r"(?:x|)((?:18|19|20|21)\d\d)[-_ ]?(?:Q[1-4]|M\d\d|W\d\d|-\d\d)", re.IGNORECASE)
+_DATE = re.compile(
+    r"(?:x|)(?:\d{4}[-/._]\d{1,2}[-/._]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?: 00:00:00)?", re.IGNORECASE
+)
+_VALUE = "value"
+_INDICATORS = ("indicator name", "series name", "indicator", "series", "na_item", "unit")
+_FEWEST_TIMES = 4
+"""Columns named by times are the rows of a table when there are so many, and they are at least half of all columns."""
 _SAMPLE = 1000
-FEWEST = 5
-MOSTLY = 0.8
-"""Share of the columns that are named by times where each row is a series."""
 NO_TIMES = "name the columns to fill (features)"
 
 
@@ -36,19 +41,8 @@ def check_wide_times(frame: pd.DataFrame, read: str = "frame") -> None:
     days = _days(names)
     if days:
         _refuse_days(frame.iloc[:_SAMPLE], [names[at] for at in days], read)
-    times = _times(names)
-    if len(times) < max(FEWEST, MOSTLY * len(names)) or isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex):
-        return
-    others = [name for name in names if name not in times]
-    group = others[:1] if len(others) == 1 else others
-    recipe = f"{read}.melt({others}, var_name='time', value_name='value')" if others else f"{read}.T"
-    then = f"time='time', group={group}, features='value'" if others else "the index holds the time"
-    raise DataError(
-        f"table: expected one row for each time, found {len(times)} columns that are named by times, from "
-        f"{str(times[0])!r} to {str(times[-1])!r}, so each row is a series. Put the times below one another with "
-        f"pandas, then fill the new table:\n  long = {recipe}\nThen name its columns: {then}. If these columns are no "
-        f"times, {NO_TIMES}."
-    )
+    if not isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex):
+        _refuse_times(frame, read)
 
 
 def _days(names: Sequence[Hashable]) -> list[int]:
@@ -102,17 +96,45 @@ def _holds_months(column: pd.Series) -> bool:
     return bool(texts) and all(map(_MONTH.fullmatch, texts))
 
 
-def _times(names: Sequence[Hashable]) -> list[Hashable]:
-    """The names that are dates, or years that follow one another."""
-    typed = [name for name in names if isinstance(name, pd.Timestamp | pd.Period | np.datetime64)]
-    if len(typed) >= FEWEST:
-        return typed
-    texts = [str(name).strip() for name in names]
-    years = [name for name, text in zip(names, texts, strict=True) if _YEAR.fullmatch(text)]
-    numbers = [int(str(name)) for name in years]
-    if len(years) >= FEWEST and (np.abs(np.diff(numbers)) == numbers[1] - numbers[0]).all():
-        return years
-    if len(names) < FEWEST:
-        return []
-    dates = readable(texts, DATES)
-    return [name for name, is_date in zip(names, dates, strict=True) if is_date]
+def _refuse_times(frame: pd.DataFrame, read: str) -> None:
+    """Refuses columns that are named by years, quarters, months or dates: each row then is a series, and not a time."""
+    names = list(frame.columns)
+    found = [at for at, name in enumerate(names) if _is_date_name(name)]
+    distinct = {str(names[at]) for at in found}
+    if len(distinct) < max(_FEWEST_TIMES, (len(names) + 1) // 2) or len(distinct) != len(found):
+        return
+    others = [names[at] for at in range(len(names)) if at not in found]
+    first, last = str(names[found[0]]), str(names[found[-1]])
+    source = read if others else f"{read}.reset_index()"
+    years = all(_YEAR.fullmatch(str(names[at]).strip()) for at in found)
+    only = r"  long['time'] = long['time'].astype(str).str.extract(r'(\d{4})')[0].astype(int)" + "\n" if years else ""
+    items = [name for name in others if is_feature_name(name) or str(name).strip().casefold() in _INDICATORS]
+    places = (
+        [
+            name
+            for name in others
+            if name not in items
+            and not frame[name].isna().any()
+            and not (frame[name].astype(str).str.strip() == "").any()
+        ]
+        if others
+        else []
+    )
+    group = f", group={(places or others)[0]!r}" if others else ""
+    roles = f"time='time', {f'feature={items[0]!r}, value={_VALUE!r}' if items else f'features={_VALUE!r}'}{group}"
+    raise DataError(
+        f"table: expected one row for each time, found times in the names of {len(found):,} columns, from {first!r} to "
+        f"{last!r}. Put them below one another with pandas, then fill the new table:\n"
+        f"  long = {source}.melt({others or ['index']}, var_name='time', value_name='value')\n"
+        f"{only}"
+        f"Then name its columns: {roles} (the columns that name the series). If these columns are no times, name the "
+        "columns to fill (features)."
+    )
+
+
+def _is_date_name(name: Hashable) -> bool:
+    """Whether a name is a year, a quarter, a month or a date, as a text, a number or a time stamp."""
+    if isinstance(name, pd.Timestamp | pd.Period | dt.date):
+        return True
+    text = str(name).strip()
+    return any(pattern.fullmatch(text) for pattern in (_YEAR, _PERIOD, _DATE))
