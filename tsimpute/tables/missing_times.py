@@ -218,8 +218,10 @@ def _unplanned(times: Times, slots: Slots) -> np.ndarray:
     """(S,) bool: times of a schedule of few visits that all series share, at which no series has a row."""
     moments = _slot_moments(times, slots)
     planned, rows = np.unique(times.moments, return_counts=True)
-    fewest = FEWEST_SERIES if times.stamps.offsets is None else FEWEST_DATED
-    if times.n_series < fewest or not 2 < len(planned) <= MOST_VISITS or rows.mean() < times.n_series / 2:
+    is_dated = times.stamps.offsets is not None
+    fewest = FEWEST_DATED if is_dated else FEWEST_SERIES
+    has_hours = is_dated and not _are_dates(times)
+    if has_hours or times.n_series < fewest or not 2 < len(planned) <= MOST_VISITS or rows.mean() < times.n_series / 2:
         return np.zeros(len(moments), bool)
     return ~np.isin(moments, planned)
 
@@ -238,8 +240,11 @@ def _slot_moments(times: Times, slots: Slots) -> np.ndarray:
 def _label(times: Times, label: object) -> str:
     """A label for people: dates alone where all times are at midnight."""
     text = label_text(label)
-    dates = times.labels.dtype.kind == "M" and (times.labels == times.labels.astype("M8[D]")).all()
-    return text.removesuffix(" 00:00") if dates else text
+    return text.removesuffix(" 00:00") if _are_dates(times) else text
+
+
+def _are_dates(times: Times) -> bool:
+    return bool(times.labels.dtype.kind == "M" and (times.labels == times.labels.astype("M8[D]")).all())
 
 
 def _inserted_note(times: Times, series: np.ndarray, labels: np.ndarray) -> str:

@@ -39,8 +39,7 @@ from tsimpute.tables.row_errors import RowError, RowNote
 from tsimpute.tables.stamp_names import is_time_name
 from tsimpute.tables.stamps import forms_note
 from tsimpute.tables.units import beside
-from tsimpute.tables.wide_hours import check_wide_hours
-from tsimpute.tables.wide_times import check_wide_times
+from tsimpute.tables.wide_files import check_wide_file
 from tsimpute.tables.written_decimals import decimals_by_feature, written
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
@@ -271,7 +270,7 @@ def _understood(
     if told.known is not None:
         told = told.known.told(names, [file.columns[at] for at in columns], told)
     if told.features is None and told.value is None:
-        _check_wide_hours(file, columns, names)
+        check_wide_file(file, columns, names)
     found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
     numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
     frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
@@ -303,21 +302,6 @@ def _understood(
     reading = replace(reading, notes=(*notes, *said))
     unfillable = _unfillable(file, frame, reading, missing_marks)
     return TextTable(file, FrameTable(reading), columns, numbers, unfillable)
-
-
-def _check_wide_hours(file: Delimited, columns: Sequence[int], names: Sequence[str]) -> None:
-    """Refuses a file whose hours, days or times stand in columns; see ``check_wide_hours``, ``check_wide_times``."""
-    texts = pd.DataFrame({i: file.columns[at] for i, at in enumerate(columns)}, dtype=object)
-    texts.columns = pd.Index(names, dtype=object)
-    how = "" if file.delimiter == "," else f", sep={chr(92) + 's+' if file.delimiter == ' ' else file.delimiter!r}"
-    how += f", skiprows={file.names_line - 1}" if file.names_line > 1 else ""
-    how += f", decimal={file.decimal!r}" if file.decimal != "." else ""
-    try:
-        check_wide_hours(texts, f"pandas.read_csv({file.name!r}{how})")
-        blank = "" if len(columns) == len(file.header) else ".filter(regex='^(?!Unnamed)')"
-        check_wide_times(texts, f"pandas.read_csv({file.name!r}{how}){blank}")
-    except DataError as error:
-        raise DataError(f"{file.name}: {error}") from None
 
 
 def _unfillable(
