@@ -138,7 +138,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("text", "says"), FAULTS)
-def test_the_command_line_and_python_refuse_a_file_in_the_same_words(tmp_path: Path, text: str, says: str):
+def test_the_command_line_and_python_refuse_a_file_in_the_same_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
+):
     path = tmp_path / "run.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=says) as error:
@@ -146,7 +148,8 @@ def test_the_command_line_and_python_refuse_a_file_in_the_same_words(tmp_path: P
     assert str(path) in str(error.value)
     with pytest.raises(SystemExit) as stop:
         main(["train", "--config", str(path), "--out", str(tmp_path / "run")])
-    assert stop.value.code == f"tsimpute train: {error.value}"
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"tsimpute train: {error.value}\n"
     assert not (tmp_path / "run").exists()
 
 

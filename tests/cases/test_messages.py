@@ -192,8 +192,10 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]
         code: Any = 0
     except SystemExit as stop:
         code = stop.code
-    out = capsys.readouterr().out.splitlines()
-    return (code, out) if isinstance(code, int) else (1, [*out, str(code)])
+    out, err = (stream.splitlines() for stream in capsys.readouterr())
+    if isinstance(code, int):
+        return code, [*out, *err] if code == 2 else out
+    return 1, [*out, str(code)]
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
