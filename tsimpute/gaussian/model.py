@@ -83,12 +83,15 @@ def fit(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
+    for_others: bool = False,
 ) -> GaussianModel:
     """A model of incomplete records.
 
     Args:
         periods: of seasons that may be there, in the unit of the times.
         settings: None = chosen on cells of these records that are hidden for it.
+        for_others: whether it is for other records than these: settings are then chosen on cells of one half of the
+            records, after learning from the other half. More is regularised so.
         seed: of what is drawn in EM and of the cells that are hidden.
         progress: called about every second with the work done and all of it.
         should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
@@ -102,7 +105,7 @@ def fit(
     work = Work(progress, should_stop, rounds * len(em_parts))
     covariance = None
     if settings is None:
-        settings, covariance = _chosen(records, periods, seed, work)
+        settings, covariance = _chosen(records, periods, seed, work, for_others)
     empty = _empty(records, periods, settings.normality)
     if covariance is None:
         covariance = settings.of_pairs(_scores(empty, records), len(empty.covariance))
@@ -124,22 +127,28 @@ def _check_sizes(records: Records) -> None:
             )
 
 
-def choose(records: Records, periods: Sequence[float], seed: int) -> Regularisation:
+def choose(records: Records, periods: Sequence[float], seed: int, for_others: bool = False) -> Regularisation:
     """The settings with the lowest quantile score on hidden cells of some of the records."""
-    return _chosen(records, periods, seed, Work())[0]
+    return _chosen(records, periods, seed, Work(), for_others)[0]
 
 
-def _chosen(records: Records, periods: Sequence[float], seed: int, work: Work) -> tuple[Regularisation, np.ndarray]:
-    """The best settings, and covariances after a round of EM without the hidden cells.
+def _chosen(
+    records: Records, periods: Sequence[float], seed: int, work: Work, for_others: bool
+) -> tuple[Regularisation, np.ndarray | None]:
+    """The best settings, and covariances after a round of EM without the hidden cells; None of half of the records.
 
     How far maps go is chosen with covariances of the sample alone, all else with those of as much as EM sees.
     """
-    parts, em_parts = records.sample(CHOICE_CELLS, seed), records.sample(EM_CELLS, seed)
-    work.total += (2 * len(NORMALITIES) + 1 + len(CHANGES)) * len(parts) + len(em_parts) * (em_parts != parts)
-    truth = records.parts(parts)
+    learning, scoring = records.halves() if for_others else (records, records)
+    at = scoring.sample(CHOICE_CELLS, seed)
+    truth = scoring.parts(at)
     hidden = hidden_cells(truth, seed)
-    seen = records.without(parts, hidden)
-    scored = lambda model: _score(model, seen.parts(parts), truth, hidden, work)
+    seen = learning if for_others else records.without(at, hidden)
+    shown = scoring.without(at, hidden).parts(at)
+    parts, em_parts = seen.sample(CHOICE_CELLS, seed) if for_others else at, learning.sample(EM_CELLS, seed)
+    n_scores, n_rounds = len(NORMALITIES) + 1 + len(CHANGES), len(NORMALITIES)
+    work.total += n_scores * len(at) + n_rounds * len(parts) + len(em_parts) * (em_parts != parts)
+    scored = lambda model: _score(model, shown, truth, hidden, work)
     tried: list[tuple[float, Regularisation, GaussianModel, np.ndarray]] = []
     for normality in NORMALITIES:
         settings = Regularisation(normality)
@@ -158,7 +167,7 @@ def _chosen(records: Records, periods: Sequence[float], seed: int, work: Work) -
         other = replace(best, **change)
         if not work.stopped and (score := scored(replace(model, covariance=other.of(raw)))) < lowest:
             best, lowest = other, score
-    return best, best.of(raw)
+    return best, None if for_others else best.of(raw)
 
 
 def _empty(records: Records, periods: Sequence[float], normality: float) -> GaussianModel:

@@ -44,6 +44,17 @@ class Records:
         values, times = ([of_all[n][..., steps] for n, steps in cut] for of_all in (self.values, self.times))
         return Records(tuple(values), tuple(times), self.step)
 
+    def halves(self) -> tuple[Records, Records]:
+        """Every second quarter of the records, in their order: neighbours in time stay together. One record is both."""
+        if len(self.values) == 1:
+            return self, self
+        quarter = np.arange(len(self.values)) * 4 // max(4, len(self.values))
+        first, second = ([n for n, q in enumerate(quarter) if q % 2 == half] for half in (0, 1))
+        return tuple(
+            Records(tuple(self.values[n] for n in half), tuple(self.times[n] for n in half), self.step)
+            for half in (first, second)
+        )  # type: ignore[return-value]
+
     def sample(self, n_known: int, seed: int) -> list[Part]:
         """Stretches drawn until they have about so many known cells; all where there are no more, in order."""
         every = [

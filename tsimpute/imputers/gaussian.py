@@ -100,7 +100,7 @@ class GaussianImputer:
         with shown(progress, {"fitting": "round"}) as tell:
             return self.fit_records(
                 records, train.features, scaler or Standardizer.fit(train), regular=regular, time_unit=time_unit,
-                progress=lambda done, total: tell("fitting", done, total),
+                for_others=True, progress=lambda done, total: tell("fitting", done, total),
             )  # fmt: skip
 
     def fit_records(
@@ -111,16 +111,18 @@ class GaussianImputer:
         *,
         regular: bool,
         time_unit: str | None = None,
+        for_others: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Self:
         """``fit`` of records of any lengths, with times from one origin.
 
         Args:
             regular: whether all records keep to one step.
+            for_others: see ``gaussian.model.fit``.
             progress: called with rounds done and their number.
         """
         scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
-        model = fit(scaled, self.periods, self.settings, self.seed, progress)
+        model = fit(scaled, self.periods, self.settings, self.seed, progress, for_others=for_others)
         lengths = {len(times) for times in records.times}
         self.features_, self.scaler_, self.model_ = tuple(features), scaler, model
         self.time_step_, self.time_unit_, self.regular_ = records.step, time_unit, regular
