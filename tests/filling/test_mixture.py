@@ -82,6 +82,26 @@ def test_residuals_of_lines_have_the_law_that_they_were_fitted_to() -> None:
     np.testing.assert_allclose(np.median(paths[:, 0, 1:3], 0), [1, 2], atol=0.2)
 
 
+def test_a_smooth_feature_keeps_narrow_residuals_beside_a_rough_one() -> None:
+    rng = np.random.default_rng(0)
+    feature, gap = np.repeat(np.arange(3), 80), np.tile(np.repeat(np.arange(N_CLASSES), 20), 3)
+    of_cells = np.array([[0.01, 0.05, 0.3, 1.0], [0.6, 0.6, 0.6, 0.6], [0.02, 0.02, 0.02, 0.02]])
+    lines = Lines.fit(rng.laplace(size=240) * of_cells[feature, gap], feature, gap, 4)
+    drawn = lines.at_cells(np.zeros(240), feature, gap, 1000, rng)
+    found = np.abs(drawn).mean(0).reshape(3, N_CLASSES, 20).mean(2)
+    assert (np.abs(np.log(found / of_cells)) < np.log(2.5)).all()
+    unseen = lines.at_cells(np.zeros(1), np.array([3]), np.array([0]), 1000, rng)
+    assert of_cells[2, 0] < np.abs(unseen).mean() < of_cells[1, 0]
+
+
+def test_lines_of_older_files_have_one_spread_for_all_gaps() -> None:
+    rng = np.random.default_rng(1)
+    lines = Lines.fit(rng.normal(size=400), np.zeros(400, int), np.zeros(400, int), 2)
+    assert Lines.from_dict(lines.to_dict()).to_dict() == lines.to_dict()
+    older = Lines.from_dict({**lines.to_dict(), "spread": [1.0, 2.0]})
+    np.testing.assert_array_equal(older.spread, [[1.0] * N_CLASSES, [2.0] * N_CLASSES])
+
+
 def base() -> tuple[GaussianImputer, Windows]:
     rng = np.random.default_rng(0)
     values = np.cumsum(rng.normal(size=(1, 2, 300)), -1)

@@ -16,7 +16,10 @@ BOUNDS = (1, 4, 16)
 """Gaps of up to so many steps make one class; longer ones make the last."""
 N_CLASSES = len(BOUNDS) + 1
 _LEVELS = np.linspace(0.01, 0.99, 50)
-_PRIOR_CELLS = 50
+_LEAST_CELLS = 50
+"""Of a class, for a shape of its own."""
+_PRIOR_CELLS = 5
+_LEAST_RATIO = 0.05
 
 
 def gap_classes(missing: np.ndarray) -> np.ndarray:
@@ -35,7 +38,7 @@ class Lines:
     """Linear interpolation and the distribution of what is left, in the scale of a model.
 
     Attributes:
-        spread: (K,) mean absolute residual of each feature.
+        spread: (K, C) mean absolute residual of each feature in each class of gaps.
         quantiles: (C, Q) of the residuals of each class of gaps, in units of ``spread``.
     """
 
@@ -47,12 +50,14 @@ class Lines:
         """From (M,) residuals at hidden cells, their features and the classes of their gaps."""
         size = np.abs(residual)
         overall = max(float(size.mean()), 1e-9)
-        counts = np.bincount(feature, minlength=n_features)
-        sums = np.bincount(feature, size, n_features)
-        spread = np.maximum((sums + _PRIOR_CELLS * overall) / (counts + _PRIOR_CELLS), 1e-9)
-        unit = residual / spread[feature]
-        of_class = [unit[gap == c] if (gap == c).sum() >= _PRIOR_CELLS else unit for c in range(N_CLASSES)]
-        return cls(spread, np.stack([quantiles(of_one, _LEVELS) for of_one in of_class]))
+        of_feature = _sizes(size, feature, np.full(n_features, overall))
+        of_class = _sizes(size / of_feature[feature], gap, np.ones(N_CLASSES))
+        both = (of_feature[:, None] * of_class).ravel()
+        # Air pressure leaves its line the more the longer the gap is, the period of waves at once: no product of two.
+        spread = _sizes(size, feature * N_CLASSES + gap, both).reshape(n_features, N_CLASSES)
+        unit = residual / spread[feature, gap]
+        of_gaps = [unit[gap == c] if (gap == c).sum() >= _LEAST_CELLS else unit for c in range(N_CLASSES)]
+        return cls(spread, np.stack([quantiles(of_one, _LEVELS) for of_one in of_gaps]))
 
     def draws(self, known: np.ndarray, times: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
         """(S, K, T) of a record of standardised values; within a gap a draw keeps to one side of the line.
@@ -72,7 +77,7 @@ class Lines:
         of_cells = levels[run[k, t]]
         for c in range(N_CLASSES):
             here = gap[k, t] == c
-            residual = np.interp(of_cells[here], _LEVELS, self.quantiles[c]) * self.spread[k[here]][:, None]
+            residual = np.interp(of_cells[here], _LEVELS, self.quantiles[c]) * self.spread[k[here], c][:, None]
             out[:, k[here], t[here]] += residual.T
         return out
 
@@ -84,7 +89,7 @@ class Lines:
         unit = np.empty((len(line), n_draws))
         for c in range(N_CLASSES):
             unit[gap == c] = np.interp(levels[gap == c], _LEVELS, self.quantiles[c])
-        return line + unit.T * self.spread[feature]
+        return line + unit.T * self.spread[feature, gap]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists for JSON."""
@@ -93,7 +98,18 @@ class Lines:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Sequence[Any]]) -> Self:
         """What ``to_dict`` gave."""
-        return cls(np.array(stored["spread"]), np.array(stored["quantiles"]))
+        quantiles = np.array(stored["quantiles"])
+        spread = np.array(stored["spread"])
+        by_class = spread if spread.ndim == 2 else np.repeat(spread[:, None], len(quantiles), 1)  # of older files
+        return cls(by_class, quantiles)
+
+
+def _sizes(size: np.ndarray, part: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Mean sizes of each part, drawn towards ``prior`` as a ratio: those of two features may differ by 20 times."""
+    counts = np.bincount(part, minlength=len(prior))
+    own = np.bincount(part, size, len(prior)) / np.maximum(counts, 1)
+    few = _PRIOR_CELLS / (counts + _PRIOR_CELLS)
+    return np.maximum(own, _LEAST_RATIO * prior) ** (1 - few) * prior**few
 
 
 def record_of(windows: Windows, n_features: int) -> tuple[np.ndarray, np.ndarray]:
