@@ -303,3 +303,20 @@ def test_a_given_network_has_the_process_as_a_row_beside_it() -> None:
     assert given.imputer_ is network
     assert given.delivered_ == ""
     assert len({row["cells"] for row in given.scores_}) == 1
+
+
+def test_rows_that_stand_at_few_steps_of_a_fine_grid_are_filled(tmp_path: Path) -> None:
+    """A sensor that stores every 15 minutes and scans now and then (FreeStyle Libre): minutes that are mostly bare."""
+    rng = np.random.default_rng(0)
+    stored = pd.date_range("2023-09-04 00:07", periods=400, freq="15min")
+    scanned = stored[::11] + pd.to_timedelta(rng.integers(1, 14, len(stored[::11])), "min")
+    level = np.round(130 + 40 * np.sin(np.arange(400) / 9), 1)
+    rows = [*zip(stored, level, [np.nan] * 400, strict=True), *zip(scanned, [np.nan] * 37, level[::11], strict=True)]
+    frame = pd.DataFrame(rows, columns=["time", "historic", "scan"]).sort_values("time", ignore_index=True)
+    frame.loc[100:110, "historic"] = np.nan
+    frame.to_csv(tmp_path / "libre.csv", index=False)
+    fill_file(tmp_path / "libre.csv", tmp_path / "out.csv", SETTINGS)
+    found = pd.read_csv(tmp_path / "out.csv")
+    known = frame["historic"].notna().to_numpy()
+    np.testing.assert_array_equal(found.loc[known, "historic"], frame["historic"][known])
+    assert found["historic"].between(60, 200).all()

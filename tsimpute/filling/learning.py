@@ -153,11 +153,16 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
         raise DataError("table: expected at least one value to learn from, all cells are missing.")
     pooled = np.concatenate([of_one.values for of_one in series], axis=1)
     together = Windows(pooled[None], np.arange(float(pooled.shape[1]))[None], panel.features, ("all",))
+    times = tuple(clock_times(of_one, panel.clock) for of_one in series)
     step = panel.clock.step or _usual_step(panel)
-    records = Records(tuple(s.values for s in series), tuple(clock_times(s, panel.clock) for s in series), step)
+    # A grid of which few steps have rows at all (2 of every 30) says nothing of the distance between rows.
+    regular = panel.clock.step is not None and all(
+        np.isclose(np.median(np.diff(of_one)), step, rtol=0.05) for of_one in times if len(of_one) > 1
+    )
+    records = Records(tuple(s.values for s in series), times, step if regular else _usual_step(panel))
     has_dates = panel.clock.unit == "hours" and series[0].labels.dtype.kind == "M"
     return GaussianImputer(PERIODS if has_dates else (), seed=seed).fit_records(
-        records, panel.features, Standardizer.fit(together, limits), regular=panel.clock.step is not None,
+        records, panel.features, Standardizer.fit(together, limits), regular=regular,
         time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
     )  # fmt: skip
 
