@@ -287,6 +287,15 @@ def test_a_repeated_time_names_the_column_that_tells_the_rows_apart_and_throws_n
         read(tmp_path, text_of("date", rows_of(lambda t: (f"{t:%Y-%m-%d}",))))
 
 
+def test_one_hour_doubled_by_a_change_of_clocks_is_no_session_of_its_own(tmp_path: Path) -> None:
+    """Two rows of March 2015 as the US embassy in Beijing wrote them: labels of 03:00 twice, hours of 2 and 3."""
+    rows = rows_of(lambda t: (f"{t:%Y-%m-%d %H:%M}", t.year, t.month, t.day, t.hour))
+    rows[26][0], rows[50][4] = rows[27][0], "3"
+    with pytest.raises(DataError, match=r"1 row repeats one.*daylight saving time.*duplicates='first'") as e:
+        read(tmp_path, text_of("Date (LST),Year,Month,Day,Hour", rows))
+    assert "session" not in str(e.value)
+
+
 def test_times_that_are_written_in_two_ways_are_said_to_be(tmp_path: Path) -> None:
     rows = rows_of(lambda t: (f"{t:%Y-%m-%d %H:%M}" if t.hour else f"{t:%Y-%m-%d}",))
     notes = read(tmp_path, text_of("time", rows[: GAP.start] + rows[GAP.stop :])).notes

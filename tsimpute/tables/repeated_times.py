@@ -57,6 +57,8 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
                     f" Column {columns.names[times[0]]!r} tells these rows apart: it makes a time with other columns "
                     f"of the table, so name these, as time={parts} (--time {_quoted(','.join(parts))})."
                 )
+            if before < SHARE * len(key):  # a few rows are rather wrong than of another time
+                return ""
             if len(roles.time) == 1 and is_number(columns[times[0]]):
                 count, date = str(columns.names[times[0]]), str(columns.names[roles.time[0]])
                 groups = [*(str(columns.names[at]) for at in roles.group), date]
@@ -64,8 +66,6 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
                     f" Column {count!r} tells these rows apart: if it counts within each {date!r}, as minutes of a "
                     f"session do, set time={count!r} and group={groups}."
                 )
-            if before < SHARE * len(key):  # a few rows are rather wrong than of another time
-                return ""
             return (
                 f" Column {columns.names[times[0]]!r} tells these rows apart, but {' and '.join(listed)} make no time "
                 "together: write one column of times, or all parts of it from the year on (year, month, day, hour)."
