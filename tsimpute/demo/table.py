@@ -74,13 +74,13 @@ def _compared(
     straight = given.interpolate("time", limit_direction="both")
     rows = {}
     for feature in FEATURES:
-        at = gaps[feature.name]
-        right, ends = truth[feature.name][at], (band[feature.name].reindex(truth.index)[at] for band in (low, high))
-        below, above = ends
+        at = gaps[feature.name].to_numpy()
+        of_one = lambda frame, at=at, name=feature.name: frame[name].reindex(truth.index).to_numpy()[at]
+        right = of_one(truth)
         rows[f"{feature.name}, {feature.unit}"] = {
             "gaps": int(at.sum()),
-            "MAE, linear interpolation": float((straight[feature.name][at] - right).abs().mean()),
-            "MAE, filled": float((filled[feature.name][at] - right).abs().mean()),
-            "inside 90 % interval": float(((below <= right) & (right <= above)).mean()),
+            "MAE, linear interpolation": float(np.abs(of_one(straight) - right).mean()),
+            "MAE, filled": float(np.abs(of_one(filled) - right).mean()),
+            "inside 90 % interval": float(((of_one(low) <= right) & (right <= of_one(high))).mean()),
         }
     return pd.DataFrame.from_dict(rows, orient="index")

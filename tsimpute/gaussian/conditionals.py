@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import get_lapack_funcs
 
 from tsimpute.gaussian.covariance import at_positions
 
@@ -18,11 +19,13 @@ _JITTER = 1e-9
 _MOST_BYTES, _MOST_CONDITIONALS = 400_000_000, 8
 """Of the matrices of windows that are kept, three for each; and ways of conditioning."""
 
+(_POTRI,) = get_lapack_funcs(("potri",))
+
 
 class Conditional(Protocol):
     """M wanted cells of a window of C cells, given those that are known."""
 
-    @property
+    @cached_property
     def spread(self) -> np.ndarray:
         """(M,) standard deviations."""
         ...
@@ -104,7 +107,7 @@ class _Layout:
 
     @cached_property
     def precision(self) -> np.ndarray:
-        inverse, _ = scipy.linalg.lapack.dpotri(self.root, lower=1)
+        inverse, _ = _POTRI(self.root, lower=1)
         return np.tril(inverse) + np.tril(inverse, -1).T
 
 
@@ -231,7 +234,7 @@ def _noise(rng: np.random.Generator | None, n_cells: int, n_draws: int) -> np.nd
     return rng.standard_normal((n_cells, n_draws)) if rng is not None and n_draws else np.zeros((n_cells, n_draws))
 
 
-def _forget_first(kept: dict[bytes, object], most: int) -> None:
+def _forget_first(kept: dict[bytes, Any], most: int) -> None:
     if len(kept) >= most:
         kept.pop(next(iter(kept)))
 

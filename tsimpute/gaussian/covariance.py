@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+from scipy.fft import next_fast_len
 
 PRIOR_PAIRS = 30
 """A covariance from n pairs of observed values is shrunk by n / (n + PRIOR_PAIRS)."""
@@ -24,7 +25,7 @@ def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
     """
     n_features = len(records[0])
     stretch = min(STRETCH, max(record.shape[1] for record in records))
-    size = next_fast_len(stretch + n_lags - 1, real=True)
+    size = cast(int, next_fast_len(stretch + n_lags - 1, real=True))
     spectrum = np.zeros((size // 2 + 1, n_features, n_features), complex)
     at_once = max(1, CELLS_AT_ONCE // (n_features * size))
     stretches = list(_stretches(records, stretch, n_lags))
@@ -33,9 +34,12 @@ def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
         parts, ahead = np.zeros((2, len(batch), n_features, size))
         for n, (part, longer) in enumerate(batch):
             parts[n, :, : part.shape[1]], ahead[n, :, : longer.shape[1]] = part, longer
-        of_parts, of_ahead = rfft(parts, axis=2).transpose(2, 1, 0), rfft(ahead, axis=2).transpose(2, 0, 1)
+        of_parts, of_ahead = (
+            np.fft.rfft(parts, axis=2).transpose(2, 1, 0),
+            np.fft.rfft(ahead, axis=2).transpose(2, 0, 1),
+        )
         spectrum += of_parts.conj() @ of_ahead
-    return irfft(spectrum, n=size, axis=0)[:n_lags].copy()
+    return np.fft.irfft(spectrum, n=size, axis=0)[:n_lags].copy()
 
 
 def lagged_pairs(records: Sequence[np.ndarray], n_lags: int) -> tuple[np.ndarray, np.ndarray]:

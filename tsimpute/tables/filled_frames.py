@@ -174,7 +174,7 @@ def new_labels(reading: FrameReading, new: NewRows, at: int, like: pd.Series | p
         assert reading.feature_of_row is not None
         assert new.feature is not None
         named = slice(None) if reading.nameless is None else ~reading.nameless
-        return _of_first(column[named], reading.feature_of_row[named], new.feature)
+        return _of_first(pd.Series(column[named]), reading.feature_of_row[named], new.feature)
     if at in roles.extra and stamps is not None and stamps.kind == "dates":
         kept = reading.placement.kept
         name = reading.columns.names[at]

@@ -59,7 +59,7 @@ def _days(names: Sequence[Hashable]) -> list[int]:
 def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> None:
     others = [name for name in frame.columns if name not in days]
     parts = [next((n for n in others if (said := part_of(n)) and said[0] == part), None) for part in ("year", "month")]
-    months = [n for n in others if _holds_months(frame[n])] if None in parts else []
+    months = [n for n in others if _holds_months(pd.Series(frame[n]))] if None in parts else []
     if None in parts and not months:
         return
     keys = [n for n in others if n not in _days_of_other(others)]
@@ -109,17 +109,7 @@ def _refuse_times(frame: pd.DataFrame, read: str) -> None:
     years = all(_YEAR.fullmatch(str(names[at]).strip()) for at in found)
     only = r"  long['time'] = long['time'].astype(str).str.extract(r'(\d{4})')[0].astype(int)" + "\n" if years else ""
     items = [name for name in others if is_feature_name(name) or str(name).strip().casefold() in _INDICATORS]
-    places = (
-        [
-            name
-            for name in others
-            if name not in items
-            and not frame[name].isna().any()
-            and not (frame[name].astype(str).str.strip() == "").any()
-        ]
-        if others
-        else []
-    )
+    places = [name for name in others if name not in items and _is_complete(pd.Series(frame[name]))]
     group = f", group={(places or others)[0]!r}" if others else ""
     roles = f"time='time', {f'feature={items[0]!r}, value={_VALUE!r}' if items else f'features={_VALUE!r}'}{group}"
     raise DataError(
@@ -130,6 +120,10 @@ def _refuse_times(frame: pd.DataFrame, read: str) -> None:
         f"Then name its columns: {roles} (the columns that name the series). If these columns are no times, name the "
         "columns to fill (features)."
     )
+
+
+def _is_complete(column: pd.Series) -> bool:
+    return not any(pd.isna(item) or not str(item).strip() for item in column)
 
 
 def _is_date_name(name: Hashable) -> bool:
