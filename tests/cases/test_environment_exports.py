@@ -195,3 +195,19 @@ def test_tests_of_eddy_covariance_are_codes() -> None:
     assert named_code("FC_SSITC_TEST")
     assert named_code("LE_SSITC_TEST_1_1_1")
     assert not named_code("TEST")
+
+
+@pytest.mark.parametrize(
+    ("above", "expected"),
+    [
+        (",Temp,Wind,Wind,,,In", ["Temp Out", "Wind Speed", "Wind Run", "Bar", "Rain", "In Rain"]),
+        (",Temp,Wind,,,,In", ["Temp Out", "Wind Speed", "Wind Run", "Wind Bar", "Wind Rain", "In Rain"]),
+    ],
+)
+def test_a_name_that_stands_twice_side_by_side_carries_on_to_no_column(
+    tmp_path: Path, above: str, expected: list[str]
+) -> None:
+    """WeatherLink writes a word above each name that has one; merged cells of a sheet stand over several names."""
+    rows = [f"{stamp:%Y-%m-%d %H:%M},{value}{',1.5' * 5}" for stamp, value in zip(HOURS, WAVE, strict=True)]
+    table = read(tmp_path, [above, "Date,Out,Speed,Run,Bar,Rain,Rain", *rows])
+    assert [feature.name for feature in table.panel.features] == expected

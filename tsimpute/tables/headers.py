@@ -238,10 +238,16 @@ def _joined(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _carried_on(record: Sequence[str]) -> list[str]:
-    """A line of names each of which stands over several columns, as merged cells of a sheet are written."""
+    """A line of names each of which stands over several columns, as merged cells of a sheet are written.
+
+    Where one stands twice side by side (``Wind, Wind, Wind, ,`` of weather stations) each column has its own.
+    """
+    texts = [text.strip() for text in record]
+    if any(one and one == other for one, other in pairwise(texts)):
+        return texts
     out: list[str] = []
-    for text in record:
-        out.append(text.strip() or (out[-1] if out else ""))
+    for text in texts:
+        out.append(text or (out[-1] if out else ""))
     return out
 
 
