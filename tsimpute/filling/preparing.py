@@ -221,9 +221,15 @@ def prepare(
     warnings = [
         *table.warnings, *_code_warning(names, codes, coded_in), *told_by_kind(prepared.findings, kinds, far),
         *_outside_warnings(outside_in, prepared.findings, n_beside, drop_invalid), *far_warnings(panel, far, fitted),
-        *kind_warnings(seen, kinds, given), *mixed_units(seen),
+        *kind_warnings(seen, kinds, given), *mixed_units(seen), *_silent_rows(table, panel, kinds),
     ]  # fmt: skip
     return replace(prepared, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _silent_rows(table: Table, panel: Panel, kinds: Sequence[ColumnKind]) -> tuple[str, ...]:
+    """Of features that are filled; each other one may tell kinds of rows apart."""
+    observed = np.concatenate([series.observed for series in panel.series], axis=1)
+    return table.silent_rows(observed, [k for k, kind in enumerate(kinds) if kind.predicted or kind.by_rule])
 
 
 def far_cells(panel: Panel, kinds: Sequence[ColumnKind], limits: Mapping[str, Limits]) -> list[np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,9 @@ class ArrayTable:
     @property
     def n_added(self) -> int:
         return 0
+
+    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
+        return ()
 
     @property
     def layers(self) -> tuple[Panel, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -95,6 +95,9 @@ class LabelledTable:
     @property
     def n_rows(self) -> int:
         return 0
+
+    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
+        return ()
 
     @property
     def layers(self) -> tuple[Panel, ...]:

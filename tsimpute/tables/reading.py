@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from tsimpute.tables.filled_frames import completed_frame, decimals_of, marked_f
 from tsimpute.tables.frames import Clockwork, FrameReading, read_frame, time_text
 from tsimpute.tables.learnt_columns import told_by
 from tsimpute.tables.roles import Told
+from tsimpute.tables.row_kinds import row_kind_warnings
 
 
 class Table(Protocol):
@@ -72,6 +73,10 @@ class Table(Protocol):
 
         An index without a name is no column.
         """
+        ...
+
+    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
+        """Sentences on rows of another kind, in which features are never measured; see ``row_kind_warnings``."""
         ...
 
     @property
@@ -167,6 +172,9 @@ class FrameTable:
     def time_columns(self) -> tuple[str, ...]:
         """Names of the columns of times."""
         return tuple(str(self.reading.columns.names[at]) for at in self.reading.roles.time)
+
+    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
+        return tuple(row_kind_warnings(self.reading, observed, filled))
 
     @property
     def layers(self) -> tuple[Panel, ...]:

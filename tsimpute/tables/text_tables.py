@@ -126,6 +126,9 @@ class TextTable:
     def time_columns(self) -> tuple[str, ...]:
         return self.inner.time_columns
 
+    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
+        return self.inner.silent_rows(observed, filled)
+
     @property
     def layers(self) -> tuple[Panel, ...]:
         return self.inner.layers
