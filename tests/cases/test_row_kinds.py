@@ -140,3 +140,21 @@ def test_few_rows_and_rows_with_other_names_each_are_not_named() -> None:
     kind = np.where(np.isnan(values), "service", "log")
     texts = [f"row {i}" for i in range(n)]
     assert lines(pd.DataFrame({"time": hours(n), "a": values, "kind": kind, "what": texts})) == []
+
+
+KINDS: dict[str, tuple[Any, str]] = {
+    "texts": (lambda event: [f"meal {i}" if one else "" for i, one in enumerate(event)], "holds a text"),
+    "bool": (lambda event: event, "is 'True'"),
+    "category": (lambda event: pd.Categorical(np.where(event, "cal", "log")), "is 'cal'"),
+    "nullable": (lambda event: pd.array(np.where(event, 3, 1), dtype="Int64"), "is 3"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_any_type_and_codes_for_missing(kind: str) -> None:
+    column, said = KINDS[kind]
+    n = 200
+    event = np.random.default_rng(1).random(n) < 0.15
+    values = np.where(event, -999, RNG.normal(100, 9, n).round(1))
+    (line,) = lines(pd.DataFrame({"time": hours(n), "a": values, "mode": column(event)}))
+    assert f"where 'mode' {said} ({int(event.sum())} rows)" in line
