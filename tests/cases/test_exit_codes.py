@@ -12,7 +12,8 @@ from tsimpute.cli_tables import add_arguments
 
 WRONG = {
     "model": ["no such model"], "rename": ["HR", "T=HR"], "quantiles": ["0.1,high", "0,1", "2", ""],
-    "effort": ["huge"], "minutes": ["0", "soon"], "n_samples": ["0", "many"], "seed": ["x"], "calibrate": ["maybe"], "time": ["nosuch"],
+    "effort": ["huge"], "minutes": ["0", "soon"],
+    "n_samples": ["0", "many"], "seed": ["x"], "calibrate": ["maybe"], "time": ["nosuch"],
     "group": ["nosuch"], "features": ["nosuch", "none"], "text": ["nosuch"], "feature": ["nosuch"],
     "value": ["nosuch"], "unit": ["nosuch", "T"], "units": ["T", "nosuch=m"],
     "limits": ["T", "T=high:", "nosuch=0:", "T=5:1", "physionet"], "predict": ["nosuch"],

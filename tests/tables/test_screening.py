@@ -14,7 +14,8 @@ from tsimpute.datasets.physionet2012 import PhysioNet2012
 from tsimpute.errors import ConfigError
 from tsimpute.limits import Limits
 from tsimpute.panel import Clock, Panel, Series
-from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, parse_limits, screen
+from tsimpute.tables.findings import Finding
+from tsimpute.tables.screening import certain_codes, code_cells, invalid_cells, parse_limits, screen
 from tsimpute.windows import Feature
 
 RNG = np.random.default_rng(0)
@@ -277,3 +278,20 @@ def test_text_that_is_no_limits_is_refused(text: str) -> None:
 def test_limits_given_twice_are_refused() -> None:
     with pytest.raises(ConfigError, match="'RH' comes twice"):
         parse_limits("RH=0:,RH=:1")
+
+
+def test_codes_of_surveys_beside_answers_are_asked_for() -> None:
+    answers = np.tile([1.0, 2.0, 3.0, 7.0], 40)
+    codes = np.array([-9.0, -8.0, -8.0, -2.0, -1.0, -1.0])
+    texts = [of_one.text for of_one in found(np.concatenate([answers, codes]))]
+    assert any("missing_codes={'CO': [-9, -8, -2, -1]}" in text for text in texts)
+    others = (np.append(answers, [0.0]), answers + 0.5, np.arange(-9.0, 20.0), normal(200, 5.0).round())
+    for values in (*(np.concatenate([of_one, codes]) for of_one in others[:2]), *others[2:]):
+        assert not any("codes for missing?" in of_one.text for of_one in found(values))
+
+
+def test_fractions_beside_percentages_are_named() -> None:
+    fractions, percents = np.tile([0.21, 0.4, 0.5, 1.0], 10), np.tile([21.0, 40.0, 60.0, 100.0], 10)
+    assert "mixed units" in kinds(np.concatenate([fractions, percents]))
+    for values in (fractions, percents, np.concatenate([fractions, percents, [5.0]]), np.tile([0.0, 20.0, 50.0], 20)):
+        assert "mixed units" not in kinds(values)

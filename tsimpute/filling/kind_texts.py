@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.filling.column_kinds import ColumnKind, Kind
 from tsimpute.filling.column_names import named_direction, named_tens_of_direction
 from tsimpute.panel import Panel
-from tsimpute.tables.screening import Finding
+from tsimpute.tables.findings import Finding
 from tsimpute.tables.stamps import label_text
 
 NAMED = 5

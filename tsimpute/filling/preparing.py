@@ -20,10 +20,11 @@ from tsimpute.filling.windows import without
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
 from tsimpute.tables.averaging import left_out
+from tsimpute.tables.findings import Finding
 from tsimpute.tables.known_features import KnownFeatures
 from tsimpute.tables.mixed_units import mixed_units
 from tsimpute.tables.reading import Table, features_text
-from tsimpute.tables.screening import Finding, certain_codes, code_cells, invalid_cells, read_limits, screen
+from tsimpute.tables.screening import certain_codes, code_cells, invalid_cells, read_limits, screen
 from tsimpute.tables.stamps import label_text
 from tsimpute.windows import Feature
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,10 +13,8 @@ from tsimpute.errors import ConfigError
 from tsimpute.limits import Limits, limits_of
 from tsimpute.panel import Panel
 from tsimpute.registry import available, plugin
-
-Kind = Literal[
-    "outside limits", "code", "stuck", "never observed", "constant", "cut off", "percent", "isolated extreme"
-]
+from tsimpute.tables.findings import Finding
+from tsimpute.tables.mixed_values import fractions, small_codes
 
 # Numbers that are often true values too: named where they look like codes, never taken for codes without being told.
 UNCERTAIN_CODES = (
@@ -32,25 +29,6 @@ FEW_TIMES, FEWEST_OTHERS = 3, 30
 """How often a number stands that is taken for a code by its place alone, and how many others there are."""
 FULL, FEWEST = 100.0, 10
 """Percent of a whole, and of how many values at least that is asked."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing in one feature that is worth a look.
-
-    Attributes:
-        kind: of thing.
-        feature: its name.
-        text: one line for people; begins with the feature's name.
-        n_cells: cells it concerns, over all series.
-        value: the code, the stuck value, or the most extreme one; None where no value is concerned.
-    """
-
-    kind: Kind
-    feature: str
-    text: str
-    n_cells: int
-    value: float | None = None
 
 
 def screen(
@@ -77,6 +55,8 @@ def screen(
         found += _never_observed(panel, k, absent)
         found += _outside(names[k], values, of_one)
         found += _codes(names[k], codes)
+        found += small_codes(names[k], true)
+        found += fractions(names[k], true)
         found += _far_lowest(names[k], true, of_one)
         found += _constant(names[k], true)
         found += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
