@@ -55,7 +55,7 @@ def screen(
         found += _never_observed(panel, k, absent)
         found += _outside(names[k], values, of_one)
         found += _codes(names[k], codes)
-        found += small_codes(names[k], true)
+        found += small_codes(names[k], values)
         found += fractions(names[k], true)
         found += _far_lowest(names[k], true, of_one)
         found += _constant(names[k], true)
