@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tsimpute.containers import Samples, Windows
 from tsimpute.errors import DataError, TsimputeError
 from tsimpute.pipeline.scaling import Scale
+from tsimpute.terminal import Progress, shown
 
 
 def time_steps(windows: Windows) -> np.ndarray:
@@ -52,3 +55,13 @@ def completed(record: Windows, scaler: Scale, draws: np.ndarray, filled: np.ndar
     shown = record.shown
     values[:, shown] = record.values[shown]
     return Samples(values, shown, record.features, record.record_ids)
+
+
+def collected(records: Iterator[Samples], windows: Windows, n_samples: int, progress: Progress) -> Samples:
+    """The draws of all records of ``windows`` in one, of an iterator over one after another."""
+    values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
+    with shown(progress, {"imputing": "record"}) as tell:
+        for n, record in enumerate(records):
+            values[:, n] = record.values[:, 0]
+            tell("imputing", n + 1, len(windows))
+    return Samples(values, windows.shown, windows.features, windows.record_ids)

@@ -18,7 +18,7 @@ from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers._checks import cells_asked
-from tsimpute.imputers._completing import check_steps, completed, usual_step
+from tsimpute.imputers._completing import check_steps, collected, completed, usual_step
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.seeding import derive_seed
 from tsimpute.terminal import Progress, shown
@@ -139,13 +139,7 @@ class GaussianImputer:
         progress: Progress = "auto",
     ) -> Samples:
         """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
-        values = np.empty((n_samples if n_samples > 0 else 0, *windows.values.shape), windows.values.dtype)
-        records = self.impute_records(windows, n_samples, seed, fill)
-        with shown(progress, {"imputing": "record"}) as tell:
-            for n, record in enumerate(records):
-                values[:, n] = record.values[:, 0]
-                tell("imputing", n + 1, len(windows))
-        return Samples(values, windows.shown, windows.features, windows.record_ids)
+        return collected(self.impute_records(windows, n_samples, seed, fill), windows, n_samples, progress)
 
     def impute_records(
         self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None

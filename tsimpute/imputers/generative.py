@@ -19,7 +19,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers._base import base_of, digest_of, guesses_apart
 from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
-from tsimpute.imputers._completing import check_steps, completed, usual_step
+from tsimpute.imputers._completing import check_steps, collected, completed, usual_step
 from tsimpute.imputers._learnt import Learnt
 from tsimpute.imputers._long import Done, check_times, pieces, steps_within
 from tsimpute.joining import Joined
@@ -173,13 +173,7 @@ class GenerativeImputer(Learnt):
         progress: Progress = "auto",
     ) -> Samples:
         """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
-        records = self.impute_records(windows, n_samples, seed, fill)
-        values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
-        with shown(progress, {"imputing": "record"}) as tell:
-            for n, record in enumerate(records):
-                values[:, n] = record.values[:, 0]
-                tell("imputing", n + 1, len(windows))
-        return Samples(values, windows.shown, windows.features, windows.record_ids)
+        return collected(self.impute_records(windows, n_samples, seed, fill), windows, n_samples, progress)
 
     def impute_records(
         self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
