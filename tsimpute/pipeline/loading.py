@@ -204,7 +204,7 @@ def conditions_of(
     guesses: Iterator[Guessed | None] = itertools.repeat(None)
     if guess is not None:
         known = _Known(windows, scaler)
-        guesses = guess.of_parts(known, parts, _wanted(guess, known.shown, _to_fill(windows, fill)))
+        guesses = guess.of_parts(known, parts, _to_fill(windows, fill) if guess.has_spread else fill)
     for part, found in zip(parts, guesses, strict=False):
         steps = windows.steps(part)
         cells = _to_fill(steps, fill[..., part])
