@@ -11,6 +11,7 @@ import pytest
 
 import tsimpute as ti
 from tsimpute.tables.files import read_file
+from tsimpute.tables.reading import read_table
 
 RNG = np.random.default_rng(0)
 NEVER = "never measured where"
@@ -158,3 +159,10 @@ def test_columns_of_any_type_and_codes_for_missing(kind: str) -> None:
     values = np.where(event, -999, RNG.normal(100, 9, n).round(1))
     (line,) = lines(pd.DataFrame({"time": hours(n), "a": values, "mode": column(event)}))
     assert f"where 'mode' {said} ({int(event.sum())} rows)" in line
+
+
+def test_lists_and_complex_numbers_tell_no_rows_apart() -> None:
+    frame = pd.DataFrame({"time": pd.date_range("2024-03-01", periods=40, freq="D"), "x": [1.5, 2.5] * 20})
+    for column in ([["a"], ["b"]] * 20, [1j, 2.0] * 20):
+        odd = frame.assign(**{"hour": pd.Series(column, dtype=object), "kind": pd.Series(column, dtype=object)})
+        assert [feature.name for feature in read_table(odd).panel.features] == ["x"]

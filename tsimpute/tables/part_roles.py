@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.column_names import is_feature_name, is_group_name
+from tsimpute.tables.number_texts import is_real
 from tsimpute.tables.part_columns import HIGHEST, LOWEST, joined_clock
 from tsimpute.tables.row_errors import RowError
 from tsimpute.tables.stamp_digits import Digits, digits_of
@@ -133,7 +134,8 @@ def _valid(columns: Columns, left: Sequence[int], part: str, highest: int | None
 
 def _mostly(column: pd.Series | pd.Index, part: str) -> bool:
     """Whether nearly all rows of a column that holds something else somewhere are a part of the time."""
-    numbers = np.asarray(pd.to_numeric(pd.Series(np.asarray(column, object)), errors="coerce"), np.float64)
+    able = [item if isinstance(item, str) or is_real(item) else None for item in column]
+    numbers = np.asarray(pd.to_numeric(pd.Series(able, dtype=object), errors="coerce"), np.float64)
     inside = (numbers >= LOWEST.get(part, 0)) & (numbers <= HIGHEST[part]) & (numbers % 1 == 0)
     return bool(inside.mean() >= MOST and inside.sum() >= FEW)
 

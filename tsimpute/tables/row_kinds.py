@@ -10,7 +10,7 @@ import pandas as pd
 
 from tsimpute.tables.column_names import words
 from tsimpute.tables.frames import FrameReading
-from tsimpute.tables.number_texts import is_number
+from tsimpute.tables.number_texts import can_name, is_number
 from tsimpute.tables.roles import CALENDAR_NAMES, plain
 from tsimpute.tables.stamp_names import is_calendar_name, is_clock_name, speaks_of_time
 from tsimpute.tables.time_looks import is_stamp
@@ -107,6 +107,8 @@ def _may_decide(reading: FrameReading, at: int) -> bool:
     """Whether a column may tell kinds of rows apart: no part of the time, no property of a series, no remark."""
     columns = reading.columns
     name = columns.names[at]
+    if not can_name(columns[at]):
+        return False
     if plain(name) in CALENDAR_NAMES or is_calendar_name(name) or is_clock_name(name) or speaks_of_time(name):
         return False
     if any(word.startswith(_QUALITY) for word in words(name)) or is_stamp(columns[at]):
