@@ -91,7 +91,7 @@ def fit(
         periods: of seasons that may be there, in the unit of the times.
         settings: None = chosen on cells of these records that are hidden for it.
         for_others: whether it is for other records than these: settings are then chosen on cells of one half of the
-            records, after learning from the other half. More is regularised so.
+            records, after learning from the other half, where there are several. More is regularised so.
         seed: of what is drawn in EM and of the cells that are hidden.
         progress: called about every second with the work done and all of it.
         should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
@@ -105,7 +105,7 @@ def fit(
     work = Work(progress, should_stop, rounds * len(em_parts))
     covariance = None
     if settings is None:
-        settings, covariance = _chosen(records, periods, seed, work, for_others)
+        settings, covariance = _chosen(records, periods, seed, work, for_others and len(records.values) > 1)
     empty = _empty(records, periods, settings.normality)
     if covariance is None:
         covariance = settings.of_pairs(_scores(empty, records), len(empty.covariance))
@@ -129,7 +129,7 @@ def _check_sizes(records: Records) -> None:
 
 def choose(records: Records, periods: Sequence[float], seed: int, for_others: bool = False) -> Regularisation:
     """The settings with the lowest quantile score on hidden cells of some of the records."""
-    return _chosen(records, periods, seed, Work(), for_others)[0]
+    return _chosen(records, periods, seed, Work(), for_others and len(records.values) > 1)[0]
 
 
 def _chosen(

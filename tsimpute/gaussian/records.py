@@ -45,9 +45,7 @@ class Records:
         return Records(tuple(values), tuple(times), self.step)
 
     def halves(self) -> tuple[Records, Records]:
-        """Every second quarter of the records, in their order: neighbours in time stay together. One record is both."""
-        if len(self.values) == 1:
-            return self, self
+        """Every second quarter of two or more records, in their order: neighbours in time stay together."""
         quarter = np.arange(len(self.values)) * 4 // max(4, len(self.values))
         first, second = ([n for n, q in enumerate(quarter) if q % 2 == half] for half in (0, 1))
         return tuple(
