@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Material:
     windows: int = 200
     given: tuple[Feature, ...] = ()
 
-    @property
+    @cached_property
     def shown(self) -> Panel:
         """All that may be learnt from."""
         return without(self.panel, self.hidden)

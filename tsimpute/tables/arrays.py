@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from tsimpute.tables.numbers import split_unit
 from tsimpute.tables.reading import features_text, words
 from tsimpute.tables.roles import Told
 from tsimpute.tables.units import check_names, unit_of
+from tsimpute.tables.without_rows import WithoutRows
 from tsimpute.windows import Feature
 
 SHAPES = "(steps,), (steps, features) or (records, steps, features)"
@@ -27,7 +28,7 @@ EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayTable:
+class ArrayTable(WithoutRows):
     """An array of numbers, or a dictionary that holds one as "X".
 
     Attributes:
@@ -63,31 +64,12 @@ class ArrayTable:
         return ()
 
     @property
-    def unfillable(self) -> tuple[tuple[str, str], ...]:
-        return ()
-
-    @property
-    def absent(self) -> list[np.ndarray]:
-        return [np.zeros(series.values.shape, bool) for series in self.panel.series]
-
-    @property
-    def n_rows(self) -> int:
-        return 0
-
-    @property
-    def roles_by_name(self) -> Told | None:
-        return None
-
-    @property
     def passed_through(self) -> tuple[str, ...]:
         return ()
 
     @property
     def n_added(self) -> int:
         return 0
-
-    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
-        return ()
 
     @property
     def layers(self) -> tuple[Panel, ...]:

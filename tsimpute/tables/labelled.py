@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -22,13 +22,14 @@ from tsimpute.tables.lengthening import length_notes, lengthened, rows_with_inse
 from tsimpute.tables.reading import features_text, words
 from tsimpute.tables.roles import UNIT_NAMES, Told, plain
 from tsimpute.tables.stamps import Stamps, label_text, read_stamps
+from tsimpute.tables.without_rows import WithoutRows
 from tsimpute.windows import Feature
 
 _VALUES = "values of the data array"
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledTable:
+class LabelledTable(WithoutRows):
     """A data array or a data set.
 
     Attributes:
@@ -73,31 +74,12 @@ class LabelledTable:
         return self.placement.warnings
 
     @property
-    def unfillable(self) -> tuple[tuple[str, str], ...]:
-        return ()
-
-    @property
-    def roles_by_name(self) -> Told | None:
-        return None
-
-    @property
     def passed_through(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.dataset.data_vars if name not in self.variables)
 
     @property
     def n_added(self) -> int:
         return int(self.placement.inserted[0].sum())
-
-    @property
-    def absent(self) -> list[np.ndarray]:
-        return [np.zeros(series.values.shape, bool) for series in self.panel.series]
-
-    @property
-    def n_rows(self) -> int:
-        return 0
-
-    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
-        return ()
 
     @property
     def layers(self) -> tuple[Panel, ...]:

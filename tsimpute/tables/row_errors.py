@@ -12,22 +12,24 @@ Part = str | int | tuple[int, int]
 """Of a message: a text, the number of a row from 0, or those of two rows."""
 
 
-class RowNote(str):
-    """A note that names rows of a table, which whoever read it from a file tells as lines of that file."""
-
+class _OfRows:
     parts: tuple[Part, ...]
+
+    def in_lines(self, lines: np.ndarray) -> str:
+        """The message with lines of a file in place of rows; ``lines``: (R,) the line of each row, from 1."""
+        return _message(self.parts, "line", lambda row: int(lines[row]))
+
+
+class RowNote(_OfRows, str):
+    """A note that names rows of a table, which whoever read it from a file tells as lines of that file."""
 
     def __new__(cls, *parts: Part) -> RowNote:
         note = super().__new__(cls, _message(parts, "row", int))
         note.parts = parts
         return note
 
-    def in_lines(self, lines: np.ndarray) -> str:
-        """The note with lines of a file in place of rows; ``lines``: (R,) the line of each row, from 1."""
-        return _message(self.parts, "line", lambda row: int(lines[row]))
 
-
-class RowError(DataError):
+class RowError(_OfRows, DataError):
     """Some rows of a table are not what was expected.
 
     Attributes:
@@ -37,10 +39,6 @@ class RowError(DataError):
     def __init__(self, *parts: Part) -> None:
         super().__init__(_message(parts, "row", int))
         self.parts = parts
-
-    def in_lines(self, lines: np.ndarray) -> str:
-        """The message with lines of a file in place of rows; ``lines``: (R,) the line of each row, from 1."""
-        return _message(self.parts, "line", lambda row: int(lines[row]))
 
     def in_words(self, place: Callable[[int], str]) -> str:
         """The message with whatever ``place`` says of a row, as "line 3 of a.csv"."""
