@@ -1,7 +1,12 @@
-"""The tables that are filled for comparison, and the holes that are cut into them: the same cells for every method."""
+"""The tables that are filled for comparison, and the holes that are cut into them: the same cells for every method.
+
+``python benchmarks/table_data.py DATA FOLDER`` copies the files that are needed, 5 MB, into a folder of that layout.
+"""
 
 from __future__ import annotations
 
+import shutil
+import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +18,11 @@ import pandas as pd
 RATE = 0.1
 COMPLETE = ("airq", "temperature", "meteo", "electricity", "traffic", "drift", "ett_hourly")
 TABLES = (*COMPLETE, "air_quality_uci", "embassy", "openaq", "pm25")
+FILES = (
+    *(f"tables/{name}.csv" for name in COMPLETE),
+    "air_quality/AirQualityUCI.csv", "air_quality/us_embassy_beijing_2015.csv", "air_quality/openaq_no2_long.csv",
+    "pm25/pm25_ground.txt", "pm25/pm25_missing.txt",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,3 +157,17 @@ def _of_pm25(root: Path, name: str) -> pd.DataFrame:
     frame = pd.read_csv(root / "pm25" / name, index_col=0, parse_dates=True)
     frame.index.name = "time"
     return frame.astype(float)
+
+
+def copy_files(data: Path, folder: Path) -> None:
+    """The files that the tables are read from, and their sizes."""
+    sizes = []
+    for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        sizes.append(Path(shutil.copyfile(data / name, folder / name)).stat().st_size)
+        print(f"{sizes[-1]:>9,}  {name}")
+    print(f"{sum(sizes):>9,}  bytes in all")
+
+
+if __name__ == "__main__":
+    copy_files(*map(Path, sys.argv[1:]))

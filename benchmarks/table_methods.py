@@ -1,40 +1,23 @@
-"""The methods that fill a table with holes: simple ones, the Gaussian process, and ``TableImputer`` at each effort."""
+"""The methods that fill a table with holes: simple ones, peers, the Gaussian process, ``TableImputer``."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
+from table_answers import Answer
+from table_peers import cdrec, saits
 
 from tsimpute import registry
 from tsimpute.containers import Feature, Windows
 from tsimpute.filling.table_imputer import TableImputer
 
 N_DRAWS = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What a method says of the cells of a table (T, K); hidden ones are looked at.
-
-    Attributes:
-        point: what it fills with: the median, where it draws.
-        mean: of its draws, or the point.
-        draws: (S, T, K), or None where it gives one answer.
-        low, high: ends of the 90 % interval that it delivers, or None.
-    """
-
-    point: np.ndarray
-    mean: np.ndarray
-    draws: np.ndarray | None = None
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
 
 
 Method = Callable[[pd.DataFrame], Answer]
@@ -102,20 +85,21 @@ SIMPLE: dict[str, Method] = {
     "low rank": partial(by_imputer, "imputers", "low_rank", False),
     "missForest": partial(by_imputer, "peers", "miss_forest", False),
 }
+PEERS: dict[str, Method] = {"CDRec (ImputeGAP)": cdrec, "SAITS (PyPOTS)": saits}
 GAUSSIAN: dict[str, Method] = {"gaussian": partial(by_imputer, "imputers", "gaussian", True)}
-EFFORTS: dict[str, Method] = {
-    f"TableImputer {effort}": partial(by_table_imputer, effort) for effort in ("instant", "trial", "quick", "normal")
-}
-METHODS = SIMPLE | GAUSSIAN | EFFORTS
+SHORT = {effort: f"TableImputer {effort}" for effort in ("instant", "trial", "quick", "normal", "auto")}
+EFFORTS: dict[str, Method] = {name: partial(by_table_imputer, effort) for effort, name in SHORT.items()}
+METHODS = SIMPLE | PEERS | GAUSSIAN | EFFORTS
 QUICK = (*SIMPLE, *GAUSSIAN)
 
 
-def load_all() -> None:
-    """Imports what methods need, so that no row counts it."""
-    import sklearn.ensemble
-    import sklearn.impute  # noqa: F401
-    import statsmodels.tsa.statespace.structural  # noqa: F401
-
-    for kind in ("imputers", "peers"):
-        for name in registry.available(kind):
-            registry.plugin(kind, name)
+def load_all(methods: Collection[str]) -> None:
+    """Imports what these methods need, so that no row counts it."""
+    if "Kalman" in methods:
+        import statsmodels.tsa.statespace.structural  # noqa: F401
+    for method in methods:
+        if isinstance(METHODS[method], partial) and METHODS[method].func is by_imputer:
+            registry.plugin(*METHODS[method].args[:2])
+    if {"kNN", "chained, lags", "missForest"} & set(methods):
+        import sklearn.ensemble
+        import sklearn.impute  # noqa: F401

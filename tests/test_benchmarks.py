@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tiny_models import random_condition
@@ -180,14 +182,18 @@ def test_holes_are_the_same_for_every_method_and_as_they_are_called(benchmarks: 
     assert found["own"].sum(0).tolist() == [0, 20, 200, 0, 0, 0]
 
 
-def test_a_table_is_filled_in_a_process_of_its_own_and_kept_once(benchmarks: Any, tmp_path: Path) -> None:
+def write_table(root: Path, name: str = "airq", n_steps: int = 300) -> None:
     rng = np.random.default_rng(0)
-    folder = tmp_path / "tables"
-    folder.mkdir()
-    values = rng.normal(size=(300, 3)).cumsum(0)
-    stamps = np.datetime64("2020-01-01") + np.arange(300) * np.timedelta64(1, "h")
+    folder = root / "tables"
+    folder.mkdir(exist_ok=True)
+    values = rng.normal(size=(n_steps, 3)).cumsum(0)
+    stamps = np.datetime64("2020-01-01") + np.arange(n_steps) * np.timedelta64(1, "h")
     lines = [f"{stamp},{','.join(map(repr, row))}" for stamp, row in zip(stamps, values.tolist(), strict=True)]
-    (folder / "airq.csv").write_text("time,a,b,c\n" + "\n".join(lines))
+    (folder / f"{name}.csv").write_text("time,a,b,c\n" + "\n".join(lines))
+
+
+def test_a_table_is_filled_in_a_process_of_its_own_and_kept_once(benchmarks: Any, tmp_path: Path) -> None:
+    write_table(tmp_path)
     tables, out = benchmarks("tables"), tmp_path / "out"
     for method in ("linear", "seasonal", "linear"):
         row = tables.in_a_process(tmp_path, ("airq", "random", method), 0, 60)
@@ -200,9 +206,132 @@ def test_a_table_is_filled_in_a_process_of_its_own_and_kept_once(benchmarks: Any
     error = (np.abs(lines - of_task.truth) / of_task.scale)[of_task.hidden]
     np.testing.assert_allclose(found["mae"][0], error.mean(), rtol=1e-4)
     np.testing.assert_allclose(found["rmse"][0], np.sqrt((error**2).mean()), rtol=1e-4)
-    assert list(tables.to_do(out, (["airq"], ["random", "block"], ["linear"]), False)) == [("airq", "block", "linear")]
+    assert (tables.to_do(out, (["airq"], ["random", "block"], ["linear"]), False)) == [("airq", "block", "linear")]
     tables.keep(out, tables.in_a_process(tmp_path, ("meteo", "random", "linear"), 0, 60))
     assert "FileNotFoundError" in tables.rows(out)["note"].iloc[-1]
     benchmarks("table_report").write_report(tables.rows(out), out)
     assert "**" in (out / "tables.md").read_text()
     assert (out / "tables.png").stat().st_size > 1000
+
+
+def test_rows_side_by_side_say_why_one_has_no_scores(benchmarks: Any) -> None:
+    jobs = benchmarks("table_jobs")
+
+    def work(key: tuple[str, str, str]) -> dict[str, Any] | None:
+        if key[0] == "busy":
+            while True:
+                pass
+        if key[0] == "slow":
+            time.sleep(60)
+        if key[0] == "wrong":
+            raise ValueError("no such thing")
+        return None if key[0] == "none" else dict(zip(jobs.KEY, key, strict=True)) | {"mae": 1.0}
+
+    keys = [(name, "random", "linear") for name in ("slow", "busy", "wrong", "none", "right")]
+    found = list(jobs.side_by_side(work, keys, 2, jobs.Limits(wall=4, cpu=1)))
+    notes = {row["table"]: row.get("note") for row in found if row is not None}
+    assert notes == {
+        "slow": "more than 4 s", "busy": "more than 1 CPU seconds", "wrong": "ValueError: no such thing", "right": None,
+    }  # fmt: skip
+    assert found.count(None) == 1
+    began = time.monotonic()
+    assert list(jobs.side_by_side(work, keys[:1], 2, jobs.Limits(until=began + 0.5))) == []
+    assert time.monotonic() - began < 5
+
+
+def test_the_command_goes_on_where_it_was_stopped_and_merges(
+    benchmarks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(tmp_path)
+    write_table(tmp_path, "meteo", 400)
+    tables, out = benchmarks("tables"), tmp_path / "out"
+
+    def call(*options: str) -> list[str]:
+        given = ["tables.py", "--data", str(tmp_path), "--tables", "airq", "meteo", "--holes", "random", *options]
+        monkeypatch.setattr(sys, "argv", [*given, "--without-page"])
+        tables.main()
+        return capsys.readouterr().out.splitlines()
+
+    first = call("--out", str(out), "--methods", "linear")
+    assert [line.split("  ")[:3] for line in first] == [[name, "random", "linear"] for name in ("airq", "meteo")]
+    said = call("--out", str(out), "--methods", "linear", "LOCF", "--seconds", "0")
+    assert said == ["2 rows were not finished in 0 s; the same command goes on"]
+    side_by_side = call("--out", str(out), "--methods", "linear", "LOCF", "--jobs", "2")
+    assert {line.split("  ")[0] for line in side_by_side} == {"airq", "meteo"}
+    both = tables.rows(out)
+    assert both["method"].tolist() == ["linear", "LOCF"] * 2
+    call("--out", str(tmp_path / "other"), "--methods", "linear", "--merge", str(out / "metrics.csv"))
+    pd.testing.assert_frame_equal(tables.rows(tmp_path / "other"), both)
+    keys = [("airq", "random", "linear"), ("meteo", "random", "linear"), ("airq", "random", "TableImputer auto")]
+    assert tables.longest_first(tmp_path, keys) == [keys[2], keys[1], keys[0]]
+
+
+def test_a_method_of_another_library_says_what_it_lacks(benchmarks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    peers = benchmarks("table_peers")
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [2.0, 3.0, np.nan]})
+    monkeypatch.setenv("TSIMPUTE_IMPUTEGAP_PYTHON", "nowhere")
+    with pytest.raises(FileNotFoundError, match="install_imputegap"):
+        peers.cdrec(frame)
+    with pytest.raises(ValueError, match="two features"):
+        peers.cdrec(frame[["a"]])
+
+
+def test_an_answer_of_another_interpreter_is_in_the_units_of_the_table(
+    benchmarks: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A stand-in for ImputeGAP under this interpreter fills with 0, which is the mean of what is known."""
+    library = tmp_path / "imputegap/recovery"
+    library.mkdir(parents=True)
+    (tmp_path / "imputegap/__init__.py").touch()
+    (library / "__init__.py").touch()
+    (library / "imputation.py").write_text(
+        "import numpy as np\n"
+        "class Imputation:\n"
+        "    class MatrixCompletion:\n"
+        "        class CDRec:\n"
+        "            def __init__(self, matrix): self.matrix = matrix\n"
+        "            def impute(self): self.recov_data = np.nan_to_num(self.matrix)\n"
+    )
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("TSIMPUTE_IMPUTEGAP_PYTHON", str(python))
+    frame = pd.DataFrame({"a": [10.0, np.nan, 30.0], "b": [2.0, 3.0, np.nan]})
+    found = benchmarks("table_peers").cdrec(frame)
+    np.testing.assert_allclose(found.point, [[10, 2], [20, 3], [30, 2.5]])
+    assert found.seconds[1] >= 0
+
+
+def test_the_page_compares_by_kind_of_hole_and_says_what_is_missing(benchmarks: Any, tmp_path: Path) -> None:
+    tables = benchmarks("tables")
+    errors = {
+        ("airq", "random"): {"linear": 0.2, "LOCF": 0.4, "gaussian": 0.1},
+        ("airq", "block"): {"linear": 0.2, "LOCF": 0.1, "gaussian": 0.2},
+        ("meteo", "random"): {"linear": 0.3, "LOCF": 0.6},
+    }
+    for (table, holes), of_one in errors.items():
+        for method, mae in of_one.items():
+            key = {"table": table, "holes": holes, "method": method}
+            tables.keep(tmp_path, key | {"mae": mae, "rmse": mae, "cpu_s": 1.0, "wall_s": 1.0, "peak_mib": 1.0})
+    tables.keep(
+        tmp_path, {"table": "meteo", "holes": "random", "method": "gaussian", "note": "more than 9 CPU seconds"}
+    )
+    benchmarks("table_report").write_report(tables.rows(tmp_path), tmp_path)
+    page = (tmp_path / "tables.md").read_text()
+    assert "| method | random (2) | block (1) |" in page
+    assert "| linear | **1.000** | 2.000 |" in page  # of the methods with all rows the lowest
+    assert "| gaussian | 0.500 (1) | 2.000 |" in page
+    assert "| meteo | random | **0.300** | 0.600 | - |" in page
+    assert "- meteo, random, gaussian: more than 9 CPU seconds" in page
+
+
+def test_the_files_of_the_tables_are_copied_alone(benchmarks: Any, tmp_path: Path) -> None:
+    data = benchmarks("table_data")
+    for name in (*data.FILES, "tables/other.csv"):
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text("x")
+    data.copy_files(tmp_path / "data", tmp_path / "copy")
+    found = [
+        path.relative_to(tmp_path / "copy").as_posix() for path in (tmp_path / "copy").rglob("*") if path.is_file()
+    ]
+    assert sorted(found) == sorted(data.FILES)
