@@ -65,7 +65,7 @@ def test_the_report_has_a_row_for_each_simple_imputer_and_the_process_beats_them
     assert 0.8 <= float(rows["gaussian"]["coverage 90 %, as drawn"]) <= 0.97
 
 
-def test_hidden_values_reach_neither_model_nor_calibration_of_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_values_reach_neither_what_is_measured_nor_its_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     table = hourly()
     first = ti.TableImputer(**SETTINGS).fit(table)
     seen = first.prepared(table).seen
@@ -74,15 +74,19 @@ def test_hidden_values_reach_neither_model_nor_calibration_of_the_scale(monkeypa
     poisoned[hidden] = 1e9
     wrong = pd.DataFrame(poisoned.T, table.index, table.columns)
     monkeypatch.setattr("tsimpute.filling.preparing.far_cells", lambda panel, *_: [np.zeros_like(hidden)])
-    with pytest.warns(ti.ImputationWarning, match="1000000000"):
-        second = ti.TableImputer(missing_codes="none", **SETTINGS).fit(wrong)
+    second = ti.TableImputer(missing_codes="none", **SETTINGS)
+    second.begin_prepared(second.prepared(wrong))
+    first.begin_prepared(first.prepared(table))
     assert second.scores_[-1]["MAE"] != first.scores_[-1]["MAE"]
-    a, b = (of_one.imputer_ for of_one in (first, second))
-    assert a is not None
-    assert b is not None
+    a, b = (of_one._first[-1].base.blind.base for of_one in (first, second) if of_one._first is not None)
     assert a.scaler_.to_dict() == b.scaler_.to_dict()
-    a, b = (getattr(of_one, "base", of_one) for of_one in (a, b))
     assert (a.model_.covariance == b.model_.covariance).all()
+
+
+def test_what_fills_the_table_is_fitted_to_all_of_its_values(fitted: ti.TableImputer) -> None:
+    model = fitted.imputer_
+    assert model is not None
+    assert model.scaler_.n_cells.tolist() == hourly().notna().sum().tolist()
 
 
 def test_a_saved_one_fills_the_next_month_with_its_calibration(fitted: ti.TableImputer, tmp_path: Path) -> None:
@@ -276,7 +280,7 @@ def test_without_enough_time_or_cells_there_is_no_network_and_it_is_said() -> No
     assert "too few to tell" in few.delivered_
 
 
-def test_where_a_line_is_as_good_as_anything_a_line_with_its_residuals_is_delivered() -> None:
+def test_where_a_line_is_as_good_as_anything_the_process_is_moved_to_it() -> None:
     rng = np.random.default_rng(0)
     knots = np.cumsum(rng.normal(size=(61, 2)), 0) * 10
     steps = np.arange(600)
@@ -285,7 +289,10 @@ def test_where_a_line_is_as_good_as_anything_a_line_with_its_residuals_is_delive
     imputer = ti.TableImputer(**SETTINGS).fit(pd.DataFrame(values, columns=["a", "b"]))
     rows = {str(row["imputer"]): row for row in imputer.scores_}
     last = imputer.scores_[-1]
-    assert float(last["MAE"]) <= 1.05 * min(float(row["MAE"]) for row in rows.values())
+    # By as much as the process is off, a line is better: nearly all of that is won.
+    best, process = min(float(row["MAE"]) for row in rows.values()), float(rows["gaussian"]["MAE"])
+    assert float(last["MAE"]) <= best + 0.1 * (process - best)
+    assert float(last["CRPS"]) < 0.3 * float(rows["gaussian"]["CRPS"])
     assert 0.8 <= float(last["coverage 90 %, as drawn"]) <= 0.99
 
 

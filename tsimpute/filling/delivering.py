@@ -1,4 +1,4 @@
-"""What is delivered for a table: a Gaussian process, a network, straight lines, or a mixture, as hidden cells say."""
+"""What is delivered for a table: a Gaussian process, or a mixture with other methods, as hidden cells say is best."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ import numpy as np
 
 from tsimpute.ensembles import crps
 from tsimpute.errors import DataError
+from tsimpute.filling.blending import Blend, Evidence
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import LEAST, Calibration
+from tsimpute.filling.components import COMPONENTS
+from tsimpute.filling.gaps import gap_classes, gap_numbers
 from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
 from tsimpute.filling.learning import gaussian
-from tsimpute.filling.lines import Lines, gap_classes
 from tsimpute.filling.measuring import calibrated_on, halves, scores_of, spreads_of
-from tsimpute.filling.mixture import GAUSSIAN, LINES, METHODS, NETWORK, Mixture, chosen_of, in_pairs
+from tsimpute.filling.mixture import GAUSSIAN, METHODS, NETWORK, Learnt, Mixture, first_draws, in_pairs
 from tsimpute.filling.simple_guesses import LINEAR
 from tsimpute.filling.weights import best_weights
-from tsimpute.filling.windows import without
+from tsimpute.filling.windows import clock_times, without
 from tsimpute.imputers.base import TableModel
-from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.linear import interpolated
 from tsimpute.limits import Limits
 from tsimpute.panel import Panel
-from tsimpute.seeding import derive_seed
 from tsimpute.terminal import Tell
 from tsimpute.windows import Feature
 
 _LEAST_GAIN = 0.002
-"""Share of the score of the best method alone by which a mixture has to be better."""
+"""Share of the score of the process alone by which a mixture has to be better."""
 Scores = tuple[dict[str, str | float], ...]
 
 
@@ -75,6 +74,24 @@ class Material:
 
 
 @dataclass(frozen=True, eq=False)
+class Measured:
+    """The same methods twice.
+
+    Attributes:
+        blind: fitted without the hidden cells, to be measured there.
+        whole: fitted to all values, to fill tables.
+    """
+
+    blind: Learnt
+    whole: Learnt
+
+    @property
+    def name(self) -> str:
+        """Of the process."""
+        return self.blind.name
+
+
+@dataclass(frozen=True, eq=False)
 class Delivered:
     """What was learnt and measured.
 
@@ -82,8 +99,8 @@ class Delivered:
         model: that fills tables.
         calibration: of its quantiles.
         scores: see ``measuring.scores_of``.
-        shares: (3,) of the draws at hidden cells, in the order of ``mixture.METHODS``; None = nothing was measured.
-        base: the process.
+        shares: (J,) of what is said at hidden cells, in the order of ``mixture.METHODS``; None = nothing was measured.
+        base: the process and what stands beside it.
         at: draws of the process at hidden cells; None = there are none.
         note: why there is no network, or "".
     """
@@ -92,7 +109,7 @@ class Delivered:
     calibration: Calibration
     scores: Scores
     shares: np.ndarray | None
-    base: GaussianImputer
+    base: Measured
     at: Hidden | None
     note: str = ""
 
@@ -103,135 +120,168 @@ class Delivered:
 
 
 def first_answer(material: Material, progress: Tell) -> Delivered:
-    """The process, or straight lines where they are better."""
-    base = gaussian(material.shown, material.limits, material.seed, progress)
+    """The process, its draws moved towards other methods where hidden cells say that it helps.
+
+    It is measured without the hidden cells, and fitted to all values for what it fills.
+    """
+    blind = _learnt(material.shown, material, progress)
     if not any(cells.any() for cells in material.hidden):
-        return Delivered(base, Calibration(), (), None, base, None)
-    return mixed(material, base, None, material.drawn(base, progress), None)
+        return Delivered(blind.base, Calibration(), (), None, Measured(blind, blind), None)
+    at = material.drawn(blind.base, progress)
+    return mixed(material, Measured(blind, _learnt(material.panel, material, progress)), None, at, None)
+
+
+def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
+    base = gaussian(panel, material.limits, material.seed, progress)
+    found = [component.fit(panel, base, material.seed) for component in COMPONENTS]
+    return Learnt(base, tuple(component for component in found if component is not None))
 
 
 def mixed(
-    material: Material, base: GaussianImputer, network: GenerativeImputer | None, of_base: Hidden,
+    material: Material, learnt: Measured, network: GenerativeImputer | None, of_base: Hidden,
     of_network: Hidden | None, most: float = 1.0,
 ) -> Delivered:  # fmt: skip
     """The mixture that hidden cells say is best, measured with shares from other cells than those it is measured on.
 
     Args:
-        of_base: draws at hidden cells.
+        of_base: the process's draws at hidden cells.
         of_network: draws at some of these cells, in any order.
         most: largest share of the network.
     """
-    at = of_base
+    at, base = of_base, learnt.blind.base
     if of_network is not None:
         own, others = common(material.hidden, of_base, of_network)
         of_base, of_network = of_base.at(own), of_network.at(others)
     if len(of_base.truth) < LEAST:
         calibration = calibrated_on(base, of_base, material.levels)
-        return Delivered(base, calibration, scores_of(base, material.panel, of_base), np.eye(3)[GAUSSIAN], base, at)
-    cells = _Cells.of(material, base, of_base, of_network)
-    shares, draws = _chosen(cells, of_base, most if network is not None else 0.0)
-    per_cell = shares[of_base.feature, cells.gap].mean(0)
+        scores = scores_of(base, material.panel, of_base)
+        return Delivered(learnt.whole.base, calibration, scores, _alone(), learnt, at)
+    cells = _Cells.of(material, learnt.blind, of_base, of_network)
+    blend, shares, draws = cells.best(most if network is not None else 0.0)
     beside: list[tuple[TableModel, Hidden]] = [(base, of_base)]
     if network is not None and of_network is not None:
         beside.append((network, of_network))
-    if not per_cell[NETWORK]:
+    if not shares.any():
         network = None
-    if per_cell[GAUSSIAN] == 1:
-        calibration = calibrated_on(base, of_base, material.levels)
-        scores = scores_of(base, material.panel, of_base, beside[1:])
-        return Delivered(base, calibration, scores, per_cell, base, at)
-    model, delivered = Mixture(base, network, cells.lines, shares), replace(of_base, draws=draws)
-    calibration = calibrated_on(model, delivered, material.levels)
-    return Delivered(model, calibration, scores_of(model, material.panel, delivered, beside), per_cell, base, at)
+    changed = blend.changes or network is not None
+    model = Mixture(learnt.whole, blend, network, shares) if changed else learnt.whole.base
+    delivered = replace(of_base, draws=draws) if changed else of_base
+    measured = Mixture(learnt.blind, blend, network, shares) if changed else base
+    calibration = calibrated_on(measured, delivered, material.levels)
+    scores = scores_of(measured, material.panel, delivered, beside if changed else beside[1:])
+    return Delivered(model, calibration, scores, cells.said_by(blend, shares), learnt, at)
 
 
-def _chosen(cells: _Cells, hidden: Hidden, most: float) -> tuple[np.ndarray, np.ndarray]:
-    """(K, C, 3) shares and (S, M) draws of the mixture, or of one method where the mixture is no better.
-
-    The draws at each half of the cells are with the shares that the other half says are best.
-    """
-    everywhere = np.ones(len(cells.truth), bool)
-    shares, draws = cells.shares(everywhere, most), np.empty_like(hidden.draws)
-    for mine in halves(hidden):
-        # A half with too few cells takes the shares of all.
-        used = cells.shares(~mine, most) if (~mine).sum() >= LEAST else shares
-        draws[:, mine] = cells.mixed(used, mine)
-    alone = [GAUSSIAN, LINES, *[NETWORK] * (most >= 1)]
-    score = {method: cells.score(cells.draws[method]) for method in alone}
-    best = min(alone, key=lambda method: score[method])
-    if cells.score(draws) < (1 - _LEAST_GAIN) * score[best]:
-        return shares, draws
-    return np.broadcast_to(np.eye(3)[best], shares.shape).copy(), cells.draws[best]
+def _alone() -> np.ndarray:
+    return np.eye(len(METHODS))[GAUSSIAN]
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Draws of all methods at hidden cells.
+    """What all methods say at hidden cells.
 
     Attributes:
-        draws: by method (S, M), in the data's units; those that are opposite follow each other.
+        process: the process's draws and what it can be moved towards, in its scale; draws that are opposite follow
+            each other.
+        network: (S, M) in the data's units, or None.
+        half: (M,) bool, one of two halves of which each says what is best for the other.
         spread: (M,) in whose units all features count alike.
-        gap: (M,) class of the gap.
-        lines: of straight lines.
+        learnt: whose draws they are.
     """
 
-    draws: tuple[np.ndarray, ...]
+    process: Evidence
+    network: np.ndarray | None
+    half: np.ndarray
     truth: np.ndarray
-    feature: np.ndarray
     spread: np.ndarray
-    gap: np.ndarray
-    lines: Lines
-    n_features: int
+    learnt: Learnt
 
     @classmethod
-    def of(cls, material: Material, base: GaussianImputer, of_base: Hidden, of_network: Hidden | None) -> _Cells:
-        classes = [gap_classes(~series.observed) for series in material.shown.series]
-        series, step = of_base.place
-        gap = np.array([classes[s][k, t] for s, k, t in zip(series, of_base.feature, step, strict=True)])
-        n_samples, scaler, feature = material.n_samples, base.scaler_, of_base.feature
+    def of(cls, material: Material, learnt: Learnt, of_base: Hidden, of_network: Hidden | None) -> _Cells:
+        feature, scaler = of_base.feature, learnt.base.scaler_
+        draws = scaler.transform_cells(of_base.draws[in_pairs(len(of_base.draws))], feature)
         truth = scaler.transform_cells(of_base.truth, feature)
-        line = _lines_at(material.shown, base, of_base)
-        lines = Lines.fit(truth - line, feature, gap, len(base.features_))
-        rng = np.random.default_rng(derive_seed(material.seed, "lines at hidden cells"))
-        of_lines = scaler.inverse_cells(lines.at_cells(line, feature, gap, n_samples, rng), feature)
-        of_base_draws = of_base.draws[in_pairs(n_samples)]
-        network = of_base_draws if of_network is None else of_network.draws
+        points, gap, run = _beside(material.shown, learnt, of_base)
         return cls(
-            (of_base_draws, network, of_lines), of_base.truth, feature, spreads_of(material.panel)[feature], gap,
-            lines, len(base.features_),
+            Evidence(draws, points, truth, feature, gap, run, len(learnt.base.features_)),
+            None if of_network is None else of_network.draws, halves(of_base)[0], of_base.truth,
+            spreads_of(material.panel)[feature], learnt,
         )  # fmt: skip
 
-    def shares(self, cells: np.ndarray, most: float) -> np.ndarray:
-        """(K, C, 3) the best shares for some cells (M,) bool."""
-        draws = [of_one[:, cells] / self.spread[cells] for of_one in self.draws]
-        return best_weights(
-            draws,
-            (self.truth / self.spread)[cells],
-            self.feature[cells],
-            self.gap[cells],
-            self.n_features,
-            (1, most, 1),
-        )
+    def best(self, most: float) -> tuple[Blend, np.ndarray, np.ndarray]:
+        """A blend, (K, C) shares of the network, and draws (S, M) of both, in the data's units.
 
-    def score(self, draws: np.ndarray) -> float:
+        The draws at each half of the cells are with what the other half says is best. They have to be better than the
+        process alone.
+        """
+        everywhere = np.ones(len(self.truth), bool)
+        blend, shares = self._best(everywhere, most)
+        draws = np.empty_like(self.process.draws)
+        for mine in (self.half, ~self.half):
+            # A half with too few cells takes what all cells say.
+            used = self._best(~mine, most) if (~mine).sum() >= LEAST else (blend, shares)
+            draws[:, mine] = self._mixed(*used, mine)
+        nothing = Blend.nothing(len(self.process.points), self.process.n_features), np.zeros_like(shares)
+        alone = self._mixed(*nothing, everywhere)
+        if self._score(draws) < (1 - _LEAST_GAIN) * self._score(alone):
+            return blend, shares, draws
+        return *nothing, alone
+
+    def _best(self, at: np.ndarray, most: float) -> tuple[Blend, np.ndarray]:
+        own = self.process.at(at)
+        blend = own.best()
+        shares = np.zeros_like(blend.spread)
+        if self.network is not None and most > 0:
+            draws = [self._moved(blend, at), self.network[:, at]]
+            scaled = [of_one / self.spread[at] for of_one in draws]
+            truth = self.truth[at] / self.spread[at]
+            shares = best_weights(scaled, truth, own.feature, own.gap, own.n_features, (1, most))[..., 1]
+        return blend, shares
+
+    def _moved(self, blend: Blend, at: np.ndarray) -> np.ndarray:
+        """(S, M') draws of the process in the data's units."""
+        own = self.process.at(at)
+        moved = blend.moved(own.draws, np.median(own.draws, 0), own.points, own.feature, own.gap)
+        return self.learnt.base.scaler_.inverse_cells(moved, own.feature)
+
+    def _mixed(self, blend: Blend, shares: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """(S, M') draws of the mixture at some cells."""
+        draws = self._moved(blend, at)
+        if self.network is None:
+            return draws
+        of_network = first_draws(len(draws), shares[self.process.feature[at], self.process.gap[at]])
+        return np.where(of_network, self.network[:, at], draws)
+
+    def _score(self, draws: np.ndarray) -> float:
         """Mean continuous ranked probability score of draws (S, M)."""
         return float(crps(draws / self.spread, self.truth / self.spread).mean())
 
-    def mixed(self, shares: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """(S, M') draws of the mixture with (K, C, 3) shares at some cells."""
-        chosen = chosen_of(len(self.draws[0]), shares[self.feature[cells], self.gap[cells]])
-        return np.choose(chosen, [of_one[:, cells] for of_one in self.draws])
+    def said_by(self, blend: Blend, shares: np.ndarray) -> np.ndarray:
+        """(J,) mean shares of the methods at these cells."""
+        of_network = shares[self.process.feature, self.process.gap]
+        found, left = np.zeros(len(METHODS)), 1 - of_network
+        found[NETWORK] = of_network.mean()
+        of_components = list(zip(self.learnt.components, blend.weights, strict=True))
+        for component, weights in of_components[::-1]:  # the last one moves what the others have left
+            own = left * weights[self.process.feature, self.process.gap]
+            found[METHODS.index(component.name)], left = own.mean(), left - own
+        found[GAUSSIAN] = left.mean()
+        return found
 
 
-def _lines_at(panel: Panel, base: GaussianImputer, at: Hidden) -> np.ndarray:
-    """(M,) straight lines between standardised values: limits hold, and whole numbers need no rounding."""
-    out = np.empty(len(at.truth))
+def _beside(panel: Panel, learnt: Learnt, at: Hidden) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """What other methods than the process say at hidden cells (M,), the class and the number of each cell's gap."""
+    points = [np.empty(len(at.truth)) for _ in learnt.components]
+    gap, run, first = np.empty(len(at.truth), int), np.empty(len(at.truth), int), 0
     for s in np.unique(at.place[0]).tolist():
         series, here = panel.series[s], at.place[0] == s
-        known = base.scaler_.transform(series.values)
-        line = interpolated(known[None], series.times[None], np.zeros(len(known)))[0]
-        out[here] = line[at.feature[here], at.place[1][here]]
-    return out
+        cells, missing = (at.feature[here], at.place[1][here]), ~series.observed
+        known = learnt.base.scaler_.transform(series.values)
+        for found, point in zip(points, learnt.points(known, clock_times(series, panel.clock)), strict=True):
+            found[here] = point[cells]
+        gap[here], run[here] = gap_classes(missing)[cells], first + gap_numbers(missing)[cells]
+        first += missing.size + len(missing)
+    return points, gap, run
 
 
 def common(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np.ndarray, np.ndarray]:
@@ -284,10 +334,10 @@ def _shares_text(shares: np.ndarray | None) -> str:
     if shares is None:
         return f"the {METHODS[GAUSSIAN]}"
     if shares.max() > 0.995:
-        method = int(shares.argmax())
-        return f"{LINEAR} with the distribution of its errors" if method == LINES else f"the {METHODS[method]}"
+        method = METHODS[int(shares.argmax())]
+        return f"the {method}" if method in METHODS[: NETWORK + 1] else f"{method} with the spread of the process"
     parts = [f"{share:.0%} {name}" for share, name in zip(shares, METHODS, strict=True) if share >= 0.005]
-    return f"a mixture of draws: {', '.join(parts)}"
+    return f"a mixture: {', '.join(parts)}"
 
 
 def gain_text(scores: Scores) -> str:

@@ -23,8 +23,9 @@ def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
 
     The share is that of all series together; see ``_quotas``. The gaps of a series are moved along it by a random time,
     all features together, and stretches of a window's length are taken at random, of each feature until its share is
-    reached and never more than half of its values. Where that gives too few cells, runs as long as the gaps are hidden
-    beside; see ``LikeGaps``.
+    reached. In series of more than one window runs are taken whole, also those that are longer than a stretch or a
+    share, up to half of a feature's values: what is said of long gaps has to come from gaps as long. Where that gives
+    too few cells, runs as long as the gaps are hidden beside; see ``LikeGaps``.
     """
     length = window_steps(panel)
     runs = LikeGaps.of([series.observed for series in panel.series])
@@ -33,10 +34,8 @@ def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
         rng = np.random.default_rng(derive_seed(seed, "hidden", series.name))
         observed, n_steps = series.observed, len(series.times)
         moved = observed & np.roll(~observed, int(rng.integers(n_steps // 4, 1 + 3 * n_steps // 4)), axis=1)
-        cells = np.zeros(observed.shape, bool)
-        for start in rng.permutation(np.arange(0, n_steps, length)):
-            part = slice(start, start + length)
-            cells[:, part] = _first(moved[:, part], quota - cells.sum(1), int(rng.integers(length)))
+        most = observed.sum(1) // 2 if n_steps > length else quota
+        cells = _whole_runs(moved, quota, most, length, rng)
         needy = observed & ~cells & (2 * cells.sum(1) < quota)[:, None]
         if needy.any():
             beside = needy & ~runs.hide(needy, min(1.0, 4 * share), rng)
@@ -63,6 +62,33 @@ def _quotas(counts: np.ndarray, share: float, seed: int) -> np.ndarray:
     offset = np.random.default_rng(derive_seed(seed, "hidden", "shares")).random(counts.shape[1])
     spread = np.diff(np.floor(upto + offset), axis=0, prepend=0).astype(int)
     return np.where(most.sum(0) <= wanted, most, np.minimum(spread, most))
+
+
+def _whole_runs(
+    moved: np.ndarray, quota: np.ndarray, most: np.ndarray, length: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(K, T) bool: runs of cells of each feature until its quota (K,) is reached, cut at the most (K,) that may be.
+
+    Stretches of ``length`` steps come in random order, the same for all features, so that runs of one time are hidden
+    together; in each, runs count from a random one on.
+    """
+    cells, n_steps = np.zeros(moved.shape, bool), moved.shape[1]
+    begins = np.diff(np.pad(moved, ((0, 0), (1, 0))).astype(np.int8), axis=1) == 1
+    number, counts = np.cumsum(begins, axis=1), np.zeros(len(moved), int)
+    ends = n_steps - np.argmax(moved[:, ::-1], axis=1)
+    for start in rng.permutation(np.arange(0, n_steps, length)).tolist():
+        turn = int(rng.integers(length))
+        for k in np.flatnonzero((counts < quota) & (start < ends)).tolist():
+            part = slice(start, start + length)
+            runs = np.unique(number[k, part][moved[k, part] & ~cells[k, part]])
+            for run in np.roll(runs, -(turn % max(1, len(runs)))).tolist():
+                if counts[k] >= quota[k]:
+                    break
+                first, last = np.searchsorted(number[k], [run, run + 1])
+                steps = first + np.flatnonzero(moved[k, first:last])[: most[k] - counts[k]]
+                cells[k, steps] = True
+                counts[k] += len(steps)
+    return cells
 
 
 def _first(cells: np.ndarray, most: np.ndarray, start: int) -> np.ndarray:

@@ -1,9 +1,9 @@
-"""A mixture of the draws of a Gaussian process, of a network and of straight lines, with shares from hidden cells."""
+"""Draws of a Gaussian process moved towards other methods as hidden cells say, and draws of a network beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,50 +12,70 @@ import torch
 
 from tsimpute.checkpoints import write_model
 from tsimpute.errors import CheckpointError
-from tsimpute.filling.lines import Lines, gap_classes, record_of
+from tsimpute.filling.blending import Blend
+from tsimpute.filling.components import COMPONENTS, Component, record_of
+from tsimpute.filling.gaps import BOUNDS, gap_classes
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.seeding import derive_seed
 from tsimpute.windows import Feature, Samples, Windows
 
-METHODS = ("Gaussian process", "network", "linear interpolation")
+METHODS = ("Gaussian process", "network", *(component.name for component in COMPONENTS))
 """In the order of shares."""
-GAUSSIAN, NETWORK, LINES = range(3)
+GAUSSIAN, NETWORK = range(2)
 _PARTS = ("gaussian", "network")
 
 
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """A process and the other methods that were fitted beside it, to the same values."""
+
+    base: GaussianImputer
+    components: tuple[Component, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the process."""
+        return self.base.name
+
+    def points(self, known: np.ndarray, times: np.ndarray) -> list[np.ndarray]:
+        """What each other method says of a record; see ``Component.at``."""
+        return [component.at(known, times) for component in self.components]
+
+
 class Mixture:
-    """A draw is a path of one of three methods wherever the shares are the same for all features and gaps.
+    """A draw is a path of the process, moved towards other methods, or one of a network.
 
     Of S draws, the first ones are the network's, as many as its share says of the feature and the length of the gap,
-    then those of straight lines, then the process's. See ``imputers.base.TableModel``.
+    then those of the process. See ``imputers.base.TableModel``.
 
     Args:
-        base: the process.
-        network: None where it has no share; its own features are those of ``base``, and given ones follow.
-        lines: in the scale of ``base``.
-        shares: (K, C, 3) by feature and class of gaps, see ``lines.gap_classes``.
+        learnt: the process and what its draws are moved towards.
+        blend: how far, and how wide they are.
+        network: None where it has no share; its own features are those of the process, and given ones follow.
+        shares: (K, C) of the network, by feature and class of gaps, see ``gaps.gap_classes``; None = 0.
     """
 
     name = "delivered"
     whole_series = True
 
     def __init__(
-        self, base: GaussianImputer, network: GenerativeImputer | None, lines: Lines, shares: np.ndarray
+        self, learnt: Learnt, blend: Blend, network: GenerativeImputer | None = None, shares: np.ndarray | None = None
     ) -> None:
-        self.base, self.network, self.lines, self.shares = base, network, lines, shares
-        self.features_: tuple[Feature, ...] = (network or base).features_
-        self.scaler_: Standardizer = (network or base).scaler_
-        self.time_step_, self.time_unit_ = base.time_step_, base.time_unit_
-        self.regular_, self.n_steps_, self.no_data_ = base.regular_, base.n_steps_, base.no_data_
+        self.learnt, self.base, self.blend, self.network = learnt, learnt.base, blend, network
+        self.shares = np.zeros_like(blend.spread) if network is None or shares is None else shares
+        self.features_: tuple[Feature, ...] = (network or self.base).features_
+        self.scaler_: Standardizer = (network or self.base).scaler_
+        self.time_step_, self.time_unit_ = self.base.time_step_, self.base.time_unit_
+        self.regular_, self.n_steps_, self.no_data_ = self.base.regular_, self.base.n_steps_, self.base.no_data_
 
     @property
     def method(self) -> str:
         """The methods that have a share."""
-        has = [bool(self.shares[..., method].any()) for method in range(len(METHODS))]
-        names = [self.base.method, "" if self.network is None else self.network.method, "linear interpolation"]
-        return "draws of " + " and ".join(name for name, some in zip(names, has, strict=True) if some)
+        used = zip(self.learnt.components, self.blend.weights, strict=True)
+        beside = [component.name for component, weights in used if weights.any()]
+        names = [self.base.method, *([] if self.network is None else [self.network.method]), *beside]
+        return "draws of " + " and ".join(names)
 
     @property
     def sampler(self) -> str:
@@ -85,59 +105,68 @@ class Mixture:
         """See ``TableModel``."""
         n_own = len(self.base.features_)
         known, times = record_of(record, n_own)
-        shares = self.shares[np.arange(n_own)[:, None], gap_classes(np.isnan(known))]
-        chosen = chosen_of(n_samples, shares.reshape(-1, 3)).reshape(n_samples, *known.shape)
-        own = _own(record, n_own)
-        streams = [self.base.impute_long(own, n_samples, seed, None if fill is None else fill[:, :n_own])]
-        n_network = int((chosen == NETWORK).any((1, 2)).sum())
+        gap, feature = gap_classes(np.isnan(known)), np.arange(n_own)[:, None]
+        of_network = first_draws(n_samples, self.shares[feature, gap])
+        points = self.learnt.points(self.base.scaler_.transform(known), times)
+        n_even = n_samples + n_samples % 2  # so that their median is the process's
+        streams = [self.base.impute_long(_own(record, n_own), n_even, seed, None if fill is None else fill[:, :n_own])]
+        n_network = int(of_network.any((1, 2)).sum())
         if self.network is not None and n_network:
             began = replace(record, times=record.times - record.times[:, :1])
             streams.append(self.network.impute_long(began, n_network, seed, fill, progress=progress))
-        lines = self._lines(record, known, times, n_samples, seed) if (chosen == LINES).any() else None
-        for steps, (of_base, *of_network) in _aligned(streams):
-            here, values = chosen[..., steps], of_base.values[in_pairs(n_samples), 0]
-            if of_network:
-                drawn = of_network[0].values[:, 0, :n_own]
-                values[:n_network] = np.where(here[:n_network] == NETWORK, drawn, values[:n_network])
-            if lines is not None:
-                values = np.where((here == LINES) & ~np.isnan(values), lines[..., steps], values)
+        for steps, (of_base, *others) in _aligned(streams):
+            drawn, here = of_base.values[in_pairs(n_even), 0], of_network[..., steps]
+            values = self._moved(drawn, [point[:, steps] for point in points], feature, gap[:, steps])[:n_samples]
+            if others:
+                of_other = others[0].values[:, 0, :n_own]
+                values[:n_network] = np.where(here[:n_network], of_other, values[:n_network])
             yield steps, self._completed(record.steps(steps), values)
         progress(1.0)
+
+    def _moved(
+        self, draws: np.ndarray, points: Sequence[np.ndarray], feature: np.ndarray, gap: np.ndarray
+    ) -> np.ndarray:
+        """(S, K, T) draws of the process in the data's units, moved where a blend changes them."""
+        if not self.blend.changes:
+            return draws
+        scaled = self.base.scaler_.transform(draws)
+        moved = self.blend.moved(scaled, np.median(scaled, 0), points, feature, gap)
+        return np.where(np.isnan(draws), draws, self.base.scaler_.inverse(moved))
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``TableModel``."""
         weights: dict[str, torch.Tensor] = {}
         about: dict[str, Any] = {
-            "imputer": "mixture", "lines": self.lines.to_dict(), "shares": self.shares.tolist(), "network": None,
+            "imputer": "mixture", "weights": self.blend.weights.tolist(), "spread": self.blend.spread.tolist(),
+            "shares": self.shares.tolist(), "bounds": BOUNDS, "network": None, "components": {},
         }  # fmt: skip
         for name, model in zip(_PARTS, (self.base, self.network), strict=True):
             if model is not None:
                 own, about[name] = model.parts()
                 weights |= {f"{name}.{key}": of_one for key, of_one in own.items()}
+        for component in self.learnt.components:
+            arrays, about["components"][component.name] = component.parts()
+            weights |= {f"{component.name}.{key}": torch.tensor(of_one) for key, of_one in arrays.items()}
         write_model(Path(path), weights, {**(also or {}), **about})
 
     @classmethod
     def from_file(cls, path: Path, weights: Mapping[str, torch.Tensor], about: Mapping[str, Any]) -> Self:
         """What ``checkpoints.read_model`` read from ``path``."""
         try:
-            of_parts = [
-                {key.removeprefix(f"{name}."): of_one for key, of_one in weights.items() if key.startswith(f"{name}.")}
-                for name in _PARTS
-            ]
-            base = GaussianImputer.from_file(path, of_parts[0], about["gaussian"])
-            network = about["network"] and GenerativeImputer.from_file(path, of_parts[1], about["network"])
-            return cls(base, network, Lines.from_dict(about["lines"]), np.array(about["shares"]))
+            if tuple(about["bounds"]) != BOUNDS:
+                raise ValueError(f"classes of gaps up to {about['bounds']} steps, not {list(BOUNDS)}")
+            base = GaussianImputer.from_file(path, _of(weights, "gaussian"), about["gaussian"])
+            network = about["network"] and GenerativeImputer.from_file(path, _of(weights, "network"), about["network"])
+            blend = Blend(np.array(about["weights"]), np.array(about["spread"]))
+            learnt = Learnt(base, tuple(_components(weights, about["components"], base)))
+            return cls(learnt, blend, network, np.array(about["shares"]))
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, CheckpointError):
                 raise
             reason = " ".join(str(error).split())[:200]
-            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
-
-    def _lines(self, record: Windows, known: np.ndarray, times: np.ndarray, n_samples: int, seed: int) -> np.ndarray:
-        """(S, K, T) in the data's units."""
-        rng = np.random.default_rng(derive_seed(seed, "lines", record.record_ids[0]))
-        scaler = self.base.scaler_
-        return scaler.inverse(self.lines.draws(scaler.transform(known), times, n_samples, rng))
+            raise CheckpointError(
+                f"{path}: the model file is damaged or of another layout ({reason}). Fit the table once more."
+            ) from error
 
     def _completed(self, record: Windows, values: np.ndarray) -> Samples:
         given = np.repeat(record.values[:, len(self.base.features_) :], len(values), 0)
@@ -146,12 +175,23 @@ class Mixture:
         return Samples(values[:, None], record.shown, record.features, record.record_ids)
 
 
-def chosen_of(n_samples: int, shares: np.ndarray) -> np.ndarray:
-    """(S, M) which method gives each draw at M cells with (M, 3) shares: the network first, then lines, the process."""
-    at = (np.arange(n_samples)[:, None] + 0.5) / n_samples
-    of_network = shares[:, NETWORK]
-    of_lines = of_network + shares[:, LINES]
-    return np.where(at < of_network, NETWORK, np.where(at < of_lines, LINES, GAUSSIAN))
+def _of(weights: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+    return {key.removeprefix(f"{name}."): of_one for key, of_one in weights.items() if key.startswith(f"{name}.")}
+
+
+def _components(
+    weights: Mapping[str, torch.Tensor], about: Mapping[str, Any], base: GaussianImputer
+) -> Iterator[Component]:
+    kinds = {kind.name: kind for kind in COMPONENTS}
+    for name, of_one in about.items():
+        arrays = {key: array.numpy() for key, array in _of(weights, name).items()}
+        yield kinds[name].from_parts(arrays, of_one, base)
+
+
+def first_draws(n_samples: int, shares: np.ndarray) -> np.ndarray:
+    """(S, ...) bool: which of the draws are those of a method with such shares (...) that comes first."""
+    at = (np.arange(n_samples) + 0.5) / n_samples
+    return at.reshape(-1, *[1] * shares.ndim) < shares
 
 
 def in_pairs(n_samples: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from tsimpute.filling.lines import N_CLASSES
+from tsimpute.filling.gaps import N_CLASSES
 
 _PRIOR_CELLS = 60
 """What cells of all features say of a class of gaps counts as that many cells of a feature."""

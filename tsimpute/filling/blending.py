@@ -1,0 +1,155 @@
+"""How far draws of a process are moved towards what other methods say, and how wide they are, from hidden cells.
+
+Per feature and class of gaps. What counts is evidence at that length of gap: independent runs of hidden cells, not
+cells. A class of which nothing was hidden keeps the process's draws as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsimpute.filling.gaps import N_CLASSES
+
+WEIGHTS = np.arange(11) / 10
+SPREADS = np.array([0.1, 0.18, 0.25, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4, 1.7, 2.0, 2.5])
+_AS_DRAWN = int(np.flatnonzero(SPREADS == 1)[0])
+_CAUTION = 1.0
+"""A change has to lower the score by so many standard errors of its mean over runs."""
+_PRIOR_RUNS, _PRIOR_LOSS, _PRIOR_LOG_SPREAD = 3.0, 0.2, 0.1
+"""Before anything is seen, as if so many runs had said that another method, or another spread, loses that much."""
+_FEWEST_RUNS = 2
+"""Of a class, for any evidence at all."""
+_PRIOR_OF_ALL = 5.0
+"""What runs of all features say of a class counts as that many runs of a feature."""
+_LEAST_GAIN = 0.005
+"""Share of the score that another method has to gain for its whole weight."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """Attributes:
+    weights: (J, K, C) by method, feature and class of gaps: 0 = what was before it, 1 = what the method says.
+    spread: (K, C) factor on distances of draws from their median.
+    """
+
+    weights: np.ndarray
+    spread: np.ndarray
+
+    @classmethod
+    def nothing(cls, n_methods: int, n_features: int) -> Blend:
+        """The process's draws as they are."""
+        return cls(np.zeros((n_methods, n_features, N_CLASSES)), np.ones((n_features, N_CLASSES)))
+
+    @property
+    def changes(self) -> bool:
+        """Whether any draw is changed."""
+        return bool(self.weights.any() or (self.spread != 1).any())
+
+    def moved(
+        self, draws: np.ndarray, median: np.ndarray, points: Sequence[np.ndarray], feature: np.ndarray, gap: np.ndarray
+    ) -> np.ndarray:
+        """(S, ...) draws moved and stretched about their median (...).
+
+        Args:
+            points: J times (...), what the methods say.
+            feature, gap: (...) of each cell.
+        """
+        return centre_of(median, points, self.weights[:, feature, gap]) + self.spread[feature, gap] * (draws - median)
+
+
+def centre_of(median: np.ndarray, points: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """Each method in turn moves what the ones before it have left."""
+    for weight, point in zip(weights, points, strict=True):
+        median = median + weight * (point - median)
+    return median
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Draws of a process at M hidden cells, and what other methods say there, in the scale of the process.
+
+    Attributes:
+        draws: (S, M). points: J times (M,).
+        truth, feature, gap: (M,).
+        run: (M,) number of the gap of each cell; cells of one are not independent.
+    """
+
+    draws: np.ndarray
+    points: Sequence[np.ndarray]
+    truth: np.ndarray
+    feature: np.ndarray
+    gap: np.ndarray
+    run: np.ndarray
+    n_features: int
+
+    def at(self, cells: np.ndarray) -> Evidence:
+        """Some of the cells, of a bool mask (M,)."""
+        points = [of_one[cells] for of_one in self.points]
+        some = (of_all[cells] for of_all in (self.truth, self.feature, self.gap, self.run))
+        return Evidence(self.draws[:, cells], points, *some, self.n_features)
+
+    def best(self) -> Blend:
+        """The blend that these cells say is best: one method after another, and the spread with the last."""
+        centre = np.median(self.draws, 0)
+        deviations, weights, spread = self.draws - centre, [], np.ones((self.n_features, N_CLASSES))
+        for point in self.points:
+            weight, spread = self._choice(_losses(deviations, centre - self.truth, point - centre))
+            weights.append(weight)
+            centre = centre + weight[self.feature, self.gap] * (point - centre)
+        return Blend(np.stack(weights), spread)
+
+    def _choice(self, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(K, C) weights of one method, and spreads, with the lowest losses (W, P, M) as far as can be told."""
+        as_drawn = losses[0, _AS_DRAWN]
+        usual = _means(as_drawn, self.feature, self.n_features)[self.feature]  # features count alike
+        as_drawn, gains = as_drawn / usual, (losses - as_drawn) / usual
+        weight, spread = np.zeros((self.n_features, N_CLASSES)), np.ones((self.n_features, N_CLASSES))
+        for c in np.unique(self.gap).tolist():
+            here = self.gap == c
+            of_class, feature, run = gains[..., here], self.feature[here], self.run[here]
+            if len(np.unique(run)) < _FEWEST_RUNS:
+                continue
+            prior = _cautious(of_class / as_drawn[here].mean(), run)
+            for k in range(self.n_features):
+                own, loss = feature == k, prior
+                if own.any():
+                    n_runs = len(np.unique(run[own]))
+                    mean = of_class[..., own].mean(-1) / max(float(as_drawn[here][own].mean()), 1e-12)
+                    loss = (n_runs * mean + _PRIOR_OF_ALL * prior) / (n_runs + _PRIOR_OF_ALL)
+                w, s = np.unravel_index(np.argmin(loss + _LEAST_GAIN * WEIGHTS[:, None]), loss.shape)
+                weight[k, c], spread[k, c] = WEIGHTS[w], SPREADS[s]
+        return weight, spread
+
+
+def _losses(deviations: np.ndarray, error: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """(W, P, M) continuous ranked probability scores with each weight and spread.
+
+    Args:
+        deviations: (S, M) of draws from their median.
+        error: (M,) of the median. way: (M,) from the median to what a method says.
+    """
+    n = len(deviations)
+    between = (2 * np.arange(n) - n + 1) @ np.sort(deviations, axis=0) / n**2
+    wide = [(spread * deviations, spread * between) for spread in SPREADS.tolist()]
+    errors = [error + weight * way for weight in WEIGHTS.tolist()]
+    return np.stack([[np.abs(of_one + draws).mean(0) - apart for draws, apart in wide] for of_one in errors])
+
+
+def _cautious(gains: np.ndarray, run: np.ndarray) -> np.ndarray:
+    """(W, P) mean of gains (W, P, n), as high as it may be by chance, drawn towards a loss where there are few runs."""
+    order = np.argsort(run, kind="stable")
+    numbers, starts = np.unique(run[order], return_index=True)
+    n_runs, mean = len(numbers), gains.mean(-1)
+    doubt = _PRIOR_LOSS * WEIGHTS[:, None] + _PRIOR_LOG_SPREAD * np.abs(np.log(SPREADS))
+    sums = np.add.reduceat((gains - mean[..., None])[..., order], starts, axis=-1)
+    error = np.sqrt((sums**2).sum(-1) * n_runs / (n_runs - 1)) / gains.shape[-1]
+    return (n_runs * mean + _PRIOR_RUNS * doubt) / (n_runs + _PRIOR_RUNS) + _CAUTION * error
+
+
+def _means(values: np.ndarray, part: np.ndarray, n_parts: int) -> np.ndarray:
+    """Mean of the values of each part; 1 where there are none, or where it is 0."""
+    found = np.bincount(part, values, n_parts) / np.maximum(np.bincount(part, minlength=n_parts), 1)
+    return np.where(found > 0, found, 1.0)

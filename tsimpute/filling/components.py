@@ -1,0 +1,90 @@
+"""Methods beside the Gaussian process that say one value for each missing cell.
+
+A mixture moves the process's draws towards such values as far as hidden cells say that it helps; see ``blending``. To
+add a method, write a class that is a ``Component`` and put it into ``COMPONENTS``, before straight lines: methods take
+their turn in this order, and each moves what the ones before it have left. Nothing else has to know of it. A component
+is fitted twice: beside the process that has not seen the hidden cells, to be measured, and beside the one that has seen
+all, to be delivered. It may use that process (``base.model_.moments``, for one); it must not see more of a table than
+it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from tsimpute.imputers.gaussian import GaussianImputer
+from tsimpute.imputers.linear import interpolated
+from tsimpute.panel import Panel
+from tsimpute.windows import Windows
+
+
+class Component(Protocol):
+    """Says a value for each missing cell, in the scale of a process (``base.scaler_``)."""
+
+    name: str
+    """What texts call it; also its name in model files."""
+
+    @classmethod
+    def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
+        """Learns from the values of a panel beside the process fitted to them; None where it cannot be used.
+
+        Args:
+            panel: of the process's own features; hidden cells are missing in it.
+            seed: of everything that is drawn.
+        """
+        ...
+
+    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(K, T) finite values at the missing cells of one record; others are not looked at.
+
+        Args:
+            known: (K, T) in the scale of the process, NaN where nothing is known.
+            times: (T,) as the process takes them: from one origin for all series.
+        """
+        ...
+
+    def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and plain values from which ``from_parts`` makes the same component, without the process."""
+        ...
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+        """What ``parts`` gave."""
+        ...
+
+
+class Lines:
+    """Straight lines between known neighbours in time."""
+
+    name = "linear interpolation"
+
+    @classmethod
+    def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self:
+        """See ``Component``; there is nothing to learn."""
+        return cls()
+
+    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """See ``Component``."""
+        return interpolated(known[None], times[None], np.zeros(len(known)))[0]
+
+    def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """See ``Component``."""
+        return {}, {}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+        """See ``Component``."""
+        return cls()
+
+
+COMPONENTS: tuple[type[Component], ...] = (Lines,)
+"""In the order in which they take their turn."""
+
+
+def record_of(windows: Windows, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values (K, T) of one record's own features, NaN where they are not shown, and its times (T,)."""
+    known = np.where(windows.shown[0], windows.values[0], np.nan).astype(np.float64)
+    return known[:n_features], windows.times[0].astype(np.float64)

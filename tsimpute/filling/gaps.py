@@ -1,0 +1,31 @@
+"""Runs of missing steps: their lengths, and classes of lengths within which methods are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+
+BOUNDS = (1, 4, 16, 64, 256)
+"""Gaps of up to so many steps make one class; longer ones make the last."""
+N_CLASSES = len(BOUNDS) + 1
+
+
+def gap_lengths(missing: np.ndarray) -> np.ndarray:
+    """(K, T) int: the length of the run of missing steps that each cell lies in; 0 where nothing is missing."""
+    edges = np.diff(np.pad(missing, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    rows, starts = np.nonzero(edges == 1)
+    _, ends = np.nonzero(edges == -1)
+    lengths = np.zeros((len(missing), missing.shape[1] + 1), np.int64)
+    np.add.at(lengths, (rows, starts), ends - starts)
+    np.add.at(lengths, (rows, ends), starts - ends)
+    return np.cumsum(lengths, axis=1)[:, :-1]
+
+
+def gap_classes(missing: np.ndarray) -> np.ndarray:
+    """(K, T) int: the class of the run of missing steps that each cell lies in; 0 where nothing is missing."""
+    return np.searchsorted(BOUNDS, gap_lengths(missing))
+
+
+def gap_numbers(missing: np.ndarray) -> np.ndarray:
+    """(K, T) int: a number for each run of missing steps of each feature, the same for all cells of the run."""
+    begins = np.diff(np.pad(missing, ((0, 0), (1, 0))).astype(np.int8), axis=1) == 1
+    return np.cumsum(begins, axis=1) + missing.shape[1] * np.arange(len(missing))[:, None]
