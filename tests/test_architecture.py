@@ -16,7 +16,19 @@ import tsimpute
 ROOT = Path(tsimpute.__file__).parent
 
 LAYERS = (
-    {"errors", "files", "seeding", "config", "config_files", "registry", "places", "native", "threads", "terminal"},
+    {
+        "errors",
+        "files",
+        "seeding",
+        "config",
+        "config_files",
+        "registry",
+        "places",
+        "native",
+        "threads",
+        "blas",
+        "terminal",
+    },
     {"shapes", "limits", "quantiles", "windows", "panel", "containers"},
     {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
     {"gaussian", "objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},

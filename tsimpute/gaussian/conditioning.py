@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tsimpute.blas import one_blas_thread
 from tsimpute.gaussian.conditionals import BLOCK, NEIGHBOURS, Block, Prior, is_wide
 
 MOST_CELLS, MOST_CELLS_WIDE = 1300, 640
@@ -75,6 +76,7 @@ def windows(n_steps: int, n_features: int) -> Iterator[Window]:
         first = last
 
 
+@one_blas_thread()
 def marginals(
     prior: Prior, record: np.ndarray, positions: np.ndarray, cells: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -146,6 +148,7 @@ def conditioned_pieces(
         yield Piece(steps, inner[0], inner[1:])
 
 
+@one_blas_thread()
 def _draw(
     prior: Prior, block: Block, window: Window, start: int, positions: np.ndarray, paths: np.ndarray,
     known: np.ndarray, rng: np.random.Generator,

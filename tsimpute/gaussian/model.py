@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtri
 
+from tsimpute.blas import one_blas_thread
 from tsimpute.errors import DataError
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import condition, largest_lag
@@ -76,6 +77,7 @@ class Work:
         return not self.stopped
 
 
+@one_blas_thread()
 def fit(
     records: Records,
     periods: Sequence[float] = (),
