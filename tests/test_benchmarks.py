@@ -335,3 +335,47 @@ def test_the_files_of_the_tables_are_copied_alone(benchmarks: Any, tmp_path: Pat
         path.relative_to(tmp_path / "copy").as_posix() for path in (tmp_path / "copy").rglob("*") if path.is_file()
     ]
     assert sorted(found) == sorted(data.FILES)
+
+
+# -- a busy neighbour --------------------------------------------------------------------------------------------------
+
+
+def test_a_busy_machine_is_not_measured_unless_forced(
+    benchmarks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    busy, out = benchmarks("busy_neighbour"), tmp_path / "busy.csv"
+    order: list[tuple[str, str | None]] = []
+
+    def seconds(work: str, threads: str | None, steps: int) -> tuple[float, float]:
+        order.append((work, threads))
+        slow = 1.0 + len(order)  # the machine gets slower and slower
+        return (2 * slow, 3 * slow) if threads is None else (slow, slow)
+
+    monkeypatch.setattr(busy, "seconds", seconds)
+    monkeypatch.setattr(busy.os, "getloadavg", lambda: (0.7, 0.1, 0.1))
+    monkeypatch.setattr(sys, "argv", ["busy_neighbour.py", "--out", str(out), "--rounds", "2"])
+    with pytest.raises(SystemExit, match=r"load of at most 0\.5 in the last minute, came 0\.70"):
+        busy.main()
+    assert not out.exists()
+    assert not order
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--force"])
+    busy.main()
+    busy.main()
+    assert order[:4] == [("instant", None), ("instant", "1"), ("network", None), ("network", "1")]
+    assert order[4:8] == [(work, threads) for work in ("instant", "network") for threads in ("1", None)]
+    rows = pd.read_csv(out)
+    assert rows["work"].tolist() == ["instant", "network"] * 2
+    assert rows["load_at_start"].tolist() == [0.7] * 4
+    first = rows.iloc[0]
+    assert first["wall_ratio"] == round((2 * 2 / 3 + 2 * 7 / 6) / 2, 2)  # of each round's ratio, not of all seconds
+    assert (first["wall_ratio_lowest"], first["wall_ratio_highest"]) == (1.33, 2.33)
+    assert first["default_cpu_s"] == (3 * 2 + 3 * 7) / 2
+
+
+def test_no_round_begins_that_would_not_end_in_time(benchmarks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = benchmarks("busy_neighbour")
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr(busy.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(busy, "seconds", lambda work, threads, steps: (1.0, 1.0))
+    assert len(busy.rounds_of(30, 5, -1.0)) == 1
+    assert 1 < len(busy.rounds_of(30, 50, 100_000.0)) <= 50
