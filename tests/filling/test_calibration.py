@@ -77,6 +77,19 @@ def test_cells_that_go_together_in_blocks_make_intervals_wider_than_as_many_inde
     assert abs(a - b) < 0.05
 
 
+def test_of_few_independent_cells_the_factor_stays_near_what_was_drawn() -> None:
+    """Right draws, but ten long gaps: each calibration by itself is off by chance, and all the less drawn to 1."""
+    rng = np.random.default_rng(5)
+    gap = np.arange(2000) // 200
+    found = []
+    for _ in range(40):
+        truth = 0.9 * rng.normal(size=10)[gap] + np.sqrt(1 - 0.9**2) * rng.normal(size=2000)
+        found.append(calibrate((0.05, 0.95), rng.normal(size=(100, 2000)), truth, np.arange(2000), gap).factors[0.95])
+    assert abs(np.log(found)).mean() < 0.2
+    many = calibrate((0.05, 0.95), rng.normal(size=(100, 4000)), 2 * rng.normal(size=4000), np.arange(4000))
+    assert many.factors[0.95] == pytest.approx(2, rel=0.08)
+
+
 def test_what_cannot_be_calibrated_is_refused() -> None:
     draws, truth = np.zeros((5, 200)), np.zeros(200)
     with pytest.raises(ConfigError, match="levels in"):

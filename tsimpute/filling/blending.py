@@ -20,9 +20,9 @@ _CAUTION = 1.0
 """A change has to lower the score by so many standard errors of its mean over runs."""
 _PRIOR_RUNS, _PRIOR_LOSS, _PRIOR_LOG_SPREAD = 3.0, 0.2, 0.1
 """Before anything is seen, as if so many runs had said that another method, or another spread, loses that much."""
-_FEWEST_RUNS = 2
+_FEWEST_RUNS = 8
 """Of a class, for any evidence at all."""
-_PRIOR_OF_ALL = 5.0
+_PRIOR_OF_ALL = 8.0
 """What runs of all features say of a class counts as that many runs of a feature."""
 _LEAST_GAIN = 0.005
 """Share of the score that another method has to gain for its whole weight."""

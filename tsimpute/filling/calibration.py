@@ -1,7 +1,9 @@
 """Intervals that hold: quantiles widened or narrowed until they are right on cells that were hidden from the model.
 
-One-sided split-conformal calibration of each quantile, as a factor on its distance from the median (in the scale in
-which the model works, so that limits are kept). See Romano, Patterson and Candes (2019), with a scaled score.
+Split-conformal calibration of each quantile, as a factor on its distance from the median (in the scale in which the
+model works, so that limits are kept). See Romano, Patterson and Candes (2019), with a scaled score. Where few
+independent cells were hidden, the factor of a quantile is drawn towards the one of it and its opposite together, and
+that towards 1: what a few gaps say of a tail is mostly chance.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from tsimpute.quantiles import quantiles
 
 LEAST = 100
 """Cells below which nothing is calibrated: a 95 % quantile would come from a handful of them."""
+_PRIOR_OF_BOTH, _PRIOR_AS_DRAWN = 50.0, 20.0
+"""What both sides together say counts as that many independent cells of a side, the draws themselves as that many."""
+_LEAST_FACTOR = 0.01
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,9 @@ def summarised(
     return kept[0], kept[1:]
 
 
-def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, block: np.ndarray) -> Calibration:
+def calibrate(
+    levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, block: np.ndarray, *others: np.ndarray
+) -> Calibration:
     """The factors that make each quantile right on cells whose truth is known and was hidden.
 
     Args:
@@ -77,6 +84,7 @@ def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, blo
         truth: (M,).
         block: (M,) which record, or stretch of time of a record, each cell lies in: cells of one are not independent,
             and the correction for few data takes that into account.
+        others: (M,) each, further ways in which cells go together; the one that leaves the fewest independent counts.
 
     Raises:
         ConfigError: a level is outside (0, 1).
@@ -94,7 +102,9 @@ def calibrate(levels: Sequence[float], draws: np.ndarray, truth: np.ndarray, blo
     if len(truth) < LEAST:
         return Calibration()
     median = np.median(draws, 0)
-    factors = {level: _factor(level, draws, truth, median, block) for level in levels if level != 0.5}
+    factors = {
+        level: _factor(level, draws, truth - median, median, (block, *others)) for level in levels if level != 0.5
+    }
     return Calibration(factors, len(truth))
 
 
@@ -106,18 +116,33 @@ def uncalibrated_text(n_cells: int) -> str:
     )
 
 
-def _factor(level: float, draws: np.ndarray, truth: np.ndarray, median: np.ndarray, block: np.ndarray) -> float:
-    """The smallest factor with which a share of ``1 - tail`` of the truth lies on the inner side of the quantile."""
+def _factor(
+    level: float, draws: np.ndarray, error: np.ndarray, median: np.ndarray, groups: Sequence[np.ndarray]
+) -> float:
+    """With which a share of ``1 - tail`` of the truth lies on the inner side of the quantile, as far as can be told."""
     tail = min(level, 1 - level)
-    distance = quantiles(draws, [level])[0] - median
-    there = distance != 0
-    score = (truth[there] - median[there]) / distance[there]  # how many times the distance the truth lies outwards
-    if len(score) < LEAST:
+    own, opposite = quantiles(draws, [level, 1 - level]) - median
+    there = own != 0
+    if there.sum() < LEAST:
         return 1.0
-    n_free = _independent(score > np.quantile(score, 1 - tail), block[there])
+    score = error[there] / own[there]  # how many times the distance the truth lies outwards
+    found, n_free = _smallest(score, tail, [group[there] for group in groups])
+    there &= opposite != 0
+    if there.sum() >= LEAST:
+        score = np.maximum(error[there] / own[there], error[there] / opposite[there])
+        both, n_both = _smallest(score, 2 * tail, [group[there] for group in groups])
+        found = (n_free * found + _PRIOR_OF_BOTH * both) / (n_free + _PRIOR_OF_BOTH)
+        n_free = n_both
+    return float(np.exp(found * n_free / (n_free + _PRIOR_AS_DRAWN)))
+
+
+def _smallest(score: np.ndarray, tail: float, groups: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Logarithm of the smallest factor that holds a share of ``1 - tail``, and the independent cells that say so."""
+    outside = score > np.quantile(score, 1 - tail)
+    n_free = min(_independent(outside, group) for group in groups)
     # The conformal rank among the scores of cells, which are no draws: rounded up, so that the share is no less.
     wanted = min(1.0, (1 - tail) * (1 + 1 / n_free))
-    return max(0.0, float(np.quantile(score, wanted, method="higher")))
+    return float(np.log(max(_LEAST_FACTOR, np.quantile(score, wanted, method="higher")))), n_free
 
 
 def _independent(outside: np.ndarray, block: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from tsimpute.filling.blending import Blend, Evidence
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import LEAST, Calibration
 from tsimpute.filling.components import COMPONENTS
-from tsimpute.filling.gaps import gap_classes, gap_numbers
+from tsimpute.filling.gaps import gap_classes
 from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
 from tsimpute.filling.learning import gaussian
 from tsimpute.filling.measuring import calibrated_on, halves, scores_of, spreads_of
@@ -201,9 +201,9 @@ class _Cells:
         feature, scaler = of_base.feature, learnt.base.scaler_
         draws = scaler.transform_cells(of_base.draws[in_pairs(len(of_base.draws))], feature)
         truth = scaler.transform_cells(of_base.truth, feature)
-        points, gap, run = _beside(material.shown, learnt, of_base)
+        points, gap = _beside(material.shown, learnt, of_base)
         return cls(
-            Evidence(draws, points, truth, feature, gap, run, len(learnt.base.features_)),
+            Evidence(draws, points, truth, feature, gap, of_base.run, len(learnt.base.features_)),
             None if of_network is None else of_network.draws, halves(of_base)[0], of_base.truth,
             spreads_of(material.panel)[feature], learnt,
         )  # fmt: skip
@@ -269,19 +269,17 @@ class _Cells:
         return found
 
 
-def _beside(panel: Panel, learnt: Learnt, at: Hidden) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """What other methods than the process say at hidden cells (M,), the class and the number of each cell's gap."""
+def _beside(panel: Panel, learnt: Learnt, at: Hidden) -> tuple[list[np.ndarray], np.ndarray]:
+    """What other methods than the process say at hidden cells (M,), and the classes of the cells' gaps."""
     points = [np.empty(len(at.truth)) for _ in learnt.components]
-    gap, run, first = np.empty(len(at.truth), int), np.empty(len(at.truth), int), 0
+    gap = np.empty(len(at.truth), int)
     for s in np.unique(at.place[0]).tolist():
         series, here = panel.series[s], at.place[0] == s
-        cells, missing = (at.feature[here], at.place[1][here]), ~series.observed
-        known = learnt.base.scaler_.transform(series.values)
+        cells, known = (at.feature[here], at.place[1][here]), learnt.base.scaler_.transform(series.values)
         for found, point in zip(points, learnt.points(known, clock_times(series, panel.clock)), strict=True):
             found[here] = point[cells]
-        gap[here], run[here] = gap_classes(missing)[cells], first + gap_numbers(missing)[cells]
-        first += missing.size + len(missing)
-    return points, gap, run
+        gap[here] = gap_classes(~series.observed)[cells]
+    return points, gap
 
 
 def common(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tsimpute.filling.gaps import gap_numbers
 from tsimpute.filling.simple_guesses import season_of, simple_guesses
 from tsimpute.filling.windows import clock_times, window_places, window_steps, windows_at, without
 from tsimpute.imputers.base import TableModel
@@ -34,6 +35,7 @@ class Hidden:
         block: (M,) the window, stretch of time or record of each cell; cells of one block are not independent.
         guesses: by the name of a simple imputer (M,) what it says there, from the same shown cells.
         place: (2, M) index of each cell's series, and its step; empty where nobody asks.
+        run: (M,) number of the run of missing steps that each cell lies in; empty where it is not known.
     """
 
     draws: np.ndarray
@@ -42,12 +44,15 @@ class Hidden:
     block: np.ndarray
     guesses: Mapping[str, np.ndarray] = field(default_factory=dict)
     place: np.ndarray = field(default_factory=lambda: np.empty((2, 0), int))
+    run: np.ndarray = field(default_factory=lambda: np.empty(0, int))
 
     def at(self, cells: np.ndarray) -> Hidden:
         """Those cells only, of a bool mask or indices (M,)."""
         guesses = {name: guess[cells] for name, guess in self.guesses.items()}
         place = self.place[:, cells] if self.place.size else self.place
-        return Hidden(self.draws[:, cells], self.truth[cells], self.feature[cells], self.block[cells], guesses, place)
+        run = self.run[cells] if self.run.size else self.run
+        own = self.draws[:, cells], self.truth[cells], self.feature[cells], self.block[cells]
+        return Hidden(*own, guesses, place, run)
 
 
 @dataclass(frozen=True)
@@ -108,10 +113,22 @@ def drawn_at(
         np.concatenate(row)
         for row in zip(*((np.full(len(f), s), f, t) for s, f, t, *_ in parts), strict=True)
     )  # fmt: skip
+    place = np.stack([series, step])
     return Hidden(
         np.concatenate([part[3] for part in parts], -1), truth, feature, np.concatenate([part[4] for part in parts]),
-        {name: np.concatenate([of_part[name] for of_part in guesses]) for name in guesses[0]}, np.stack([series, step]),
+        {name: np.concatenate([of_part[name] for of_part in guesses]) for name in guesses[0]}, place,
+        _runs(blind, feature, place),
     )  # fmt: skip
+
+
+def _runs(blind: Panel, feature: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(M,) numbers of the runs of missing steps of cells at their features (M,) and places (2, M)."""
+    out, first = np.empty(len(feature), int), 0
+    for s in np.unique(place[0]).tolist():
+        missing, here = ~blind.series[s].observed, place[0] == s
+        out[here] = first + gap_numbers(missing)[feature[here], place[1][here]]
+        first += missing.size + len(missing)
+    return out
 
 
 def _of_windows(

@@ -108,7 +108,7 @@ def calibrated_on(imputer: TableModel, hidden: Hidden, levels: Sequence[float]) 
     """The calibration that hidden cells give, in the scale in which the model works."""
     scaler = imputer.scaler_
     draws, truth = (scaler.transform_cells(values, hidden.feature) for values in (hidden.draws, hidden.truth))
-    return calibrate(levels, draws, truth, hidden.block)
+    return calibrate(levels, draws, truth, hidden.block, *([hidden.run] if hidden.run.size else []))
 
 
 def scores_of(
