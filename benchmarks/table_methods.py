@@ -53,15 +53,17 @@ def kalman(frame: pd.DataFrame) -> Answer:
         smoothed = found.smoothed_state[0]
         variance = found.smoothed_state_cov[0, 0] + found.params[0]
         mean[:, k], spread[:, k] = smoothed * scale + centre, np.sqrt(np.maximum(variance, 1e-12)) * scale
+        known = ~np.isnan(values)
+        mean[known, k], spread[known, k] = values[known], 0.0
     noise = norm.ppf((np.arange(N_DRAWS) + 0.5) / N_DRAWS)  # marginals alone are scored, so quantiles serve as draws
     draws = mean + spread * noise[:, None, None]
     reach = norm.ppf(0.95) * spread
     return Answer(mean, mean, draws, mean - reach, mean + reach)
 
 
-def by_table_imputer(effort: Any, frame: pd.DataFrame) -> Answer:
-    """The table as a person gives it, and what comes back."""
-    imputer = TableImputer(effort=effort, keep_samples=True)
+def by_table_imputer(effort: Any, frame: pd.DataFrame, minutes: float | None = None) -> Answer:
+    """The table as a person gives it, and what comes back; ``minutes`` as of ``TableImputer``."""
+    imputer = TableImputer(effort=effort, minutes=minutes, keep_samples=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = imputer.fit_draw(frame, progress=False)
@@ -89,6 +91,8 @@ PEERS: dict[str, Method] = {"CDRec (ImputeGAP)": cdrec, "SAITS (PyPOTS)": saits}
 GAUSSIAN: dict[str, Method] = {"gaussian": partial(by_imputer, "imputers", "gaussian", True)}
 SHORT = {effort: f"TableImputer {effort}" for effort in ("instant", "trial", "quick", "normal", "auto")}
 EFFORTS: dict[str, Method] = {name: partial(by_table_imputer, effort) for effort, name in SHORT.items()}
+SHORT["auto2"] = "TableImputer auto, 2 minutes"
+EFFORTS[SHORT["auto2"]] = partial(by_table_imputer, "auto", minutes=2.0)
 METHODS = SIMPLE | PEERS | GAUSSIAN | EFFORTS
 QUICK = (*SIMPLE, *GAUSSIAN)
 
@@ -97,6 +101,11 @@ def load_all(methods: Collection[str]) -> None:
     """Imports what these methods need, so that no row counts it."""
     if "Kalman" in methods:
         import statsmodels.tsa.statespace.structural  # noqa: F401
+    if set(methods) & set(EFFORTS) - {SHORT["instant"]}:  # networks
+        import lightning_fabric  # noqa: F401
+
+        for part in (("processes", "flow_matching"), ("backbones", "context_cells"), ("solvers", "one_step")):
+            registry.plugin(*part)
     for method in methods:
         if isinstance(METHODS[method], partial) and METHODS[method].func is by_imputer:
             registry.plugin(*METHODS[method].args[:2])
