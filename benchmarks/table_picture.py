@@ -46,7 +46,9 @@ def picture(summary: pd.DataFrame, path: Path) -> None:
     axes.set_xlabel("CPU seconds for one table (geometric mean)")
     axes.set_ylabel("MAE relative to the best simple method (geometric mean)")
     axes.spines[["top", "right"]].set_visible(False)
-    legend = axes.legend(frameon=False, fontsize=8, loc="lower left", title="open: rows are missing", title_fontsize=8)
+    legend = axes.legend(
+        fontsize=8, loc="lower left", title="open: rows are missing", title_fontsize=8, framealpha=1, edgecolor="white"
+    )
     figure.draw_without_rendering()  # places are known from here on
     _label_all(axes, summary, legend.get_window_extent())
     figure.savefig(path, dpi=120)

@@ -153,7 +153,8 @@ def compute(given: argparse.Namespace) -> None:
     methods = list(METHODS) if "all" in given.methods else given.methods
     load_all(methods)
     keys = to_do(given.out, (given.tables, given.holes, methods), given.again)
-    keys = longest_first(given.root, keys) if given.jobs > 1 else keys
+    if given.jobs > 1:
+        keys = longest_first(given.root, keys)[:: 1 if given.first == "longest" else -1]
     work = partial(row, given.root, seed=given.seed)
     n_found = 0
     for found in side_by_side(work, keys, given.jobs, Limits(given.limit, given.cpu_limit, until)):
@@ -177,7 +178,9 @@ def _parsed() -> argparse.Namespace:
     add("--holes", nargs="+", choices=ALL_HOLES, default=ALL_HOLES)
     add("--methods", nargs="+", choices=[*METHODS, *SHORT, "all"], default=QUICK)
     add("--seed", type=int, default=0, help="of the holes")
-    add("--jobs", type=int, default=1, help="rows that are computed side by side, the longest first")
+    add("--jobs", type=int, default=1, help="rows that are computed side by side")
+    add("--first", choices=("longest", "shortest"), default="longest",
+        help="with several jobs: the longest rows, or the shortest where time will not suffice for all")  # fmt: skip
     add("--seconds", type=float, default=float("inf"), help="after which no more is computed; what is finished is kept")
     add("--limit", type=float, default=3600.0, help="seconds that one row may take")
     add("--cpu-limit", type=int, help="CPU seconds that one row may take, and each program that it starts")
