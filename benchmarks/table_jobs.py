@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ def side_by_side(
     Rows that are not finished when ``limits.until`` comes are ended, and nothing is said of them.
     """
     waiting, running = list(keys), list[_Job]()
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that rows in work are ended, too
     try:
         while (waiting or running) and time.monotonic() < limits.until:
             while waiting and len(running) < n_jobs:
@@ -65,6 +67,7 @@ def side_by_side(
     finally:
         for job in running:
             job.end()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _begun(work: Callable[[Key], Row | None], key: Key, limits: Limits) -> _Job:
@@ -72,7 +75,9 @@ def _begun(work: Callable[[Key], Row | None], key: Key, limits: Limits) -> _Job:
     ours, theirs = context.Pipe(duplex=False)
 
     def run() -> None:
-        os.setsid()
+        os.setpgrp()  # so that it is ended together with what it starts
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
         if limits.cpu is not None:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu, limits.cpu + 10))  # programs that it starts, too

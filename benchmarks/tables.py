@@ -138,10 +138,10 @@ def main() -> None:
             keep(given.out, new)
     if not given.report and not given.merge:
         compute(given)
-    if rows(given.out).empty:
-        sys.exit(f"{given.out}: nothing to sum up yet")
     if given.without_page:
         return
+    if rows(given.out).empty:
+        sys.exit(f"{given.out}: nothing to sum up yet")
     from table_report import write_report
 
     write_report(rows(given.out), given.out)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -237,6 +239,25 @@ def test_rows_side_by_side_say_why_one_has_no_scores(benchmarks: Any) -> None:
     began = time.monotonic()
     assert list(jobs.side_by_side(work, keys[:1], 2, jobs.Limits(until=began + 0.5))) == []
     assert time.monotonic() - began < 5
+
+
+def test_a_command_that_is_ended_ends_its_rows(benchmarks: Any, tmp_path: Path) -> None:
+    def work(key: tuple[str, str, str]) -> None:
+        if key[0] == "ends":
+            while not (tmp_path / "pid").exists():
+                time.sleep(0.01)
+            os.kill(os.getppid(), signal.SIGTERM)
+        (tmp_path / "new").write_text(str(os.getpid()))
+        (tmp_path / "new").rename(tmp_path / "pid")
+        time.sleep(60)
+
+    jobs, before = benchmarks("table_jobs"), signal.getsignal(signal.SIGTERM)
+    keys = [(name, "random", "linear") for name in ("slow", "ends")]
+    with pytest.raises(SystemExit):
+        list(jobs.side_by_side(work, keys, 2, jobs.Limits(wall=30)))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_the_command_goes_on_where_it_was_stopped_and_merges(
