@@ -17,7 +17,9 @@ class Effort:
         width, n_blocks: of the network.
         hidden: share of the observed cells that is hidden to measure on.
         windows: windows of the network that are drawn to measure, at most.
-        methods: what is learnt.
+        methods: what is learnt: a network alone, a Gaussian process alone, or a process and a network that starts from
+            its posterior.
+        timed: whether it ends within a time, and does as much as fits in.
     """
 
     steps: int
@@ -25,7 +27,8 @@ class Effort:
     n_blocks: int
     hidden: float
     windows: int
-    methods: Literal["network", "gaussian", "both"] = "network"
+    methods: Literal["network", "gaussian", "both"] = "both"
+    timed: bool = False
 
     @property
     def network(self) -> NetworkConfig:
@@ -33,7 +36,7 @@ class Effort:
             "width": self.width, "n_heads": self.width // 8, "n_blocks": self.n_blocks, "width_time": 64,
             "width_feature": 16, "width_tau": 64,
         }  # fmt: skip
-        return NetworkConfig("context_cells", options, guess="linear")
+        return NetworkConfig("context_cells", options, guess="linear" if self.methods == "network" else "gaussian")
 
     def training(self, n_windows: int, seed: int) -> TrainingConfig:
         """A cosine schedule over about ``steps`` steps."""
@@ -42,15 +45,15 @@ class Effort:
         return TrainingConfig(
             epochs=max(1, round(self.steps / batches)), batch_size=batch, micro_batch=max(1, batch // 4),
             learning_rate=1e-3, warmup_steps=min(50, self.steps // 10), schedule="cosine", clip_norm=2.0, ema=0.99,
-            masks="mix", seed=seed,
+            masks="mix" if self.methods == "network" else "gaps", seed=seed,
         )  # fmt: skip
 
 
 EFFORTS = {
-    "auto": Effort(steps=2500, width=32, n_blocks=3, hidden=0.1, windows=200, methods="both"),
+    "auto": Effort(steps=4000, width=16, n_blocks=2, hidden=0.1, windows=200, timed=True),
     "instant": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200, methods="gaussian"),
-    "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60),
-    "quick": Effort(steps=500, width=32, n_blocks=3, hidden=0.05, windows=100),
-    "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.05, windows=200),
-    "thorough": Effort(steps=8000, width=64, n_blocks=4, hidden=0.05, windows=400),
+    "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60, methods="network"),
+    "quick": Effort(steps=500, width=16, n_blocks=2, hidden=0.1, windows=100),
+    "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.1, windows=200),
+    "thorough": Effort(steps=8000, width=64, n_blocks=4, hidden=0.1, windows=400),
 }

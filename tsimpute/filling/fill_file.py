@@ -33,6 +33,14 @@ class _Stopped(Exception):
     """It was asked to stop where work cannot be taken up in the middle."""
 
 
+class _TooLate(Exception):
+    """What was to be drawn takes longer than there is time."""
+
+
+_SPARE, _OVERRUN = 1.25, 1.05
+"""What drawing and writing may take longer than the first time, and all of it than its minutes."""
+
+
 def fill_file(
     source: Path,
     out: Path,
@@ -106,6 +114,7 @@ def fill_file(
             imputer.learn_prepared(prepared, **about, progress=show, should_stop=should_stop, begin=True)
             if should_stop():
                 return None
+            drawing = time.monotonic()
             found = imputer.draw_prepared(prepared, progress=show)
         except _Stopped:
             return None
@@ -114,17 +123,39 @@ def fill_file(
             end(found)
             return found
         end(found, first=True)
-        first = imputer.scores_
-        try:
-            better = imputer.improve_prepared(began, folder=outputs.state, progress=show, should_stop=should_stop)
-            found = imputer.draw_prepared(prepared, progress=show) if better and not should_stop() else found
-        except _Stopped:
-            better = False
+        spare = _SPARE * (time.monotonic() - drawing)
+        better = _improved(imputer, prepared, outputs.state, began, spare, show, should_stop)
         if should_stop():
             say(f"stopped: {outputs.table} holds the first answer; the same command goes on from there")
             return found
-        end(found, wait=waited(first, imputer.scores_, better))
-        return found
+        end(better or found, wait=waited(imputer.scores_))
+        return better or found
+
+
+def _improved(
+    imputer: TableImputer, prepared: Prepared, state: Path, began: float, spare: float,
+    progress: Callable[[str, int, int], None], should_stop: Callable[[], bool],
+) -> Imputation | None:  # fmt: skip
+    """A better answer than the first; None where there is none, or it cannot be drawn within the time.
+
+    Args:
+        spare: seconds that drawing and writing of the first answer have taken, and some more.
+    """
+    ends = began + _OVERRUN * 60 * imputer.minutes_within
+
+    def show(what: str, done: int, total: int) -> None:
+        progress(what, done, total)
+        if what == "imputing" and time.monotonic() > ends - spare / 2:
+            raise _TooLate
+
+    try:
+        better = imputer.improve_prepared(began, spare=spare, folder=state, progress=progress, should_stop=should_stop)
+        return imputer.draw_prepared(prepared, progress=show) if better and not should_stop() else None
+    except _TooLate:
+        imputer.take_first_back("the network helps, but drawing from it takes longer than there is time (minutes)")
+    except _Stopped:
+        pass
+    return None
 
 
 def _finish(
@@ -143,7 +174,10 @@ def _finish(
     effort = imputer.effort if imputer.model is None else None
     hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), effort)])]
     content = _content(source, found, done, hints, measured_here(imputer), spell)
-    _write(outputs, found, content, source, imputer, progress)
+    if wait.startswith(NOTHING):
+        write_report(content, outputs.report)  # says so; the other files are those of the first answer
+    else:
+        _write(outputs, found, content, source, imputer, progress)
     if not first:
         shutil.rmtree(outputs.state, ignore_errors=True)
     hints = shortened("look", hints, where=f"see {outputs.report.name}")

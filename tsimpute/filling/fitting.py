@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -50,6 +51,7 @@ class Fitting(Persistent):
     """See ``TableImputer``."""
 
     _first: tuple[Prepared, str, Material, Delivered] | None
+    _before: tuple[Prepared, str, Delivered] | None
 
     def fit_prepared(
         self,
@@ -76,7 +78,7 @@ class Fitting(Persistent):
         should_stop: Callable[[], bool] = never,
     ) -> Self:
         """``fit_prepared`` up to the first answer, which ``improve_prepared`` may improve."""
-        settings, self._first = self.settings, None
+        settings, self._first, self._before = self.settings, None, None
         if not self.is_known:
             self._forget_table()
         effort = EFFORTS[settings.effort]
@@ -107,6 +109,7 @@ class Fitting(Persistent):
         self,
         began: float,
         *,
+        spare: float = 0.0,
         folder: Path | None = None,
         progress: Tell = silent,
         should_stop: Callable[[], bool] = never,
@@ -115,6 +118,7 @@ class Fitting(Persistent):
 
         Args:
             began: ``time.monotonic()`` when the work began.
+            spare: seconds that are needed afterwards, for draws of the process and for writing.
 
         Returns:
             Whether what fills tables is now another model.
@@ -124,10 +128,28 @@ class Fitting(Persistent):
         if first is None or effort.methods != "both":
             return False
         prepared, name, material, answer = first
-        until = began + 60 * (MINUTES if settings.minutes is None else settings.minutes)
+        self._before = prepared, name, replace(answer, at=None)
+        until = began + 60 * self.minutes_within - spare
         better = improved(material, answer, effort, until, folder, progress, should_stop)
         self._take_answer(prepared, name, better)
         return better.model is not answer.model
+
+    def take_first_back(self, note: str) -> None:
+        """Delivers the first answer in place of the one that ``improve_prepared`` took.
+
+        Args:
+            note: why.
+        """
+        if self._before is not None:
+            prepared, name, answer = self._before
+            self._take_answer(prepared, name, replace(answer, note=note))
+
+    @property
+    def minutes_within(self) -> float:
+        """How long the work may take; no end where the effort is not timed."""
+        if not EFFORTS[self.settings.effort].timed:
+            return np.inf
+        return MINUTES if self.settings.minutes is None else self.settings.minutes
 
     @property
     def can_improve(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -62,10 +63,12 @@ class Budget:
     Attributes:
         windows: of models that take windows.
         cells: of models that take whole series, cells of the series that are drawn, about.
+        until: of these, too: ``time.monotonic()`` after which no further stretch of a series is begun.
     """
 
     windows: int = 200
     cells: int = MOST_CELLS
+    until: float = np.inf
 
 
 Drawn = tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -98,7 +101,7 @@ def drawn_at(
     wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
     about = n_samples, seed, progress
     parts = list(
-        _of_series(model, blind, at, most.cells, *about)
+        _of_series(model, blind, at, most, *about)
         if model.whole_series
         else _of_windows(model, blind, at, wanted, most.windows, *about)
     )
@@ -165,25 +168,54 @@ def _asked(wanted: Sequence[np.ndarray], shown: np.ndarray) -> np.ndarray:
 
 
 def _of_series(
-    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], most: int, n_samples: int, seed: int,
+    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], budget: Budget, n_samples: int, seed: int,
     progress: Callable[[int, int], None],
 ) -> Iterator[Drawn]:  # fmt: skip
     """Whole series, pieces of long ones; a block is half a window, as it is where models take windows."""
-    pieces = _pieces(hidden, most, seed)
-    length, n_blocks = max(1, window_steps(blind) // 2), 0
-    for done, (s, part) in enumerate(pieces, 1):
-        series, first = blind.series[s], max(0, part.start - _BESIDE)
-        looked_at = slice(first, part.stop + _BESIDE)
-        times = clock_times(series, blind.clock)[looked_at]
-        record = Windows(series.values[None, :, looked_at], times[None], blind.features, (f"{series.name}@{first}",))
-        feature, step = np.nonzero(hidden[s][:, part])
-        draws, at = np.empty((n_samples, len(feature))), step + part.start - first
-        for steps, found in model.impute_long(record, n_samples, seed):
-            here = (at >= steps.start) & (at < steps.stop)
-            draws[:, here] = found.values[:, 0, feature[here], at[here] - steps.start]
-        yield s, feature, step + part.start, draws, n_blocks + step // length
-        n_blocks += -(-(part.stop - part.start) // length)
-        progress(done, len(pieces))
+    pieces = _pieces(hidden, budget.cells, seed)
+    length = max(1, window_steps(blind) // 2)
+    counts = [-(-(part.stop - part.start) // length) for _, part in pieces]
+    first_blocks = np.cumsum([0, *counts])
+    order = range(len(pieces))
+    if np.isfinite(budget.until):  # those that are drawn in time are anywhere in the table
+        order = np.random.default_rng(derive_seed(seed, "order of pieces")).permutation(len(pieces)).tolist()
+    found = {}
+    for done, n in enumerate(order):
+        if done and time.monotonic() > budget.until:
+            break
+        s, part = pieces[n]
+        tell = lambda share, done=done: progress(done, len(pieces))
+        feature, step, draws = _of_piece(model, blind, hidden, s, part, n_samples, seed, tell)
+        found[n] = s, feature, step, draws, first_blocks[n] + (step - part.start) // length
+        progress(done + 1, len(pieces))
+    yield from (found[n] for n in sorted(found))
+
+
+def _of_piece(
+    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], s: int, part: slice, n_samples: int, seed: int,
+    tell: Callable[[float], None],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Features, steps and draws (S, M) at the hidden cells of some steps of a series."""
+    series, first = blind.series[s], max(0, part.start - _BESIDE)
+    looked_at = slice(first, part.stop + _BESIDE)
+    times = clock_times(series, blind.clock)[looked_at]
+    record = Windows(series.values[None, :, looked_at], times[None], blind.features, (f"{series.name}@{first}",))
+    feature, step = np.nonzero(hidden[s][:, part])
+    draws, at = np.empty((n_samples, len(feature))), step + part.start - first
+    near = _near(at, len(times), window_steps(blind))
+    fill = np.broadcast_to(near, record.values.shape) & ~record.shown
+    for steps, found in model.impute_long(record, n_samples, seed, fill, progress=tell):
+        here = (at >= steps.start) & (at < steps.stop)
+        draws[:, here] = found.values[:, 0, feature[here], at[here] - steps.start]
+    return feature, step + part.start, draws
+
+
+def _near(at: np.ndarray, n_steps: int, reach: int) -> np.ndarray:
+    """(T,) bool: steps so near to some that what is drawn there has a say in what is drawn at these."""
+    counts = np.bincount(at, minlength=n_steps)
+    before = np.concatenate([[0], np.cumsum(counts)])
+    steps = np.arange(n_steps)
+    return before[np.minimum(n_steps, steps + reach + 1)] > before[np.maximum(0, steps - reach)]
 
 
 def _pieces(hidden: Sequence[np.ndarray], most: int, seed: int) -> list[tuple[int, slice]]:

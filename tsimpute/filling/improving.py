@@ -4,30 +4,81 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import LEAST
 from tsimpute.filling.delivering import Delivered, Material, common, masks_of, mixed
 from tsimpute.filling.efforts import Effort
-from tsimpute.filling.hidden_draws import Hidden
-from tsimpute.filling.learning import Training, learnt_within
+from tsimpute.filling.guessed_masks import GuessedMasks
+from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
+from tsimpute.filling.learning import untrained
 from tsimpute.filling.mixture import NETWORK
+from tsimpute.filling.planning import Plan, TooDear, Work, plan
+from tsimpute.filling.posterior_network import (
+    Training,
+    costs_of,
+    keep_plan,
+    kept_plan,
+    masks_within,
+    steps_of,
+    windows_for,
+    windows_with_any,
+)  # fmt: skip
+from tsimpute.filling.summary import FIRST
 from tsimpute.filling.windows import window_steps
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.terminal import Tell, silent
+from tsimpute.terminal import Tell
 
-_LEARNING = 0.6
-"""Share of the time for learning; the rest is for measuring and drawing."""
 _LEAST_GAIN = 0.01
 """Share of the score without the network by which it has to be lower with it: what is less may be chance."""
-_FAR_BEHIND = 1.25
-"""An error so many times that of the process, with half of the steps done, is not made good by the other half."""
+_MASKS = 0.15
+"""Share of the time for masks and what the process says of them."""
+_GRACE = 0.05
+"""Of the time, by how much a network that is nearly there may be late."""
+_LEAST_SECONDS = 10.0
+"""With less left nothing is begun."""
+_MEASURING, _DRAWING = 0.45, 0.85
+"""Of what is left after learning, the share of time after which measuring ends; of what is left then, for drawing."""
 _TRIAL_WINDOWS, _TRIAL_DRAWS = 24, 20
-"""Of a look at the network when half of its steps are done."""
+"""Of a look at the network when half of its steps are done; the windows are those of efforts that are not timed."""
+
+
+class _OutOfTimeError(Exception):
+    """What was planned takes longer than it should."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What ``improved`` is given, and how long it may take.
+
+    Attributes:
+        until: ``time.monotonic()`` at which it should end; None = it takes as long as the effort says.
+        grace: seconds after that at which it ends without a network.
+    """
+
+    material: Material
+    first: Delivered
+    training: Training
+    at: Hidden
+    until: float | None
+    grace: float
+    progress: Tell
+    should_stop: Callable[[], bool]
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return np.inf if self.until is None else self.until - time.monotonic()
+
+    def told(self, what: str, done: int, total: int) -> None:
+        """Progress; ends what takes too long."""
+        self.progress(what, done, total)
+        if self.left < -self.grace:
+            raise _OutOfTimeError
 
 
 def improved(
@@ -36,48 +87,139 @@ def improved(
 ) -> Delivered:  # fmt: skip
     """The first answer, or a mixture with a network's draws where that is better on hidden cells.
 
+    What learning, measuring and drawing will take is found before any of it is begun.
+
     Args:
-        until: ``time.monotonic()`` at which what is filled should be written.
+        until: ``time.monotonic()`` at which drawing what is filled should be done; not looked at by efforts that are
+            not timed.
         folder, progress, should_stop: see ``TableImputer.fit``.
     """
     if first.at is None or len(first.at.truth) < LEAST:
         n_cells = 0 if first.at is None else len(first.at.truth)
         return replace(first, note=f"no network: {n_cells} hidden cells are too few to tell whether it helps")
-    began = time.monotonic()
-    shown, at = with_calendar(material.shown, material.given), first.at
-    masks = masks_of(material.hidden, at)
-    stopped_early = False
+    training = Training(material.shown, first.base.blind.base, effort, material.seed, folder)
+    ends, grace = until if effort.timed else None, max(0.0, _GRACE * (until - time.monotonic()))
+    task = _Task(material, first, training, first.at, ends, grace, progress, should_stop)
+    if task.left < _LEAST_SECONDS:
+        return _without(task, f"{max(0, task.left):.0f} seconds are left", None)
+    try:
+        return _improved(task)
+    except _OutOfTimeError:
+        return replace(first, note="no network: it took longer than expected and the time is over")
 
-    def helps(network: GenerativeImputer) -> bool:
-        nonlocal stopped_early
-        n_samples = min(material.n_samples, _TRIAL_DRAWS)
-        some = replace(material, n_samples=n_samples, windows=_TRIAL_WINDOWS)
-        of_network = some.drawn(network, silent, masks)
-        if len(of_network.truth) < LEAST:
-            return True
-        found = mixed(some, first.base, network, _first_draws(at, n_samples), of_network)
-        errors = {str(row["imputer"]): float(row["MAE"]) for row in found.scores}
-        far_behind = errors[network.name] > _FAR_BEHIND * errors[first.base.name]
-        stopped_early = far_behind and found.shares is not None and not found.shares[NETWORK]
-        return not stopped_early
 
-    training = Training(shown, material.limits, effort, material.seed, folder)
-    network = learnt_within(training, began + _LEARNING * (until - began), progress, should_stop, helps)
-    if network is None or should_stop():
-        return replace(first, note="no network: the time does not suffice to train one (minutes)")
-    started = time.monotonic()
-    of_network = material.drawn(network, progress, masks)
-    most = _affordable(material, of_network, time.monotonic() - started, until)
-    found = mixed(material, first.base, network, at, of_network, most)
-    without = mixed(material, first.base, None, at.at(common(material.hidden, at, of_network)[0]), None)
+def _improved(task: _Task) -> Delivered:
+    training, state = task.training, task.training.state()
+    began, kept = time.monotonic(), kept_plan(state)
+    ends = None if task.until is None else began + _MASKS * task.left
+    n_pieces = None if kept is None else int(kept["pieces"])
+    masks, n_pieces = masks_within(training, ends, n_pieces, task.progress, task.should_stop)
+    stopped = replace(task.first, note="no network: it was stopped before one was trained")
+    if task.should_stop():
+        return stopped
+    if not masks.places:
+        return _without(task, f"{task.left:.0f} seconds are left", None)
+    work = _work(task)
+    planned = Plan(training.effort.steps, _TRIAL_WINDOWS, training.effort.windows)
+    if kept is not None:
+        whole = {name: int(kept[name]) for name in ("steps", "trial", "measured")}
+        planned = Plan(**whole, most=kept["most"], learning=kept["learning"])
+    elif task.until is not None:
+        planned = plan(task.left, costs_of(training, masks, task.material.gaps, task.material.n_samples), work)
+    if isinstance(planned, TooDear):
+        spent = time.monotonic() - began
+        return _without(task, f"{task.left:.0f} seconds are left", spent + planned.needed)
+    keep_plan(state, {**asdict(planned), "pieces": n_pieces})
+    network, stopped_early = _trained(task, masks, planned, work, state)
+    if task.should_stop():
+        return stopped
+    began, until = time.monotonic(), time.monotonic() + _MEASURING * task.left
+    of_network = _drawn(task, network, task.material.n_samples, planned.measured, work, until)
+    if len(of_network.truth) < LEAST:
+        raise _OutOfTimeError
+    each = (time.monotonic() - began) / max(1, _windows_at(task, of_network))
+    most = min(1.0, np.floor(10 * _DRAWING * task.left / max(each * work.to_fill, 1e-9)) / 10)
+    return _better(task, network, of_network, most, stopped_early)
+
+
+def _windows_at(task: _Task, drawn: Hidden) -> int:
+    """How many windows were drawn to measure."""
+    return windows_with_any(masks_of(task.material.hidden, drawn), window_steps(task.training.panel))
+
+
+def _without(task: _Task, why: str, needed: float | None) -> Delivered:
+    """The first answer, with how many minutes would suffice."""
+    minutes = "" if needed is None else f"; one would take about {-(-needed // 60):.0f} minutes more"
+    return replace(task.first, note=f"no network: the time does not suffice, {why}{minutes}")
+
+
+def _work(task: _Task) -> Work:
+    """What is to be drawn and measured."""
+    length, hidden = window_steps(task.training.panel), task.material.hidden
+    to_measure = max(1, windows_with_any(hidden, length))
+    n_hidden = max(1, sum(int(cells.sum()) for cells in hidden))
+    least = int(np.ceil(min(1.0, 2 * LEAST / n_hidden) * to_measure))
+    to_fill = windows_with_any(task.material.gaps, length)
+    return Work(task.training.effort.steps, task.material.n_samples, to_fill, to_measure, least)
+
+
+def _trained(
+    task: _Task, masks: GuessedMasks, planned: Plan, work: Work, state: Path | None
+) -> tuple[GenerativeImputer, bool]:
+    """A network, and whether it was stopped half-way since it did not help."""
+    training = task.training
+    windows = windows_for(training, masks, planned.steps)
+    imputer = untrained(replace(training.effort, steps=planned.steps), len(windows), training.seed)
+    looked = planned.trial == 0
+    ends = time.monotonic() + planned.learning
+    for step in steps_of(training, imputer, masks, windows, state, task.should_stop):
+        task.told("learning", step.step, step.n_steps)
+        if time.monotonic() > ends:
+            break
+        if not looked and step.step >= step.n_steps // 2:
+            looked = True
+            began = time.monotonic()
+            if not _helps(task, imputer, planned, work):
+                return imputer, True
+            ends += time.monotonic() - began
+    return imputer, False
+
+
+def _helps(task: _Task, network: GenerativeImputer, planned: Plan, work: Work) -> bool:
+    """Whether the mixture gains anything by a network that is half learnt; True where too little is seen to tell."""
+    n_samples = min(task.material.n_samples, _TRIAL_DRAWS)
+    of_network = _drawn(task, network, n_samples, planned.trial, work, np.inf)
+    if len(of_network.truth) < LEAST:
+        return True
+    some = replace(task.material, n_samples=n_samples)
+    found = mixed(some, task.first.base, network, _first_draws(task.at, n_samples), of_network)
+    return found.shares is not None and found.shares[NETWORK] > 0
+
+
+def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: int, work: Work, until: float) -> Hidden:
+    """The network's draws at hidden cells of about so many windows, those at which the process was measured."""
+    material = task.material
+    cells = int(sum(of_one.size for of_one in material.hidden) * n_windows / work.to_measure)
+    return drawn_at(
+        network, material.panel, material.hidden, n_samples=n_samples, seed=material.seed, gaps=material.gaps,
+        budget=Budget(cells=max(1, cells), until=until), at=masks_of(material.hidden, task.at),
+        progress=partial(task.told, "measuring"),
+    )  # fmt: skip
+
+
+def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, most: float, stopped_early: bool) -> Delivered:
+    """What is delivered: without the network where the score is not lower with it by more than chance."""
+    material, first = task.material, task.first
+    found = mixed(material, first.base, network, task.at, of_network, most)
+    without = mixed(material, first.base, None, task.at.at(common(material.hidden, task.at, of_network)[0]), None)
     gained = found.shares is not None and found.shares[NETWORK] > 0
-    if not gained or _score(found) > (1 - _LEAST_GAIN) * _score(without):
-        note = "the network no longer helped and was stopped early" if stopped_early else "the network did not help"
-        note = note if most > 0 else "the time does not suffice to draw from the network (minutes)"
-        of_network_alone = [row for row in found.scores if row["imputer"] == network.name]
-        scores = (*without.scores[:-1], *of_network_alone, without.scores[-1])
-        return replace(first, scores=scores, note=note)
-    return found
+    if gained and _score(found) <= (1 - _LEAST_GAIN) * _score(without):
+        before = without.scores[-1] | {"imputer": FIRST}
+        return replace(found, scores=(*found.scores[:-1], before, found.scores[-1]))
+    note = "the network no longer helped and was stopped early" if stopped_early else "the network did not help"
+    of_network_alone = [row for row in found.scores if row["imputer"] == network.name]
+    scores = (*without.scores[:-1], *of_network_alone, without.scores[-1])
+    return replace(first, scores=scores, note=note)
 
 
 def _score(answer: Delivered) -> float:
@@ -89,12 +231,3 @@ def _first_draws(at: Hidden, n_samples: int) -> Hidden:
     half = len(at.draws) - len(at.draws) // 2
     kept = -(-n_samples // 2)
     return replace(at, draws=at.draws[np.concatenate([np.arange(kept), half + np.arange(n_samples - kept)])])
-
-
-def _affordable(material: Material, measured: Hidden, seconds: float, until: float) -> float:
-    """Which share of all draws at gaps the network can make in time, in tenths; half of it is kept in reserve."""
-    n_windows = max(1, len(np.unique(measured.block)))
-    length = max(1, window_steps(material.panel) // 2)
-    steps = sum(int(gaps.any(0).sum()) for gaps in material.gaps)
-    needed = seconds / n_windows * steps / length
-    return float(np.clip(np.floor(10 * 1.5 * (until - time.monotonic()) / max(needed, 1e-9)) / 10, 0, 1))

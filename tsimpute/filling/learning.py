@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,7 @@ from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.terminal import Tell
 from tsimpute.windows import Windows
 
-FEWEST_STEPS, _TIMED_STEPS = 60, 6
-"""Optimiser steps below which no network is trained, and those by which the time of one is told."""
+_STEPS_FROM_POSTERIOR = 3
 PERIODS = (24.0, 168.0, 8766.0)
 """Day, week and year in hours."""
 
@@ -49,82 +47,12 @@ def learnt(
         progress, should_stop: see ``TableImputer.fit``.
     """
     windows, scaler = _windows_and_scale(panel, limits)
-    imputer = _untrained(effort, len(windows), seed)
-    state = None if folder is None else folder / _fingerprint(windows, scaler, effort, seed)
+    imputer = untrained(effort, len(windows), seed)
+    state = None if folder is None else folder / fingerprint(windows, scaler, effort, seed)
     unit = panel.clock.unit
     for step in imputer.fit_steps(windows, scaler=scaler, time_unit=unit, folder=state, should_stop=should_stop):
         progress("learning", step.step, step.n_steps)
     return imputer
-
-
-@dataclass(frozen=True)
-class Training:
-    """What a network learns from and how long; see ``learnt``."""
-
-    panel: Panel
-    limits: Mapping[str, Limits]
-    effort: Effort
-    seed: int
-    folder: Path | None
-
-
-def learnt_within(
-    training: Training,
-    until: float,
-    progress: Tell,
-    should_stop: Callable[[], bool],
-    helps: Callable[[GenerativeImputer], bool],
-) -> GenerativeImputer | None:
-    """A network that is trained up to a time at most; None where that does not suffice.
-
-    How many steps there is time for is found from the first ones and kept in the folder, so that an interrupted
-    training goes on as it began.
-
-    Args:
-        until: ``time.monotonic()`` at which learning ends.
-        helps: asked when half of the steps are done; False ends learning.
-    """
-    windows, scaler = _windows_and_scale(training.panel, training.limits)
-    state = (
-        None
-        if training.folder is None
-        else training.folder / _fingerprint(windows, scaler, training.effort, training.seed)
-    )
-    kept = None if state is None else state / "steps.txt"
-    if kept is not None and kept.is_file():
-        n_steps = int(kept.read_text())
-    else:
-        n_steps = min(training.effort.steps, _steps_within(windows, scaler, training, until))
-    if n_steps < FEWEST_STEPS:
-        return None
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(str(n_steps))
-    effort = replace(training.effort, steps=n_steps)
-    imputer, unit = _untrained(effort, len(windows), training.seed), training.panel.clock.unit
-    asked = False
-    for step in imputer.fit_steps(windows, scaler=scaler, time_unit=unit, folder=state, should_stop=should_stop):
-        progress("learning", step.step, step.n_steps)
-        if time.monotonic() > until:
-            break
-        if not asked and step.step >= step.n_steps // 2:
-            asked = True
-            if not helps(imputer):
-                break
-    return imputer
-
-
-def _steps_within(windows: Windows, scaler: Standardizer, training: Training, until: float) -> int:
-    """How many optimiser steps there is time for."""
-    imputer = _untrained(training.effort, len(windows), training.seed)
-    steps = imputer.fit_steps(windows, scaler=scaler)
-    next(steps, None)  # the first one loads libraries
-    started, n_timed = time.monotonic(), 0
-    while n_timed < _TIMED_STEPS and next(steps, None) is not None:
-        n_timed += 1
-    each = (time.monotonic() - started) / max(1, n_timed)
-    del steps  # ends it
-    return int((until - time.monotonic()) / max(each, 1e-6)) if n_timed else training.effort.steps
 
 
 def _windows_and_scale(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Windows, Standardizer]:
@@ -133,9 +61,12 @@ def _windows_and_scale(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Wind
     return windows, Standardizer.fit(windows, {**limits, **free})
 
 
-def _untrained(effort: Effort, n_windows: int, seed: int) -> GenerativeImputer:
-    training = effort.training(n_windows, seed)
-    return GenerativeImputer("flow_matching", effort.network, training, SamplingConfig(memory_mib=512))
+def untrained(effort: Effort, n_windows: int, seed: int) -> GenerativeImputer:
+    """The network of an effort; one that starts from a posterior, which is near to what it ends at, needs few steps."""
+    training, sampling = effort.training(n_windows, seed), SamplingConfig(memory_mib=512)
+    if effort.methods == "both":
+        sampling = replace(sampling, n_steps=_STEPS_FROM_POSTERIOR, antithetic=True)
+    return GenerativeImputer("flow_matching", effort.network, training, sampling)
 
 
 def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell) -> GaussianImputer:
@@ -173,7 +104,7 @@ def _usual_step(panel: Panel) -> float:
     return float(np.median(steps)) if len(steps) else 0.0
 
 
-def _fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:
+def fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:
     """What tells one training from others: a state is taken up with the same data, scale and settings only."""
     found = hashlib.blake2b(digest_size=8)
     found.update(repr((windows.features, windows.record_ids, scaler.to_dict(), effort, seed)).encode())

@@ -112,7 +112,8 @@ class Mixture:
         streams = [self.base.impute_long(_own(record, n_own), n_even, seed, None if fill is None else fill[:, :n_own])]
         n_network = int(of_network.any((1, 2)).sum())
         if self.network is not None and n_network:
-            began = replace(record, times=record.times - record.times[:, :1])
+            times_from = 0.0 if self.network.whole_series else record.times[:, :1]
+            began = replace(record, times=record.times - times_from)
             streams.append(self.network.impute_long(began, n_network, seed, fill, progress=progress))
         for steps, (of_base, *others) in _aligned(streams):
             drawn, here = of_base.values[in_pairs(n_even), 0], of_network[..., steps]

@@ -13,8 +13,9 @@ from tsimpute.panel import LEFT_EMPTY, OBSERVED
 MOST = 10
 """So many lines of a kind are shown; the others are counted."""
 
-
 NOTHING = "bought nothing"
+FIRST = "first answer"
+"""Name of its row among the scores of a better one, at the same cells."""
 
 
 def understood(prepared: Prepared, policy: Policy, most: int | None = MOST, where: str = "") -> str:
@@ -78,22 +79,18 @@ def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None) -> s
     )
 
 
-def waited(first: Sequence[Mapping[str, str | float]], last: Sequence[Mapping[str, str | float]], better: bool) -> str:
-    """What the time after the first answer has bought; scores as of ``scores_of``.
-
-    Args:
-        better: whether another answer than the first is delivered.
-    """
-    if not better or not first or not last:
+def waited(scores: Sequence[Mapping[str, str | float]]) -> str:
+    """What the time after the first answer has bought, of scores as ``scores_of`` gives them."""
+    rows = {str(row["imputer"]): row for row in scores}
+    if FIRST not in rows:
         return f"{NOTHING}: the first answer is delivered"
-    name = str(first[-1]["imputer"])
-    before = next((row for row in last if row["imputer"] == name and row is not last[-1]), first[-1])
-    old, new = float(before["MAE"]), float(last[-1]["MAE"])
+    before, last = rows[FIRST], scores[-1]
+    old, new = float(before["MAE"]), float(last["MAE"])
     change = f"{abs(old - new) / old:.1%} {'less' if new <= old else 'more'}" if old > 0 else "as before"
-    crps = [float(row["CRPS"]) for row in (before, last[-1])]
+    crps = [float(row["CRPS"]) for row in (before, last)]
     return (
         f"mean absolute error on hidden cells {new:.4g}, {change} than the first answer's {old:.4g} "
-        f"({last[-1]['units']}); CRPS {crps[1]:.4g} after {crps[0]:.4g}"
+        f"({last['units']}); CRPS {crps[1]:.4g} after {crps[0]:.4g}"
     )
 
 

@@ -57,7 +57,11 @@ class Learnt(Sampling):
     training: TrainingConfig
     usual_cells_: int = 0
     base_: GaussianModel | None = None
-    whole_series = False
+
+    @property
+    def whole_series(self) -> bool:
+        """See ``TableModel``: a process needs the clock for its seasons, and what stands beside a window."""
+        return self.base_ is not None
 
     @property
     def method(self) -> str:

@@ -71,13 +71,15 @@ class TableModel(Protocol):
         no_data_: names of the features without a training cell.
     """
 
-    whole_series: bool
     features_: tuple[Feature, ...]
     scaler_: Standardizer
     time_unit_: str | None
     time_step_: float
     regular_: bool
     n_steps_: int
+
+    @property
+    def whole_series(self) -> bool: ...
 
     @property
     def name(self) -> str:

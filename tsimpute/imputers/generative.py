@@ -25,6 +25,7 @@ from tsimpute.imputers._long import Done, check_times, pieces, steps_within
 from tsimpute.joining import Joined
 from tsimpute.pipeline.guessing import Guess
 from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual_cells
+from tsimpute.pipeline.mask_pool import Masks
 from tsimpute.pipeline.masking import MaskPolicy, make_policy
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.registry import make
@@ -86,6 +87,7 @@ class GenerativeImputer(Learnt):
         time_unit: str | None = None,
         folder: Path | None = None,
         should_stop: Callable[[], bool] = lambda: False,
+        masks: Masks | None = None,
     ) -> Iterator[Step]:
         """Fits, yielding after each optimiser step: for progress, and for evaluation between epochs.
 
@@ -97,6 +99,8 @@ class GenerativeImputer(Learnt):
             time_unit: of the times of the records, to be kept with the model; None = not known.
             folder: where the state, ``epochs.csv`` and models go; a state found there is taken up.
             should_stop: asked after each step; True ends with the state on disk.
+            masks: with a ``base`` alone: masks of ``train`` and what is guessed of the cells that they hide, by who
+                sees more than the records; None = drawn as ``training.masks`` says.
 
         Raises:
             DataError: ``valid`` has other features than ``train``, given ones are not last, or no record shows a cell.
@@ -130,7 +134,7 @@ class GenerativeImputer(Learnt):
         trainer = Trainer(
             self.network_,
             process,
-            self._loader(train, policy, self.training.seed, self._guesses_apart(train)),
+            self._loader(train, policy, self.training.seed, self._guesses_apart(train), masks),
             None if valid is None else self._loader(valid, policy, derive_seed(self.training.seed, "valid")),
             self.training,
             folder,
@@ -150,12 +154,13 @@ class GenerativeImputer(Learnt):
             self.fitted_ = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
 
     def _loader(
-        self, windows: Windows, policy: MaskPolicy, seed: int, guess_of: Callable[[int], Guess] | None = None
-    ) -> Loader:
+        self, windows: Windows, policy: MaskPolicy, seed: int, guess_of: Callable[[int], Guess] | None = None,
+        masks: Masks | None = None,
+    ) -> Loader:  # fmt: skip
         settings = self.training
         asks = settings.ask_unobserved, 1 + round(settings.ask_from * settings.epochs)
         n_masks = 0 if self.base_ is None else settings.masks_per_record
-        guessing = self.guess_, guess_of, n_masks
+        guessing = self.guess_, guess_of, n_masks, masks
         return Loader(windows, self.scale_, policy, settings.batch_size, seed, *asks, *guessing)
 
     def _guesses_apart(self, train: Windows) -> Callable[[int], Guess] | None:

@@ -13,7 +13,7 @@ import torch
 from tsimpute.containers import Batch, Condition, Windows
 from tsimpute.errors import DataError
 from tsimpute.pipeline.guessing import Guess, Guessed
-from tsimpute.pipeline.mask_pool import MaskPool
+from tsimpute.pipeline.mask_pool import MaskPool, Masks
 from tsimpute.pipeline.masking import MaskPolicy
 from tsimpute.pipeline.scaling import Scale
 from tsimpute.seeding import derive_seed
@@ -51,6 +51,7 @@ class Loader:
         guess: where given, targets are the differences to it, in units of its spread where it has one.
         guess_of: another guess for some records, by their index; None = ``guess`` for all.
         n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
+        masks: gives masks and guesses in place of ``policy`` and ``guess_of``; None = they do.
 
     Raises:
         DataError: no record has a shown cell, or times lose their order in single precision.
@@ -68,6 +69,7 @@ class Loader:
         guess: Guess | None = None,
         guess_of: Callable[[int], Guess] | None = None,
         n_masks: int = 0,
+        masks: Masks | None = None,
     ) -> None:
         self.shown = windows.shown
         self.values = _standardised(windows.values, self.shown, scaler)
@@ -79,8 +81,8 @@ class Loader:
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
         self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
         at_rest = self.values, self.shown, self.times, self.record_ids
-        self.guesses = None
-        if guess is not None:
+        self.guesses: Masks | None = masks
+        if guess is not None and masks is None:
             self.guesses = MaskPool(guess_of or (lambda record: guess), self._mask, *at_rest, n_masks, seed)
         if not len(self.usable):
             raise DataError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,26 @@ from tsimpute.seeding import derive_seed
 
 Masker = Callable[[int, np.random.Generator], np.ndarray]
 """(index of a record, generator) -> (K, L) bool, the cells that are shown."""
+
+
+class Masks(Protocol):
+    """Gives masks of training records, and first guesses at what they hide.
+
+    Attributes:
+        size: masks of each record; 0 = any number.
+    """
+
+    size: int
+
+    def draw(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+        """A mask of a record, (K, L) bool, the cells that are shown, and its number; -1 where it has none."""
+        ...
+
+    def guesses(
+        self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
+    ) -> Guessed:
+        """See ``MaskPool.guesses``."""
+        ...
 
 
 class _Kept(NamedTuple):

@@ -1,0 +1,164 @@
+"""Masks of a table's windows, cut like its own gaps, and what a process says of the hidden cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from tsimpute.filling.windows import clock_times
+from tsimpute.gaussian.conditioning import window_length
+from tsimpute.gaussian.guess import GaussianGuess, Scores
+from tsimpute.gaussian.model import fit
+from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.records import Records
+from tsimpute.imputers.gaussian import GaussianImputer
+from tsimpute.panel import Panel
+from tsimpute.pipeline.guessing import Guessed
+from tsimpute.pipeline.masking import LikeGaps
+from tsimpute.seeding import derive_seed
+
+PIECE, FEWEST_PIECES = 256, 8
+"""Steps of the stretches of series that are masked and guessed together, and how many there are at least, about."""
+MOST_MASKS, MOST_CELLS = 8, 4_000_000
+"""Masks of each series, and cells of all masks together, at most."""
+
+
+class GuessedMasks:
+    """Masks of whole series, and the posterior of a process at the cells that they hide; windows are parts of them.
+
+    A window that is masked and guessed by itself does not see what stands before and after it, and the posterior of
+    windows that overlap is computed again for each. A process knows the cells that it was fitted to better than others:
+    each stretch is guessed by one that was fitted to other stretches. See ``pipeline.mask_pool.Masks``.
+
+    Args:
+        panel: all that may be learnt from.
+        base: the process that the network starts from, fitted to all of it.
+        seed: of the masks.
+        n_folds: so many processes are fitted, each without its share of the stretches; 1 = ``base`` guesses all.
+        should_stop: asked while these are fitted.
+
+    Attributes:
+        size: masks of each series.
+        places: series and first step of each window that a mask hides cells of, once ``take`` was called.
+    """
+
+    def __init__(
+        self, panel: Panel, base: GaussianImputer, seed: int, n_folds: int = 1,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        self.panel, self.base, self.seed, self.should_stop = panel, base, seed, should_stop
+        self._scores = Scores(base.scaler_, base.model_)
+        n_cells = sum(series.values.size for series in panel.series)
+        self.size = int(np.clip(MOST_CELLS // max(1, n_cells), 1, MOST_MASKS))
+        shapes = [(self.size, *series.values.shape) for series in panel.series]
+        self._hidden = [np.zeros(shape, bool) for shape in shapes]
+        self._mean = [np.zeros(shape, np.float32) for shape in shapes]
+        self._spread = [np.ones(shape, np.float32) for shape in shapes]
+        self._like = LikeGaps.of([series.observed for series in panel.series])
+        self._stretches = _stretches([len(series.times) for series in panel.series])
+        self.n_folds = min(n_folds, len(self._stretches))
+        self._guesses: dict[int, GaussianGuess] = {}
+        self.places: list[tuple[int, int]] = []
+
+    @cached_property
+    def pieces(self) -> list[tuple[int, int]]:
+        """Number of a mask and of a stretch; all of one fold come first, so that few of them need few processes."""
+        rng = np.random.default_rng(derive_seed(self.seed, "order of stretches"))
+        order = rng.permutation(len(self._stretches)).tolist()
+        by_fold = [[n for n in order if n % self.n_folds == fold] for fold in range(self.n_folds)]
+        return [(number, n) for of_fold in by_fold for number in range(self.size) for n in of_fold]
+
+    def make(self, number: int, n: int) -> None:
+        """Hides cells of one of ``pieces``, and has them guessed."""
+        s, inner = self._stretches[n]
+        series = self.panel.series[s]
+        margin = window_length(len(series.values))
+        around = slice(max(0, inner.start - margin), min(len(series.times), inner.stop + margin))
+        rng = np.random.default_rng(derive_seed(self.seed, "mask", series.name, number, inner.start))
+        there = series.observed[:, inner]
+        hidden = there & ~self._like(there, rng)
+        wanted = np.zeros((len(hidden), around.stop - around.start), bool)
+        wanted[:, inner.start - around.start : inner.stop - around.start] = hidden
+        scores = self._scores.transform(series.values[:, around])
+        shown, times = ~np.isnan(scores) & ~wanted, clock_times(series, self.panel.clock)[around]
+        found = self._guess(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], wanted[None])
+        self._hidden[s][number, :, inner] = hidden
+        for kept, of_all in ((self._mean, found.mean), (self._spread, found.spread)):
+            if of_all is not None:
+                kept[s][number, :, inner][hidden] = of_all[0][wanted]
+
+    def take(self, places: Sequence[tuple[int, int]], length: int) -> None:
+        """Windows of so many steps at these places become the records, but for those of which no mask hides a cell."""
+        usable = {
+            (s, start): np.flatnonzero(self._hidden[s][:, :, start : start + length].any((1, 2))).tolist()
+            for s, start in places
+        }
+        self.places, self._length = [place for place in places if usable[place]], length
+        self._usable = [usable[place] for place in self.places]
+
+    def draw(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+        s, start = self.places[record]
+        number = int(rng.choice(self._usable[record]))
+        return self._part(self.panel.series[s].observed & ~self._hidden[s][number], start, False), number
+
+    def guesses(
+        self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
+    ) -> Guessed:
+        at = [(*self.places[record], number) for record, number in zip(index.tolist(), numbers, strict=True)]
+        mean = np.stack([self._part(self._mean[s][number], start, 0.0) for s, start, number in at])
+        spread = np.stack([self._part(self._spread[s][number], start, 1.0) for s, start, number in at])
+        return Guessed(np.where(wanted, mean, np.float32(0)), np.where(wanted, spread, np.float32(1)))
+
+    def _part(self, values: np.ndarray, start: int, blank: float) -> np.ndarray:
+        part = values[:, start : start + self._length]
+        return np.pad(part, ((0, 0), (0, self._length - part.shape[1])), constant_values=blank)
+
+    def _guess(self, n: int) -> GaussianGuess:
+        fold = n % self.n_folds
+        if fold not in self._guesses:
+            apart = None if self.n_folds == 1 else self._apart(fold)
+            self._guesses[fold] = GaussianGuess(self.base.model_, apart)
+        return self._guesses[fold]
+
+    def _apart(self, fold: int) -> GaussianModel | None:
+        """A process of the scores without their seasons, from stretches of other folds; None where they are blank."""
+        model = self.base.model_
+        parts: dict[int, list[slice]] = {}
+        for n, (s, steps) in enumerate(self._stretches):
+            if n % self.n_folds != fold:
+                parts.setdefault(s, []).append(steps)
+        values, times = [], []
+        for s, of_series in parts.items():
+            clock = clock_times(self.panel.series[s], self.panel.clock)
+            rest = self._scores.transform(self.panel.series[s].values)
+            rest = rest - model.seasons.at(clock) / model.scale[:, None]
+            for steps in _joined(of_series):
+                values.append(rest[:, steps])
+                times.append(clock[steps])
+        if not any(np.isfinite(of_one).any() for of_one in values):
+            return None
+        return fit(Records(tuple(values), tuple(times), model.step), seed=self.seed, should_stop=self.should_stop)
+
+
+def _stretches(lengths: Sequence[int]) -> list[tuple[int, slice]]:
+    """Series and steps, side by side; all stretches of a series are about as long."""
+    length = int(np.clip(sum(lengths) // FEWEST_PIECES, 1, PIECE))
+    found = []
+    for s, n_steps in enumerate(lengths):
+        n = max(1, round(n_steps / length))
+        found += [(s, slice(a, b)) for a, b in pairwise([n_steps * i // n for i in range(n + 1)])]
+    return found
+
+
+def _joined(steps: Sequence[slice]) -> list[slice]:
+    """Those that follow each other as one."""
+    found: list[slice] = []
+    for part in steps:
+        if found and found[-1].stop == part.start:
+            found[-1] = slice(found[-1].start, part.stop)
+        else:
+            found.append(part)
+    return found
