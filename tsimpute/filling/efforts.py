@@ -27,7 +27,7 @@ class Effort:
     n_blocks: int
     hidden: float
     windows: int
-    methods: Literal["network", "gaussian", "both"] = "both"
+    methods: Literal["network", "gaussian", "both"] = "network"
     timed: bool = False
 
     @property
@@ -50,10 +50,10 @@ class Effort:
 
 
 EFFORTS = {
-    "auto": Effort(steps=4000, width=16, n_blocks=2, hidden=0.1, windows=200, timed=True),
+    "auto": Effort(steps=4000, width=16, n_blocks=2, hidden=0.1, windows=200, methods="both", timed=True),
     "instant": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200, methods="gaussian"),
-    "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60, methods="network"),
-    "quick": Effort(steps=500, width=16, n_blocks=2, hidden=0.1, windows=100),
-    "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.1, windows=200),
-    "thorough": Effort(steps=8000, width=64, n_blocks=4, hidden=0.1, windows=400),
+    "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60),
+    "quick": Effort(steps=500, width=16, n_blocks=2, hidden=0.1, windows=100, methods="both"),
+    "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.1, windows=200, methods="both"),
+    "thorough": Effort(steps=8000, width=64, n_blocks=4, hidden=0.1, windows=400, methods="both"),
 }

@@ -1,0 +1,182 @@
+"""A network beside the first answer: within its minutes, never worse, on the clock of the table, and said in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsimpute as ti
+from tsimpute.checkpoints import read_model
+from tsimpute.filling import improving
+from tsimpute.filling.blending import Blend
+from tsimpute.filling.efforts import EFFORTS
+from tsimpute.filling.fill_file import fill_file
+from tsimpute.filling.gaps import N_CLASSES
+from tsimpute.filling.learning import gaussian, untrained
+from tsimpute.filling.mixture import Learnt, Mixture
+from tsimpute.filling.models import model_from_file
+from tsimpute.filling.planning import Costs
+from tsimpute.filling.posterior_network import Training, masks_within, steps_of, windows_for
+from tsimpute.filling.windows import clock_times
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.panel import Clock, Panel, Series
+from tsimpute.terminal import silent
+from tsimpute.windows import Feature, Windows
+
+TINY = {"steps": 30, "width": 8, "n_blocks": 1, "windows": 20}
+
+
+def hourly(n_steps: int = 360, seed: int = 0) -> pd.DataFrame:
+    """Two features with a daily course and runs of missing values."""
+    rng = np.random.default_rng(seed)
+    daily = 3 * np.sin(2 * np.pi * (np.arange(n_steps) + 7) / 24)
+    shared = np.convolve(rng.normal(size=n_steps + 4), np.ones(5) / 2, "valid")
+    values = 10 + (daily + shared)[:, None] + 0.5 * rng.normal(size=(n_steps, 2))
+    for k in range(2):
+        while np.isnan(values[:, k]).mean() < 0.15:
+            start, length = int(rng.integers(n_steps)), int(rng.choice([1, 3, 8]))
+            values[start : start + length, k] = np.nan
+    return pd.DataFrame(values, pd.date_range("2024-03-04 07:00", periods=n_steps, freq="h"), ["a", "b"])
+
+
+def panel(frame: pd.DataFrame) -> Panel:
+    times, values = np.arange(float(len(frame))), frame.to_numpy().T.copy()
+    series = Series("s", times, values, frame.index.to_numpy())
+    return Panel(tuple(Feature(name) for name in frame), (series,), Clock("hours", 1.0))
+
+
+@pytest.fixture(scope="module")
+def network() -> tuple[Training, GenerativeImputer]:
+    table = panel(hourly())
+    training = Training(table, gaussian(table, {}, 0, silent), replace(EFFORTS["quick"], **TINY), 0, None)
+    masks, _ = masks_within(training, None, None, silent, lambda: False)
+    windows = windows_for(training, masks, 30)
+    imputer = untrained(training.effort, len(windows), 0)
+    for _ in steps_of(training, imputer, masks, windows, None, lambda: False):
+        pass
+    return training, imputer
+
+
+def record_of(table: Panel) -> Windows:
+    series = table.series[0]
+    return Windows(series.values[None], clock_times(series, table.clock)[None], table.features, ("s",))
+
+
+def test_a_mixture_gives_its_network_the_clock_and_comes_back_from_its_file(
+    network: tuple[Training, GenerativeImputer], tmp_path: Path
+) -> None:
+    training, imputer = network
+    assert imputer.whole_series
+    assert training.base.model_.seasons.periods == (24.0,)
+    record = record_of(training.panel)
+    ((_, own),) = imputer.impute_long(record, 6, 1)
+    learnt = Learnt(training.base, ())
+    mixture = Mixture(learnt, Blend.nothing(0, 2), imputer, np.ones((2, N_CLASSES)))
+    found = np.concatenate([draws.values for _, draws in mixture.impute_long(record, 6, 1)], -1)
+    np.testing.assert_array_equal(found, own.values)
+    mixture.save(tmp_path / "kept")
+    again = model_from_file(tmp_path / "kept", *read_model(tmp_path / "kept"))
+    back = np.concatenate([draws.values for _, draws in again.impute_long(record, 6, 1)], -1)
+    assert back.tobytes() == found.tobytes()
+
+
+def test_a_network_that_has_learnt_little_draws_what_the_process_says_and_keeps_its_seasons(
+    network: tuple[Training, GenerativeImputer],
+) -> None:
+    training, imputer = network
+    whole = record_of(training.panel)
+    values = whole.values.copy()
+    values[..., 140:200] = np.nan
+    record = replace(whole, values=values)
+    medians = []
+    for model, shift in ((training.base, 0.0), (imputer, 0.0), (imputer, 12.0)):
+        parts = model.impute_long(replace(record, times=record.times + shift), 40, 1)
+        draws = np.concatenate([found.values for _, found in parts], -1)
+        medians.append(np.median(draws, 0)[..., 150:190])
+    assert np.abs(medians[1] - medians[0]).mean() < 1.0
+    assert np.abs(medians[2] - medians[0]).mean() > 2.0  # noon for midnight
+
+
+@pytest.mark.parametrize("effort", ["auto", "quick"])
+def test_the_answer_has_a_row_of_each_method_and_is_no_worse_than_the_first(
+    effort: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EFFORTS, effort, replace(EFFORTS[effort], **TINY))
+    imputer = ti.TableImputer(effort=effort, n_samples=10, limits=(0, None)).fit(hourly())
+    rows = {str(row["imputer"]): row for row in imputer.scores_}
+    assert {"gaussian", "flow_matching"} <= set(rows) or "stopped early" in imputer.delivered_
+    assert float(imputer.scores_[-1]["CRPS"]) <= 1.001 * float(rows["gaussian"]["CRPS"])
+    assert "mean absolute error on hidden cells" in imputer.delivered_
+
+
+def test_what_a_network_gains_is_said_beside_the_first_answer_at_the_same_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], **TINY))
+    monkeypatch.setattr(improving, "_LEAST_GAIN", -1.0)
+    monkeypatch.setattr(improving, "_helps", lambda *_: True)
+    every = lambda draws, truth, feature, gap, n_features, most: np.full((n_features, N_CLASSES, 2), 0.5)
+    monkeypatch.setattr("tsimpute.filling.delivering.best_weights", every)
+    monkeypatch.setattr("tsimpute.filling.delivering._LEAST_GAIN", -1.0)
+    source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
+    hourly().to_csv(source, index_label="time", float_format="%.3f")
+    settings: dict[str, Any] = {"effort": "quick", "n_samples": 10, "limits": (0, None)}
+    assert fill_file(source, out, settings, say=said.append) is not None
+    text = "\n".join(said)
+    assert "50% network" in text
+    assert "than the first answer's" in text
+    assert "first answer: MAE" in text
+    again = tmp_path / "again.csv"
+    fill_file(source, again, {"model": tmp_path / "out.model.safetensors", "n_samples": 10}, say=said.append)
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_where_draws_cannot_be_afforded_nothing_is_trained_and_no_file_is_written_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EFFORTS, "auto", replace(EFFORTS["auto"], **TINY))
+    monkeypatch.setattr(improving, "costs_of", lambda *_: Costs(0.01, 60.0))
+    source, out, said, learnt = tmp_path / "in.csv", tmp_path / "out.csv", [], []
+    hourly().to_csv(source, index_label="time", float_format="%.3f")
+    stamps: dict[str, int] = {}
+
+    def say(text: str) -> None:
+        said.append(text)
+        if "the first answer, which can be used" in text:
+            stamps.update({path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.is_file()})
+
+    def progress(what: str, done: int, total: int) -> None:
+        if what == "learning":
+            learnt.append(done)
+
+    fill_file(source, out, {"n_samples": 10, "limits": (0, None)}, say=say, progress=progress)
+    assert not learnt
+    text = "\n".join(said)
+    assert "no network: the time does not suffice" in text
+    assert "would take about" in text
+    assert "the wait: bought nothing" in text
+    after = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.is_file()}
+    assert {name for name in after if after[name] != stamps[name]} == {"out.report.html"}
+    assert "no network" in (tmp_path / "out.report.html").read_text()
+
+
+def test_draws_that_take_too_long_leave_the_first_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsimpute.filling.fill_file._OVERRUN", -1.0)
+    monkeypatch.setitem(EFFORTS, "auto", replace(EFFORTS["auto"], **TINY))
+
+    def found(material: Any, first: Any, *_: Any) -> Any:
+        return replace(first, model=Mixture(first.base.whole, Blend.nothing(1, 2)))
+
+    monkeypatch.setattr("tsimpute.filling.fitting.improved", found)
+    source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
+    hourly().to_csv(source, index_label="time", float_format="%.3f")
+    filled = fill_file(source, out, {"n_samples": 10, "limits": (0, None)}, say=said.append)
+    assert filled is not None
+    text = "\n".join(said)
+    assert "drawing from it takes longer than there is time" in text
+    assert "bought nothing" in text
