@@ -92,10 +92,11 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
     )
     records = Records(tuple(s.values for s in series), times, step if regular else _usual_step(panel))
     has_dates = panel.clock.unit == "hours" and series[0].labels.dtype.kind == "M"
-    return GaussianImputer(PERIODS if has_dates else (), seed=seed).fit_records(
+    imputer = GaussianImputer(PERIODS if has_dates else (), seed=seed).fit_records(
         records, panel.features, Standardizer.fit(together, limits), regular=regular,
         time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
     )  # fmt: skip
+    return imputer.learn_curves(records)
 
 
 def _usual_step(panel: Panel) -> float:

@@ -14,6 +14,7 @@ import torch
 from tsimpute.checkpoints import read_model, write_model
 from tsimpute.containers import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
+from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
@@ -46,6 +47,7 @@ class GaussianImputer:
         features_: names and units seen in ``fit``.
         scaler_: of the scale in which the process works.
         model_: the process.
+        curves_: what moves its draws where features tell each other by curves; None = nothing does.
         time_step_, time_unit_, regular_, n_steps_: see ``TableModel``.
     """
 
@@ -57,6 +59,7 @@ class GaussianImputer:
     features_: tuple[Feature, ...]
     scaler_: Standardizer
     model_: GaussianModel
+    curves_: Curves | None = None
     time_step_: float
     time_unit_: str | None
     regular_: bool
@@ -124,9 +127,15 @@ class GaussianImputer:
         scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
         model = fit(scaled, self.periods, self.settings, self.seed, progress, for_others=for_others)
         lengths = {len(times) for times in records.times}
-        self.features_, self.scaler_, self.model_ = tuple(features), scaler, model
+        self.features_, self.scaler_, self.model_, self.curves_ = tuple(features), scaler, model, None
         self.time_step_, self.time_unit_, self.regular_ = records.step, time_unit, regular
         self.n_steps_ = lengths.pop() if len(lengths) == 1 else 0
+        return self
+
+    def learn_curves(self, records: Records) -> Self:
+        """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``."""
+        scaled = Records(tuple(map(self.scaler_.transform, records.values)), records.times, records.step)
+        self.curves_ = fit_curves(self.model_, scaled, self.seed)
         return self
 
     def impute(
@@ -191,7 +200,8 @@ class GaussianImputer:
             "n_steps": self.n_steps_,
             "versions": {name: version(name) for name in ("numpy", "scipy")},
         }
-        return {name: torch.tensor(array) for name, array in self.model_.to_arrays().items()}, about
+        arrays = self.model_.to_arrays() | ({} if self.curves_ is None else self.curves_.to_arrays())
+        return {name: torch.tensor(array) for name, array in arrays.items()}, about
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -210,7 +220,8 @@ class GaussianImputer:
             made = cls(settings["periods"], None if own is None else Regularisation(**own), settings["seed"])
             made.features_ = tuple(Feature(*of_one) for of_one in about["features"])
             made.scaler_ = Standardizer.from_dict(about["scaler"])
-            made.model_ = GaussianModel.from_arrays({name: array.numpy() for name, array in weights.items()})
+            arrays = {name: array.numpy() for name, array in weights.items()}
+            made.model_, made.curves_ = GaussianModel.from_arrays(arrays), Curves.from_arrays(arrays)
             made.time_step_, made.time_unit_ = about["time_step"], about["time_unit"]
             made.regular_, made.n_steps_ = about["regular"], about["n_steps"]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -239,9 +250,14 @@ class GaussianImputer:
         rng = np.random.default_rng(derive_seed(int(seed), record.record_ids[0]))
         times = record.times[0].astype(np.float64)
         known = self.scaler_.transform(_visible(record)[0])
-        first, parts = 0, []
+        first, parts, move, factor = 0, [], 0.0, 1.0
+        if self.curves_ is not None:
+            move, factor = self.curves_.moves(*self.model_.marginals(known, times), times)
         for piece in self.model_.posterior_pieces(known, times, -(-n_samples // 2), rng):
-            parts.append(np.concatenate([piece.mean + piece.deviations, piece.mean - piece.deviations])[:n_samples])
+            mean, deviations = piece.mean, piece.deviations
+            if self.curves_ is not None:
+                mean, deviations = mean + move[:, piece.steps], deviations * factor[:, piece.steps]
+            parts.append(np.concatenate([mean + deviations, mean - deviations])[:n_samples])
             steps = slice(first, piece.steps.stop)
             if steps.stop - first >= steps_at_once or steps.stop == record.n_steps:
                 yield steps, self.model_.values(np.concatenate(parts, -1), times[steps])

@@ -1,0 +1,289 @@
+"""What the posterior mean of a process leaves, as a smooth curve of what it knows: kernel ridge regression.
+
+A process tells one feature from others by a line. Where the truth bends away from it, the error of the posterior mean,
+in units of the posterior standard deviation, is a function of the posterior means at the same step and of the time of
+day. Curves are learnt from observed cells under the records' own gaps, moved in time, so that what is known around them
+is what is known around real gaps. A feature has a curve only where that predicts errors in stretches of time that it
+was not learnt from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Self
+
+import numpy as np
+import scipy.linalg
+
+from tsimpute.blas import one_blas_thread
+from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.records import PIECE, Records
+from tsimpute.seeding import derive_seed
+
+MOST_KNOWN, MOST_FEATURES, MOST_INPUTS = 60_000, 40, 12
+"""Known cells that gaps are moved over at a time; features that have a curve; others that a curve looks at."""
+_CELLS, _FEWEST, _MOST_CELLS, _ROUNDS = 1_500, 100, 4_000, (3, 10)
+"""Of a feature: cells that are wanted, at least needed, and at most used; gaps are moved so many times."""
+_NODES, _FOLDS, _BLOCKS, _FEWEST_STEPS = 150, 5, 30, 12
+_WIDTHS, _PENALTIES = (1.0, 2.0, 4.0, 8.0), (0.1, 1.0, 10.0, 100.0)
+_JITTER, _FARTHEST, _LEAST_SPREAD = 1e-6, 5.0, 0.2
+_CAUTION, _LEAST_GAIN = 2.5, 0.01
+"""A curve has to lower the mean error by so many standard errors over stretches of time, and by such a share."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a curve looks at.
+
+    Attributes:
+        features: of whose posterior means, its own first.
+        slopes: whether also at the steps before and after, as differences.
+        period: of the phase of time; 0 = none.
+    """
+
+    features: tuple[int, ...]
+    slopes: bool = False
+    period: float = 0.0
+
+    def of(self, mean: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(T, D) for (K, T) posterior means."""
+        rows = mean[list(self.features)]
+        parts = [rows]
+        if self.slopes:
+            padded = np.pad(rows, ((0, 0), (1, 1)), mode="edge")
+            parts += [padded[:, 2:] - rows, rows - padded[:, :-2]]
+        if self.period:
+            phase = 2 * np.pi * times / self.period
+            parts += [np.sin(phase)[None], np.cos(phase)[None]]
+        return np.concatenate(parts).T
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A sum of Gaussian bells.
+
+    Attributes:
+        inputs: see there.
+        centre, scale: (D,) of the inputs.
+        nodes: (M, D) middles of the bells, in units of their width.
+        heights: (M,).
+        spread: factor on the posterior standard deviation that is left.
+    """
+
+    inputs: Inputs
+    centre: np.ndarray
+    scale: np.ndarray
+    nodes: np.ndarray
+    heights: np.ndarray
+    spread: float
+
+    def at(self, mean: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(T,) expected errors in posterior standard deviations."""
+        rows = (self.inputs.of(mean, times) - self.centre) / self.scale
+        return np.clip(_bells(rows, self.nodes) @ self.heights, -_FARTHEST, _FARTHEST)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Of each feature that has one."""
+
+    curves: tuple[Curve, ...]
+
+    def moves(self, mean: np.ndarray, spread: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far the draws of a record are moved, (K, T) in scores, and the factor (K, T) on their deviations.
+
+        Args:
+            mean, spread: (K, T), see ``GaussianModel.marginals``; the spread of known cells is 0.
+            times: (T,).
+        """
+        move, factor = np.zeros(mean.shape), np.ones(mean.shape)
+        for curve in self.curves:
+            k = curve.inputs.features[0]
+            gaps = spread[k] > 0
+            move[k, gaps] = (curve.at(mean, times) * spread[k])[gaps]
+            factor[k, gaps] = curve.spread
+        return move, factor
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All of them, to be kept in any file."""
+        flat = lambda name: np.concatenate([np.ravel(getattr(curve, name)) for curve in self.curves])
+        inputs = [curve.inputs for curve in self.curves]
+        return {
+            "curve_features": np.concatenate([np.array(of_one.features, np.int64) for of_one in inputs]),
+            "curve_counts": np.array([(len(c.inputs.features), len(c.nodes), c.inputs.slopes) for c in self.curves]),
+            "curve_periods": np.array([of_one.period for of_one in inputs]),
+            "curve_spread": np.array([curve.spread for curve in self.curves]),
+            **{f"curve_{name}": flat(name) for name in ("centre", "scale", "nodes", "heights")},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self | None:
+        """What ``to_arrays`` gave, to the bit; None where there are no curves among the arrays."""
+        if "curve_spread" not in arrays:
+            return None
+        taken = dict.fromkeys(("features", "centre", "scale", "nodes", "heights"), 0)
+
+        def take(name: str, n: int) -> np.ndarray:
+            taken[name] += n
+            return arrays[f"curve_{name}"][taken[name] - n : taken[name]]
+
+        found = []
+        about = zip(arrays["curve_counts"].tolist(), arrays["curve_periods"].tolist(), strict=True)
+        for ((n_features, n_nodes, slopes), period), spread in zip(about, arrays["curve_spread"].tolist(), strict=True):
+            inputs = Inputs(tuple(take("features", n_features).tolist()), bool(slopes), period)
+            width = n_features * (3 if slopes else 1) + 2 * (period > 0)
+            ends = take("centre", width), take("scale", width)
+            nodes = take("nodes", n_nodes * width).reshape(n_nodes, width)
+            found.append(Curve(inputs, *ends, nodes, take("heights", n_nodes), spread))
+        return cls(tuple(found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A stretch of a record with some of its known cells hidden.
+
+    Attributes:
+        hidden: (K, T) bool.
+        mean: (K, T) posterior means given what is left, error: (K, T) truth less them in standard deviations.
+        times, block: (T,).
+    """
+
+    hidden: np.ndarray
+    mean: np.ndarray
+    error: np.ndarray
+    times: np.ndarray
+    block: np.ndarray
+
+
+@one_blas_thread()
+def fit_curves(model: GaussianModel, records: Records, seed: int) -> Curves | None:
+    """Curves of the features in which records have gaps; None where none of them helps.
+
+    Args:
+        model: fitted to these records.
+        seed: of how gaps are moved and of the cells that are used.
+    """
+    missing = np.sum([np.isnan(values).sum(1) for values in records.values], 0)
+    order = np.argsort(-missing, kind="stable")[:MOST_FEATURES]
+    features = [k for k in np.sort(order).tolist() if missing[k]]
+    if not features:
+        return None
+    rounds = int(np.clip(np.ceil(_CELLS / np.median(missing[features])), *_ROUNDS))
+    parts = [part for n in range(rounds) for part in _moved(model, records, n, rounds, seed)]
+    found = [_best(model, parts, k, seed) for k in features]
+    curves = tuple(curve for curve in found if curve is not None)
+    return Curves(curves) if curves else None
+
+
+def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: int) -> Iterator[_Part]:
+    """Stretches of the records whose own gaps are moved along them, all features together."""
+    rng = np.random.default_rng(derive_seed(seed, "curves", str(n)))
+    shift = (n + rng.uniform(0.75, 1.25)) / (rounds + 0.5)
+    for record, start in records.sample(MOST_KNOWN, derive_seed(seed, "curves")):
+        whole, steps = records.values[record], slice(start, start + PIECE)
+        gaps = np.roll(np.isnan(whole), round(shift * whole.shape[1]), axis=1)[:, steps]
+        values, times = whole[:, steps], records.times[record][steps]
+        hidden = gaps & ~np.isnan(values)
+        if hidden.any():
+            mean, spread = model.marginals(np.where(hidden, np.nan, values), times)
+            error = np.zeros(mean.shape)
+            error[hidden] = (model.scores(values, times) - mean)[hidden] / np.maximum(spread[hidden], 1e-9)
+            length = max(_FEWEST_STEPS, whole.shape[1] // _BLOCKS)
+            block = 7 * record + (start + np.arange(len(times))) // length
+            yield _Part(hidden, mean, np.clip(error, -_FARTHEST, _FARTHEST), times, block)
+
+
+def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int) -> Curve | None:
+    """The curve of one feature that predicts best what it was not learnt from; None where that is no gain."""
+    cells = [part.hidden[k] for part in parts]
+    error = np.concatenate([part.error[k, of_one] for part, of_one in zip(parts, cells, strict=True)])
+    if len(error) < _FEWEST or not error.any():
+        return None
+    some = np.sort(np.random.default_rng(derive_seed(seed, "cells", str(k))).permutation(len(error))[:_MOST_CELLS])
+    block = np.concatenate([part.block[of_one] for part, of_one in zip(parts, cells, strict=True)])[some]
+    others = np.argsort(-np.abs(model.covariance[0, k]), kind="stable")
+    inputs = Inputs((k, *(j for j in others.tolist() if j != k))[: 1 + MOST_INPUTS])
+
+    def tried(inputs: Inputs, widths: Sequence[float]) -> _Fit:
+        rows = [inputs.of(part.mean, part.times)[of_one] for part, of_one in zip(parts, cells, strict=True)]
+        return _fit(np.concatenate(rows)[some], error[some], block, widths, derive_seed(seed, "nodes", str(k)))
+
+    best, chosen = tried(inputs, _WIDTHS), inputs
+    periods = (0.0, *model.seasons.periods[:1])
+    for slopes, period in list(product((False, True), periods))[1:]:
+        other = replace(inputs, slopes=slopes, period=period)
+        found = tried(other, (best.width, 2 * best.width))
+        if found.loss < best.loss:
+            best, chosen = found, other
+    gain = best.before - best.after
+    doubt = np.sqrt((gain**2).sum())
+    if gain.sum() < max(_CAUTION * doubt, _LEAST_GAIN * best.before.sum()):
+        return None
+    spread = max(_LEAST_SPREAD, best.loss / float(best.before.sum()))
+    return Curve(chosen, best.centre, best.scale, best.nodes, best.heights, min(1.0, spread))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A fit and its errors in stretches of time that it was not learnt from.
+
+    Attributes:
+        before, after: (B,) sums of absolute errors in each stretch, without and with the curve.
+    """
+
+    width: float
+    centre: np.ndarray
+    scale: np.ndarray
+    nodes: np.ndarray
+    heights: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+
+    @property
+    def loss(self) -> float:
+        return float(self.after.sum())
+
+
+def _fit(rows: np.ndarray, error: np.ndarray, block: np.ndarray, widths: Sequence[float], seed: int) -> _Fit:
+    """Kernel ridge regression on some of the rows as nodes, with the width and penalty that predict best.
+
+    See Williams and Seeger (2001) for the nodes.
+    """
+    centre = rows.mean(0)
+    scale = np.where(rows.std(0) > 1e-9, rows.std(0), 1.0)
+    rows = (rows - centre) / scale
+    at = np.sort(np.random.default_rng(seed).permutation(len(rows))[:_NODES])
+    _, block = np.unique(block, return_inverse=True)
+    folds = [np.flatnonzero(block % _FOLDS == n) for n in range(_FOLDS)]
+    before, best = np.bincount(block, np.abs(error)), None
+    for width in widths:
+        bells = _bells(rows / width, rows[at] / width)
+        root = np.linalg.cholesky(bells[at] + _JITTER * np.eye(len(at)))
+        whitening = scipy.linalg.solve_triangular(root, np.eye(len(at)), lower=True, check_finite=False).T
+        white = [bells[cells] @ whitening for cells in folds]
+        grams = np.stack([of_one.T @ of_one for of_one in white])
+        sums = np.stack([of_one.T @ error[cells] for of_one, cells in zip(white, folds, strict=True)])
+        gram, total = grams.sum(0), sums.sum(0)
+        for penalty in _PENALTIES:
+            guess = np.empty(len(rows))
+            for n, cells in enumerate(folds):
+                guess[cells] = white[n] @ _ridge(gram - grams[n], total - sums[n], penalty)
+            after = np.bincount(block, np.abs(error - guess))
+            if best is None or after.sum() < best[0]:
+                best = float(after.sum()), width, after, whitening @ _ridge(gram, total, penalty)
+    assert best is not None
+    _, width, after, heights = best
+    return _Fit(width, centre, scale * width, rows[at] / width, heights, before, after)
+
+
+def _ridge(gram: np.ndarray, sums: np.ndarray, penalty: float) -> np.ndarray:
+    factor = scipy.linalg.cho_factor(gram + penalty * np.eye(len(gram)), lower=True, check_finite=False)
+    return scipy.linalg.cho_solve(factor, sums, check_finite=False)
+
+
+def _bells(rows: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """(n, M) for rows (n, D) and nodes (M, D), both in units of their width."""
+    squares = (rows**2).sum(1)[:, None] + (nodes**2).sum(1) - 2 * rows @ nodes.T
+    return np.exp(-np.maximum(squares, 0) / 2)
