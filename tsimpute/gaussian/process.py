@@ -105,9 +105,9 @@ class GaussianModel:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The model whose ``to_arrays`` these are, to the bit."""
+        """The model whose ``to_arrays`` these are, to the bit; covariances may be kept in single precision."""
         seasons = Seasons(tuple(arrays["season_periods"].tolist()), arrays["season_weights"])
         return cls(
-            maps.from_arrays(arrays), seasons, arrays["centre"], arrays["scale"], arrays["covariance"],
-            float(arrays["step"]),
+            maps.from_arrays(arrays), seasons, arrays["centre"], arrays["scale"],
+            arrays["covariance"].astype(np.float64), float(arrays["step"]),
         )  # fmt: skip

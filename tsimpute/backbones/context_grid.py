@@ -1,0 +1,175 @@
+"""The function of ``ContextCells`` on whole grids: every cell is computed, masks say who looks at whom.
+
+Its weights are those of ``ContextCells`` and its output is the same at the cells to fill. Shapes depend on the number
+of records, features and steps alone and never on a mask, which is what a GPU wants: no index is found on the CPU, and
+a training step can be captured once and replayed. On a CPU ``ContextCells`` is many times faster where few cells are
+known.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from functools import cache, cached_property
+from typing import Any
+
+import torch
+from einops import rearrange
+from torch import Tensor
+from torch.nn import functional as F
+
+from tsimpute.backbones.base import Field
+from tsimpute.backbones.embeddings import clock_embedding
+from tsimpute.backbones.grid import Grid
+from tsimpute.backbones.trunk import Attend, Axis, Trunk
+from tsimpute.containers import Condition
+
+_NEVER = -1e9
+"""Added to the score of a cell that may not be looked at; finite, so that a row without any other stays finite."""
+
+
+class ContextGrid(Trunk):
+    """The weights of ``ContextCells``, all cells of the grid computed.
+
+    Args, Raises: see ``Trunk``.
+    """
+
+    def bind(self, condition: Condition) -> Field:
+        dtype = condition.values.dtype
+        own = torch.arange(self.n_features, device=condition.values.device) < self.n_features - self.n_given
+        shown, asked = (mask & own[:, None] for mask in (condition.cond_mask, condition.fill_mask))
+        clock = clock_embedding(condition.times, self.width_time).to(dtype)
+        clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
+        about = clock, self.feature.weight, condition.fill_mask[..., None].to(dtype)
+        context = self._context(condition, _Whole(*about), shown)
+        crowded = None
+        if math.isfinite(condition.usual_cells):
+            crowded = (shown | asked).sum((1, 2)) > 1.25 * condition.usual_cells
+        meetings = [_Meeting(axis, shown, asked, crowded) for axis in ("time", "features")]
+        sides, told = self.sides(_Whole(*about)), self.told(condition)
+
+        def field(state: Tensor, tau: Tensor) -> Tensor:
+            said = iter(context)
+            attend = [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(said)) for meet in meetings]
+            inputs = torch.stack([*(of_cells.expand_as(state) for of_cells in told), state], -1)
+            return self.through(inputs, tau, sides, _Whole(*about, attend)) * asked
+
+        return field
+
+    def _context(self, condition: Condition, grid: _Whole, shown: Tensor) -> list[Tensor]:
+        """(B, K, L, 3 D) queries, keys and values of all cells, in the order of the blocks' axes."""
+        said: list[Tensor] = []
+
+        def keeping(meet: _Meeting) -> Attend:
+            def attend(qkv: Tensor, n_heads: int) -> Tensor:
+                said.append(qkv)
+                return meet(qkv, n_heads)
+
+            return attend
+
+        grid.attend = [keeping(_Meeting(axis, shown)) for axis in ("time", "features")]
+        blank = [torch.zeros_like(condition.values)] * (self.enter.in_features - 1)
+        cells = F.relu(self.enter(torch.stack([condition.values, *blank], -1)))
+        tau = self.of_tau(torch.ones(len(condition.values), dtype=torch.float64, device=condition.values.device))
+        blocks: list[Any] = list(self.blocks)
+        for block in blocks[:-1]:
+            cells, _ = block.gated(cells, block.along_axes(cells, tau, grid), block.side(grid))
+        said_last = blocks[-1].along_time(cells, tau, grid)
+        if self.n_features > 1:
+            said.append(blocks[-1].feature_axis.qkv(said_last))
+        return said
+
+    def bytes_per_row(self, condition: Condition) -> int:
+        """Beside cells, the scores of all heads: each cell with all of its row, shown and to be filled."""
+        attention: Any = self.blocks[0].time_axis
+        _, k, n_steps = condition.values.shape
+        scores = 4 * attention.n_heads * 2 * max(k, n_steps)
+        return condition.values[0].numel() * (2 * self.bytes_per_cell + 2 * scores)
+
+    def bytes_once(self, condition: Condition) -> int:
+        return self.bytes_per_row(condition)
+
+
+class _Whole(Grid):
+    """A grid whose attention gets (R, K, L, 3 D), not rows."""
+
+    def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
+        return axis(cells, self.attend[0]) if cells.shape[2] > 1 else cells
+
+    def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
+        return axis(cells, self.attend[1]) if cells.shape[1] > 1 else cells
+
+
+class _Meeting:
+    """Attention of cells to the shown ones of their row, and, with ``asked``, to those to fill as well.
+
+    Args:
+        axis: "time": rows are the steps of a feature; "features": the features of a step.
+        shown, asked: (B, K, L) bool.
+        crowded: (B,) bool; in these records scores of cells to fill with each other are lowered, see
+            ``tokens.Meeting``; None = in none.
+    """
+
+    def __init__(self, axis: str, shown: Tensor, asked: Tensor | None = None, crowded: Tensor | None = None) -> None:
+        self.axis, self.shown, self.asked, self.crowded = axis, shown, asked, crowded
+
+    def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
+        """(R, K, L, 3 D), and the same of shown cells, R or 1 of them -> (R, K, L, D)."""
+        if shared is not None:
+            shared = shared.expand(len(qkv), -1, -1, -1)
+        if qkv.is_cuda and self.crowded is None and has_triton():
+            from tsimpute.backbones.grid_attention import grid_attention
+
+            own, shown = (x.expand(len(qkv), -1, -1).contiguous() for x in self._bytes)
+            return grid_attention(qkv, own, n_heads, self.axis, shared, shown)
+        return self._in_rows(qkv, n_heads, shared)
+
+    @cached_property
+    def _bytes(self) -> tuple[Tensor, Tensor]:
+        """Whether cells of their own, and shown ones, may be looked at, as bytes."""
+        shown = self.shown.to(torch.uint8)
+        return (shown if self.asked is None else self.asked.to(torch.uint8)), shown
+
+    def _in_rows(self, qkv: Tensor, n_heads: int, shared: Tensor | None) -> Tensor:
+        """The same with torch's kernel."""
+        q, k, v = self._rows(qkv, n_heads)
+        mask = self._mask(len(qkv))
+        if shared is not None:
+            _, keys, values = self._rows(shared, n_heads)
+            k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        found = F.scaled_dot_product_attention(q, k, v, mask.to(q.dtype))
+        n_records = len(qkv)
+        if self.axis == "time":
+            return rearrange(found, "(b k) h l d -> b k l (h d)", b=n_records)
+        return rearrange(found, "(b l) h k d -> b k l (h d)", b=n_records)
+
+    def _rows(self, qkv: Tensor, n_heads: int) -> Tensor:
+        """Queries, keys and values, each (rows, heads, tokens, channels)."""
+        rows = "(b k) h l d" if self.axis == "time" else "(b l) h k d"
+        return rearrange(qkv, f"b k l (three h d) -> three {rows}", three=3, h=n_heads)
+
+    def _mask(self, n_records: int) -> Tensor:
+        """(rows, 1, tokens or 1, keys) to be added to scores: of shown cells, then of those to fill."""
+        shown, asked = (None if x is None else self._mask_rows(x) for x in (self.shown, self.asked))
+        mask = torch.where(shown, 0.0, _NEVER)[:, None]
+        if asked is not None:
+            of_asked = torch.where(asked, 0.0, _NEVER)[:, None]
+            if self.crowded is not None:
+                in_crowd = self.crowded[:, None].expand(-1, len(shown) // len(self.crowded)).flatten()
+                lowered = (2 * asked.sum(1) / (shown.sum(1) + 1)).clamp(min=1).log() * in_crowd
+                others = ~torch.eye(asked.shape[1], dtype=torch.bool, device=asked.device)
+                of_asked = of_asked - lowered[:, None, None] * others
+            mask = torch.cat([mask.expand(-1, of_asked.shape[1], -1), of_asked], -1)
+        return mask.repeat(n_records // len(self.shown), 1, 1)[:, None]
+
+    def _mask_rows(self, mask: Tensor) -> Tensor:
+        return (mask if self.axis == "time" else mask.mT).flatten(0, 1)
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton is there, as it is with torch for GPUs."""
+    return importlib.util.find_spec("triton") is not None
+
+
+PLUGIN = ContextGrid
