@@ -17,6 +17,7 @@ class Answer:
         draws: (S, T, K), or None where it gives one answer.
         low, high: ends of the 90 % interval that it delivers, or None.
         seconds: wall and CPU seconds, where another program has measured its own; None = those of the call.
+        delivered: what it says that it fills with, where it chooses.
     """
 
     point: np.ndarray
@@ -25,3 +26,4 @@ class Answer:
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     seconds: tuple[float, float] | None = None
+    delivered: str = ""

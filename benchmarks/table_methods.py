@@ -73,7 +73,7 @@ def by_table_imputer(effort: Any, frame: pd.DataFrame, minutes: float | None = N
     at = {level: filling.quantiles[q].T for q, level in enumerate(filling.levels)}
     point = found.table.to_numpy(float)
     draws = None if filling.samples is None else filling.samples.transpose(0, 2, 1).astype(float)
-    return Answer(point, point if draws is None else draws.mean(0), draws, at[0.05], at[0.95])
+    return Answer(point, point if draws is None else draws.mean(0), draws, at[0.05], at[0.95], None, imputer.delivered_)
 
 
 SIMPLE: dict[str, Method] = {

@@ -40,7 +40,7 @@ from tsimpute.ensembles import crps
 
 COLUMNS = (
     *KEY, "n_cells", "mae", "rmse", "crps", "coverage_90", "wall_s", "cpu_s", "peak_mib", "n_steps", "n_features",
-    "note",
+    "note", "delivered",
 )  # fmt: skip
 
 
@@ -75,7 +75,13 @@ def row(root: Path, key: Key, seed: int) -> Row | None:
     answer = METHODS[key[2]](of_task.frame.copy())
     of_call = time.perf_counter() - wall, _cpu_seconds() - cpu
     spent = dict(zip(("wall_s", "cpu_s"), answer.seconds or of_call, strict=True)) | {"peak_mib": _peak_mib() - before}
-    return about | {"n_cells": int(of_task.hidden.sum())} | scores(of_task, answer) | spent
+    return (
+        about
+        | {"n_cells": int(of_task.hidden.sum())}
+        | scores(of_task, answer)
+        | spent
+        | {"delivered": answer.delivered}
+    )
 
 
 def in_a_process(root: Path, key: Key, seed: int, limit: float) -> Row | None:
@@ -96,7 +102,7 @@ def keep(out: Path, new: Mapping[str, Any]) -> None:
         there = rows(out)
         same = (there[list(KEY)] == [new[name] for name in KEY]).all(axis=1)
         added = pd.DataFrame([new], columns=list(COLUMNS))
-        frame = added if there[~same].empty else pd.concat([there[~same], added])
+        frame = added if there[~same].empty else pd.concat([there[~same], added])[list(COLUMNS)]
         ranks = [frame[name].map(order.index) for name, order in zip(KEY, ORDERS, strict=True)]
         frame = frame.iloc[np.lexsort(ranks[::-1])]
         frame.to_csv(out / ".metrics.csv", index=False, float_format="%.5g")

@@ -12,6 +12,8 @@ MOST_PERIODS = 4
 """A season is looked for where records span at least so many of it."""
 _GAIN = 0.02
 """Share of the variance that a profile must explain on periods that it was not fitted to."""
+_BEGINNINGS = (0.0, 0.25, 0.5, 0.75)
+"""Of these periods, in turns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +44,21 @@ class Seasons:
             return cls((), weights)
         clock = np.concatenate(list(times))
         waves = _waves(clock, fitting)
-        # Odd and even stretches of the longest period: what is fitted to one half must hold on the other.
-        half = np.floor(clock / max(fitting)).astype(np.int64) % 2 == 0
-        for k in range(len(weights)):
-            values = np.concatenate([record[k] for record in records])
-            known = ~np.isnan(values)
-            if _gain(waves[known], values[known], half[known]) > _GAIN:
-                weights[k] = _ridge(waves[known], values[known])
+        # Odd and even stretches of the longest period: what is fitted to one half must hold on the other, wherever
+        # stretches begin. Slow changes of a series without a season often pass with one beginning, and not with all.
+        turns = clock / max(fitting) + np.array(_BEGINNINGS)[:, None]
+        halves = np.floor(turns).astype(np.int64) % 2 == 0
+        values = np.concatenate(list(records), axis=1)
+        known = ~np.isnan(values)
+        gains = np.array(
+            [
+                _least_gain(waves[of_one], row[of_one], halves[:, of_one])
+                for row, of_one in zip(values, known, strict=True)
+            ]
+        )
+        alike = _alike(values)
+        for k in np.flatnonzero(alike @ gains / alike.sum(1) > _GAIN):
+            weights[k] = _ridge(waves[known[k]], values[k, known[k]])
         return cls(fitting, weights)
 
     def at(self, times: np.ndarray) -> np.ndarray:
@@ -74,8 +84,22 @@ def _ridge(waves: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.linalg.solve(gram, waves.T @ (values - values.mean()))
 
 
+def _least_gain(waves: np.ndarray, values: np.ndarray, halves: np.ndarray) -> float:
+    """The lowest of ``_gain`` with each of several divisions (B, T) into two halves."""
+    return min(_gain(waves, values, half) for half in halves)
+
+
+def _alike(values: np.ndarray) -> np.ndarray:
+    """(K, K) squared correlations of (K, T) values at steps where both are known, lower where these are few."""
+    known = (~np.isnan(values)).astype(np.float64)
+    centred = np.nan_to_num(values - (np.nansum(values, 1) / np.maximum(known.sum(1), 1))[:, None])
+    products, squares, counts = centred @ centred.T, centred**2 @ known.T, known @ known.T
+    sizes = np.sqrt(squares * squares.T)
+    return np.where(np.eye(len(values)) > 0, 1.0, (products / np.maximum(sizes, 1e-12)) ** 2 * counts / (counts + 30))
+
+
 def _gain(waves: np.ndarray, values: np.ndarray, half: np.ndarray) -> float:
-    """Share of the variance that is explained on the other half, averaged over both."""
+    """Share of the variance that is explained on the other half, the lower one of both."""
     if min(half.sum(), (~half).sum()) <= 2 * waves.shape[1]:
         return 0.0
     gains = []
