@@ -107,9 +107,12 @@ def test_the_answer_has_a_row_of_each_method_and_is_no_worse_than_the_first(
     effort: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(EFFORTS, effort, replace(EFFORTS[effort], **TINY))
-    imputer = ti.TableImputer(effort=effort, n_samples=10, limits=(0, None)).fit(hourly())
+    minutes = 60 if effort == "auto" else None  # however busy the machine is
+    imputer = ti.TableImputer(effort=effort, n_samples=10, limits=(0, None), minutes=minutes).fit(hourly())
     rows = {str(row["imputer"]): row for row in imputer.scores_}
-    assert {"gaussian", "flow_matching"} <= set(rows) or "stopped early" in imputer.delivered_
+    assert {"gaussian", "flow_matching"} <= set(rows)
+    taken = "network" in imputer.delivered_.partition(";")[0]
+    assert taken or "since it lowers the CRPS on hidden cells by less than 1%: alone " in imputer.delivered_
     assert float(imputer.scores_[-1]["CRPS"]) <= 1.001 * float(rows["gaussian"]["CRPS"])
     assert "mean absolute error on hidden cells" in imputer.delivered_
 
@@ -154,7 +157,7 @@ def test_where_draws_cannot_be_afforded_nothing_is_trained_and_no_file_is_writte
         if what == "learning":
             learnt.append(done)
 
-    fill_file(source, out, {"n_samples": 10, "limits": (0, None)}, say=say, progress=progress)
+    fill_file(source, out, {"n_samples": 10, "limits": (0, None), "minutes": 60}, say=say, progress=progress)
     assert not learnt
     text = "\n".join(said)
     assert "no network: the time does not suffice" in text
@@ -175,7 +178,7 @@ def test_draws_that_take_too_long_leave_the_first_answer(tmp_path: Path, monkeyp
     monkeypatch.setattr("tsimpute.filling.fitting.improved", found)
     source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
     hourly().to_csv(source, index_label="time", float_format="%.3f")
-    filled = fill_file(source, out, {"n_samples": 10, "limits": (0, None)}, say=said.append)
+    filled = fill_file(source, out, {"n_samples": 10, "limits": (0, None), "minutes": 60}, say=said.append)
     assert filled is not None
     text = "\n".join(said)
     assert "drawing from it takes longer than there is time" in text

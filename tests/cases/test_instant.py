@@ -234,7 +234,7 @@ def test_auto_writes_a_first_answer_and_then_says_what_the_wait_bought(
         if "the first answer, which can be used" in text:
             written.append(out.read_bytes())
 
-    found = fill_file(source, out, {"limits": (0, None), "n_samples": 10, "minutes": 5}, say=say)
+    found = fill_file(source, out, {"limits": (0, None), "n_samples": 10, "minutes": 60}, say=say)
     assert found is not None
     text = "\n".join(said)
     assert written[0].count(b",") == source.read_bytes().count(b",")
@@ -255,7 +255,7 @@ def test_auto_that_is_stopped_keeps_its_first_answer_and_goes_on_when_asked_agai
     monkeypatch.setitem(EFFORTS, "auto", replace(EFFORTS["auto"], steps=60, width=16, n_blocks=1, windows=20))
     source, out, said, steps = tmp_path / "in.csv", tmp_path / "out.csv", [], []
     hourly(300).to_csv(source, index_label="time", float_format="%.2f")
-    settings = {"limits": (0, None), "n_samples": 4}
+    settings = {"limits": (0, None), "n_samples": 4, "minutes": 60}
 
     def progress(what: str, done: int, total: int) -> None:
         if what == "learning":

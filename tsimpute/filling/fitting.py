@@ -33,6 +33,8 @@ from tsimpute.terminal import Tell, silent
 
 ENOUGH, MOST_HIDDEN = 250, 0.2
 """Hidden cells that suffice, and the largest share of the observed ones that is hidden to have so many."""
+_SPARE = 0.25
+"""Of the time of fitting and measuring, what drawing takes at most."""
 MINUTES = 5.0
 """How long effort "auto" takes unless told otherwise."""
 
@@ -65,7 +67,8 @@ class Fitting(Persistent):
         """``fit`` of a table that has been understood; ``name`` is kept with what is learnt from it."""
         began = time.monotonic()
         self.begin_prepared(prepared, name=name, folder=folder, progress=progress, should_stop=should_stop)
-        self.improve_prepared(began, folder=folder, progress=progress, should_stop=should_stop)
+        spare = _SPARE * (time.monotonic() - began)
+        self.improve_prepared(began, spare=spare, folder=folder, progress=progress, should_stop=should_stop)
         return self
 
     def begin_prepared(

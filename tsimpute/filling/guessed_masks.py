@@ -56,7 +56,7 @@ class GuessedMasks:
         shapes = [(self.size, *series.values.shape) for series in panel.series]
         self._hidden = [np.zeros(shape, bool) for shape in shapes]
         self._mean = [np.zeros(shape, np.float32) for shape in shapes]
-        self._spread = [np.ones(shape, np.float32) for shape in shapes]
+        self._spread = [np.zeros(shape, np.float32) for shape in shapes]
         self._like = LikeGaps.of([series.observed for series in panel.series])
         self._stretches = _stretches([len(series.times) for series in panel.series])
         self.n_folds = min(n_folds, len(self._stretches))
@@ -65,11 +65,16 @@ class GuessedMasks:
 
     @cached_property
     def pieces(self) -> list[tuple[int, int]]:
-        """Number of a mask and of a stretch; all of one fold come first, so that few of them need few processes."""
+        """Number of a mask and of a stretch; all of one fold come first, so that few of them need few processes.
+
+        No more than have about ``MOST_CELLS`` cells.
+        """
         rng = np.random.default_rng(derive_seed(self.seed, "order of stretches"))
         order = rng.permutation(len(self._stretches)).tolist()
         by_fold = [[n for n in order if n % self.n_folds == fold] for fold in range(self.n_folds)]
-        return [(number, n) for of_fold in by_fold for number in range(self.size) for n in of_fold]
+        found = [(number, n) for of_fold in by_fold for number in range(self.size) for n in of_fold]
+        steps = np.cumsum([steps.stop - steps.start for _, steps in (self._stretches[n] for _, n in found)])
+        return found[: int(np.searchsorted(steps * len(self.panel.features), MOST_CELLS)) + 1]
 
     def make(self, number: int, n: int) -> None:
         """Hides cells of one of ``pieces``, and has them guessed."""
@@ -109,7 +114,7 @@ class GuessedMasks:
     ) -> Guessed:
         at = [(*self.places[record], number) for record, number in zip(index.tolist(), numbers, strict=True)]
         mean = np.stack([self._part(self._mean[s][number], start, 0.0) for s, start, number in at])
-        spread = np.stack([self._part(self._spread[s][number], start, 1.0) for s, start, number in at])
+        spread = np.stack([self._part(self._spread[s][number], start, 0.0) for s, start, number in at])
         return Guessed(np.where(wanted, mean, np.float32(0)), np.where(wanted, spread, np.float32(1)))
 
     def _part(self, values: np.ndarray, start: int, blank: float) -> np.ndarray:

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.filling.calibration import LEAST
-from tsimpute.filling.delivering import Delivered, Material, common, masks_of, mixed
+from tsimpute.filling.delivering import Delivered, Material, Scores, common, masks_of, mixed
 from tsimpute.filling.efforts import Effort
 from tsimpute.filling.guessed_masks import GuessedMasks
 from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
 from tsimpute.filling.learning import untrained
 from tsimpute.filling.mixture import NETWORK
-from tsimpute.filling.planning import Plan, TooDear, Work, plan
+from tsimpute.filling.planning import Costs, Plan, TooDear, Work, plan
 from tsimpute.filling.posterior_network import (
     Training,
     costs_of,
@@ -39,6 +39,8 @@ _MASKS = 0.15
 """Share of the time for masks and what the process says of them."""
 _GRACE = 0.05
 """Of the time, by how much a network that is nearly there may be late."""
+_TIMING = 0.05
+"""Of the time, for finding what steps and draws cost."""
 _LEAST_SECONDS = 10.0
 """With less left nothing is begun."""
 _MEASURING, _DRAWING = 0.45, 0.85
@@ -125,7 +127,7 @@ def _improved(task: _Task) -> Delivered:
         whole = {name: int(kept[name]) for name in ("steps", "trial", "measured")}
         planned = Plan(**whole, most=kept["most"], learning=kept["learning"])
     elif task.until is not None:
-        planned = plan(task.left, costs_of(training, masks, task.material.gaps, task.material.n_samples), work)
+        planned = plan(task.left, _costs(task, masks), work)
     if isinstance(planned, TooDear):
         spent = time.monotonic() - began
         return _without(task, f"{task.left:.0f} seconds are left", spent + planned.needed)
@@ -145,6 +147,11 @@ def _improved(task: _Task) -> Delivered:
 def _windows_at(task: _Task, drawn: Hidden) -> int:
     """How many windows were drawn to measure."""
     return windows_with_any(masks_of(task.material.hidden, drawn), window_steps(task.training.panel))
+
+
+def _costs(task: _Task, masks: GuessedMasks) -> Costs:
+    material = task.material
+    return costs_of(task.training, masks, material.gaps, material.n_samples, _TIMING * task.left)
 
 
 def _without(task: _Task, why: str, needed: float | None) -> Delivered:
@@ -216,10 +223,20 @@ def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, most: f
     if gained and _score(found) <= (1 - _LEAST_GAIN) * _score(without):
         before = without.scores[-1] | {"imputer": FIRST}
         return replace(found, scores=(*found.scores[:-1], before, found.scores[-1]))
-    note = "the network no longer helped and was stopped early" if stopped_early else "the network did not help"
     of_network_alone = [row for row in found.scores if row["imputer"] == network.name]
     scores = (*without.scores[:-1], *of_network_alone, without.scores[-1])
-    return replace(first, scores=scores, note=note)
+    return replace(first, scores=scores, note=_not_taken(scores, stopped_early))
+
+
+def _not_taken(scores: Scores, stopped_early: bool) -> str:
+    """Why a network is not delivered; its row is the last but one."""
+    alone, without = ({name: float(row[name]) for name in ("MAE", "CRPS")} for row in scores[-2:])
+    what = "stopped half-way" if stopped_early else "not taken"
+    return (
+        f"a network was {what}, since it lowers the CRPS on hidden cells by less than {_LEAST_GAIN:.0%}: alone "
+        f"{alone['CRPS']:.4g}, the first answer {without['CRPS']:.4g} {scores[-1]['units']} "
+        f"(mean absolute error {alone['MAE']:.4g} and {without['MAE']:.4g})"
+    )
 
 
 def _score(answer: Delivered) -> float:

@@ -14,7 +14,14 @@ from tsimpute.filling.efforts import Effort
 from tsimpute.filling.guessed_masks import GuessedMasks
 from tsimpute.filling.learning import fingerprint, untrained
 from tsimpute.filling.planning import Costs
-from tsimpute.filling.windows import clock_times, training_windows, window_places, window_steps, windows_at
+from tsimpute.filling.windows import (
+    clock_times,
+    training_hop,
+    training_windows,
+    window_places,
+    window_steps,
+    windows_at,
+)  # fmt: skip
 from tsimpute.imputers._base import digest_of
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
@@ -81,7 +88,7 @@ def masks_within(
         done += 1
         progress("fitting", done, len(pieces))
     length = window_steps(training.panel)
-    masks.take(window_places(training.panel, length, max(1, length // 4)), length)
+    masks.take(window_places(training.panel, length, training_hop(training.panel, length)), length)
     return masks, done
 
 
@@ -107,8 +114,13 @@ def windows_for(training: Training, masks: GuessedMasks, n_steps: int) -> Window
     return windows_at(training.panel, masks.places, window_steps(training.panel))
 
 
-def costs_of(training: Training, masks: GuessedMasks, gaps: Sequence[np.ndarray], n_samples: int) -> Costs:
-    """What a step and a draw of a window cost, by a few of each with a network that has learnt nothing."""
+def costs_of(training: Training, masks: GuessedMasks, gaps: Sequence[np.ndarray], n_samples: int, most: float) -> Costs:
+    """What a step and a draw of a window cost, by a few of each with a network that has learnt nothing.
+
+    Args:
+        most: seconds, about; where one of them takes longer, that one is all that is looked at.
+    """
+    started = time.monotonic()
     windows = windows_for(training, masks, 16)
     imputer = untrained(replace(training.effort, steps=100), len(windows), training.seed)
     steps = steps_of(training, imputer, masks, windows, None, lambda: False)
@@ -116,6 +128,8 @@ def costs_of(training: Training, masks: GuessedMasks, gaps: Sequence[np.ndarray]
     began, n_timed = time.monotonic(), 0
     while n_timed < _TIMED_STEPS and next(steps, None) is not None:
         n_timed += 1
+        if time.monotonic() - started > most / 2:
+            break
     step = (time.monotonic() - began) / max(1, n_timed)
     del steps  # ends it
     records = _records(training.panel, gaps, training.seed)
@@ -125,6 +139,8 @@ def costs_of(training: Training, masks: GuessedMasks, gaps: Sequence[np.ndarray]
         for _ in imputer.impute_long(record, n_samples, n, fill):
             pass
         drawn.append((time.monotonic() - began) / n_samples)
+        if time.monotonic() - started > most:
+            break
     # The first one loads libraries; of the others some are dearer than the mean says.
     return Costs(step, max(float(np.mean(drawn[1:])), float(np.median(drawn[1:]))) if len(drawn) > 1 else drawn[0])
 

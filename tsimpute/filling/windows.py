@@ -74,8 +74,13 @@ def clock_times(series: Series, clock: Clock) -> np.ndarray:
 
 def training_windows(panel: Panel, length: int) -> Windows:
     """Windows a quarter of their length apart, up to side by side where there would be more than ``MOST_WINDOWS``."""
+    return windows_of(panel, length, training_hop(panel, length))
+
+
+def training_hop(panel: Panel, length: int) -> int:
+    """Steps from one of ``training_windows`` to the next."""
     n_steps = sum(len(series.times) for series in panel.series)
-    return windows_of(panel, length, min(length, max(1, length // 4, -(-n_steps // MOST_WINDOWS))))
+    return min(length, max(1, length // 4, -(-n_steps // MOST_WINDOWS)))
 
 
 def _own(panel: Panel) -> list[bool]:
