@@ -12,6 +12,7 @@ from tsimpute.gaussian.guess import CHUNK, LEAST_SPREAD, GaussianGuess, Scores
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.seasons import N_HARMONICS, Seasons
+from tsimpute.gaussian.tails import Tails
 from tsimpute.pipeline.guessing import Guessed
 from tsimpute.pipeline.scaling import Standardizer
 
@@ -29,7 +30,9 @@ def model(n_lags: int = 12, normality: float = 0.0, season: float = 0.0) -> Gaus
     weights = np.zeros((3, 2 * N_HARMONICS))
     weights[:, 0] = season
     maps = tuple(MonotoneMap.fit(of_one, normality) for of_one in known)
-    return GaussianModel(maps, Seasons((6.0,), weights), np.full(3, 0.1), np.full(3, 0.9), covariance, 1.0)
+    return GaussianModel(
+        maps, Seasons((6.0,), weights), np.full(3, 0.1), np.full(3, 0.9), covariance, 1.0, Tails.normal(3)
+    )
 
 
 def test_mean_and_spread_are_those_of_the_closed_form_at_the_cells_asked_for_alone() -> None:

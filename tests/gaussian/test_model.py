@@ -124,7 +124,7 @@ def test_moments_are_those_of_many_draws_in_the_data_s_units() -> None:
     found = model.posterior(values, times, 4_000, np.random.default_rng(0))
     draws = model.values(found.mean + found.deviations, times)
     gaps = np.isnan(values)
-    assert (np.abs(draws.mean(0) - mean)[gaps] < 0.15 * draws.std(0)[gaps]).all()
+    assert (np.abs(draws.mean(0) - mean)[gaps] < 0.25 * draws.std(0)[gaps]).all()
     low, high = np.quantile(draws, [0.1587, 0.8413], axis=0)
     np.testing.assert_allclose(spread[gaps], ((high - low) / 2)[gaps], rtol=0.2)
     assert mean[~gaps].tobytes() == values[~gaps].tobytes()

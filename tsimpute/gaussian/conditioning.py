@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,8 @@ from tsimpute.gaussian.conditionals import BLOCK, NEIGHBOURS, Block, Prior, is_w
 
 MOST_CELLS, MOST_CELLS_WIDE = 1300, 640
 """Cells of a window, about: the cost of one grows with their cube. With many features each block has its own."""
-MOST_STEPS = 96
+MOST_STEPS, FEW_CELLS = 96, 384
+"""Steps of a window, or more where that makes few cells."""
 WHOLE_RECORD = 1800
 """Records with up to so many cells, of a few steps more than a window has, are one window."""
 CHUNK = 32
@@ -48,16 +49,20 @@ def window_length(n_features: int) -> int:
     """Steps of a window of long records."""
     if is_wide(n_features):
         return max(8, MOST_CELLS_WIDE // (BLOCK + NEIGHBOURS))
-    return int(np.clip(MOST_CELLS // n_features, 8, MOST_STEPS))
+    return int(np.clip(MOST_CELLS // n_features, 8, most_steps(n_features)))
+
+
+def most_steps(n_features: int) -> int:
+    return max(MOST_STEPS, FEW_CELLS // n_features)
 
 
 def largest_lag(n_steps: int, n_features: int) -> int:
     """How many lags a process of records with so many steps at most has."""
-    return min(n_steps, MOST_STEPS if _is_one_window(n_steps, n_features) else window_length(n_features))
+    return min(n_steps, most_steps(n_features) if _is_one_window(n_steps, n_features) else window_length(n_features))
 
 
 def _is_one_window(n_steps: int, n_features: int) -> bool:
-    few = n_steps <= 1.5 * MOST_STEPS and n_steps * n_features <= WHOLE_RECORD
+    few = n_steps <= 1.5 * most_steps(n_features) and n_steps * n_features <= WHOLE_RECORD
     return few or n_steps <= window_length(n_features)
 
 
@@ -107,11 +112,13 @@ def marginals(
 
 def condition(prior: Prior, record: np.ndarray, positions: np.ndarray, n_draws: int, rng: np.random.Generator) -> Piece:
     """All of a record at once, see ``conditioned_pieces``."""
-    n_features, n_steps = record.shape
-    mean, deviations = np.empty((n_features, n_steps)), np.empty((n_draws, n_features, n_steps))
-    for piece in conditioned_pieces(prior, record, positions, n_draws, rng):
-        mean[:, piece.steps], deviations[:, :, piece.steps] = piece.mean, piece.deviations
-    return Piece(slice(0, n_steps), mean, deviations)
+    return joined(list(conditioned_pieces(prior, record, positions, n_draws, rng)))
+
+
+def joined(pieces: Sequence[Piece]) -> Piece:
+    """Pieces that follow each other, in one."""
+    mean, deviations = (np.concatenate([getattr(p, name) for p in pieces], -1) for name in ("mean", "deviations"))
+    return Piece(slice(pieces[0].steps.start, pieces[-1].steps.stop), mean, deviations)
 
 
 def conditioned_pieces(

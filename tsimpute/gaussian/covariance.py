@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 from scipy.fft import next_fast_len
+
+from tsimpute.gaussian.kernels import smoothed
 
 PRIOR_PAIRS = 30
 """A covariance from n pairs of observed values is shrunk by n / (n + PRIOR_PAIRS)."""
 STRETCH, CELLS_AT_ONCE = 1_024, 2_000_000
 """Steps of a record, and cells, that are transformed together."""
 LOWEST_POWER = 1e-4
-"""Smallest eigenvalue of the spectrum at any frequency, where features have variance 1."""
+"""Smallest eigenvalue of the spectrum at any frequency, where features have variance 1; less where noise is small."""
 
 
 def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
@@ -56,6 +60,30 @@ def lagged_pairs(records: Sequence[np.ndarray], n_lags: int) -> tuple[np.ndarray
     return sums, np.rint(lagged_products([(~np.isnan(record)).astype(np.float64) for record in records], n_lags))
 
 
+def edge_effects(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
+    """(n_lags, K, K) what to add to mean products so that they have the semivariogram of the records.
+
+    The mean product at a lag is over all steps but some of the first or last ones. Their part in the variance is
+    nothing beside the variance, but much beside what a smooth series changes by in a step.
+
+    Args:
+        records: see ``lagged_products``.
+    """
+    n_features = len(records[0])
+    products, counts = np.zeros((n_lags, n_features, n_features)), np.zeros(n_lags)
+    for record in records:
+        n_steps = record.shape[1]
+        most = min(n_steps, n_lags)
+        ends = record[:, : most - 1].T, record[:, ::-1][:, : most - 1].T
+        left_out = sum(np.cumsum(end[:, :, None] * end[:, None, :], 0) for end in ends)
+        whole = record @ record.T
+        products[0] += whole
+        products[1:most] += whole - left_out / 2
+        counts[:most] += n_steps - np.arange(most)
+    means = products / np.maximum(counts, 1)[:, None, None]
+    return np.where((counts > 0)[:, None, None], means[0] - means, 0.0)
+
+
 def _stretches(records: Sequence[np.ndarray], stretch: int, n_lags: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Stretches that cover each record once, and the same ones with what follows up to the largest lag."""
     for record in records:
@@ -71,38 +99,77 @@ def from_pairs(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return out
 
 
-def regularised(covariance: np.ndarray, component_share: float, noise: float) -> np.ndarray:
-    """Covariances that belong to a process, with unit variances.
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Covariances as estimated, and what is computed from them once for all settings.
 
-    Far lags are tapered by ``1 - (lag / W)^2``. A share of each covariance is replaced by that of independent
-    principal components with the same lag-0 covariance, which leaves K numbers per lag to estimate instead of K^2. The
-    spectrum is clipped from below, and a share of the variance becomes noise that is independent in time.
+    Attributes:
+        raw: (W, K, K); entry [lag, i, j] is that of feature i and feature j ``lag`` steps later.
+    """
+
+    raw: np.ndarray
+
+    def regularised(
+        self, component_share: float, noise: float, kernel_share: float = 0.0, level_share: float = 0.0
+    ) -> np.ndarray:
+        """(W, K, K) covariances of a process with unit variances.
+
+        Far lags are tapered by ``1 - (lag / W)^2``, but for a level that stays. A share of each covariance is replaced
+        by that of independent principal components with the same lag-0 covariance, which leaves K numbers per lag to
+        estimate instead of K^2. The spectrum is clipped from below, and a share of the variance becomes noise that is
+        independent in time.
+
+        Args:
+            component_share: in [0, 1].
+            noise: in (0, 1).
+            kernel_share: of the components' covariances, the part that is smoothed, see ``kernels``; in [0, 1].
+            level_share: the part of what features still covary at far lags that is taken for a level; in [0, 1].
+        """
+        n_lags, of_kernels = len(self.raw), component_share * kernel_share
+        level = level_share * self._level
+        tapered = (self.raw - level) * (1 - (np.arange(n_lags) / n_lags) ** 2)[:, None, None]
+        rest = (1 - component_share) * tapered
+        if component_share > of_kernels:
+            rest += (component_share - of_kernels) * _independent(tapered, tapered[0])
+        positive = _clipped_spectrum(rest, min(LOWEST_POWER, noise / 20)) + (1 - of_kernels) * level
+        if of_kernels:
+            positive += of_kernels * self._smoothed
+        scale = np.sqrt(np.diagonal(positive[0]))
+        unit = (1 - noise) * positive / np.outer(scale, scale)
+        unit[0] += noise * np.eye(len(scale))
+        return unit
+
+    @cached_property
+    def _level(self) -> np.ndarray:
+        """(K, K) mean of the farther half of lags, its positive part."""
+        return _positive_part(self.raw[len(self.raw) // 2 :].mean(0))
+
+    @cached_property
+    def _smoothed(self) -> np.ndarray:
+        return _independent(self.raw, self.raw[0], smoothed)
+
+
+def _independent(
+    covariance: np.ndarray, at_once: np.ndarray, change: Callable[[np.ndarray], np.ndarray] = lambda x: x
+) -> np.ndarray:
+    """The part in which principal components of ``at_once`` do not covary at other lags.
 
     Args:
-        covariance: (W, K, K); entry [lag, i, j] is that of feature i and feature j ``lag`` steps later.
-        component_share: in [0, 1].
-        noise: in (0, 1).
+        change: of each component's autocovariance (W,).
     """
-    n_lags = len(covariance)
-    tapered = covariance * (1 - (np.arange(n_lags) / n_lags) ** 2)[:, None, None]
-    if component_share:
-        tapered = (1 - component_share) * tapered + component_share * _components(tapered)
-    positive = _clipped_spectrum(tapered)
-    scale = np.sqrt(np.diagonal(positive[0]))
-    unit = (1 - noise) * positive / np.outer(scale, scale)
-    unit[0] += noise * np.eye(len(scale))
-    return unit
-
-
-def _components(covariance: np.ndarray) -> np.ndarray:
-    """The part in which principal components of lag 0 do not covary at other lags."""
-    _, basis = np.linalg.eigh(covariance[0])
+    _, basis = np.linalg.eigh(at_once)
     of_component = np.einsum("ic,lij,jc->lc", basis, covariance, basis, optimize=True)
-    return np.einsum("ic,lc,jc->lij", basis, of_component, basis, optimize=True)
+    changed = np.stack([change(of_one) for of_one in of_component.T], 1)
+    return np.einsum("ic,lc,jc->lij", basis, changed, basis, optimize=True)
 
 
-def _clipped_spectrum(covariance: np.ndarray) -> np.ndarray:
-    """The nearest covariances whose spectral density matrices have no eigenvalue below ``LOWEST_POWER``.
+def _positive_part(matrix: np.ndarray) -> np.ndarray:
+    power, basis = np.linalg.eigh((matrix + matrix.T) / 2)
+    return (basis * np.maximum(power, 0)) @ basis.T
+
+
+def _clipped_spectrum(covariance: np.ndarray, lowest: float) -> np.ndarray:
+    """The nearest covariances whose spectral density matrices have no eigenvalue below ``lowest``.
 
     The sequence is extended to a period of 2 W, symmetric in time, so that its Fourier transform is Hermitian. A block
     circulant matrix with positive spectrum is positive, and so is each block Toeplitz matrix within it.
@@ -111,7 +178,7 @@ def _clipped_spectrum(covariance: np.ndarray) -> np.ndarray:
     periodic = np.concatenate([covariance, np.zeros_like(covariance[:1]), covariance[:0:-1].transpose(0, 2, 1)])
     spectrum = np.fft.fft(periodic, axis=0)[: n_lags + 1]
     power, basis = np.linalg.eigh((spectrum + spectrum.conj().transpose(0, 2, 1)) / 2)
-    power = np.maximum(power, LOWEST_POWER)
+    power = np.maximum(power, lowest)
     half = np.einsum("fic,fc,fjc->fij", basis, power, basis.conj(), optimize=True)
     return np.fft.irfft(half, n=2 * n_lags, axis=0)[:n_lags].copy()
 
@@ -120,11 +187,12 @@ def at_positions(covariance: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """(n K, n K) covariance of all features at n times, times first.
 
     Args:
-        covariance: (W, K, K) at whole lags; 0 from lag W on, linear in between.
+        covariance: (W, K, K) at whole lags, linear in between. From lag W on it stays as at W - 1, but for what is not
+            positive.
         positions: (n,) increasing times, in steps.
     """
     n_lags, n_features, _ = covariance.shape
-    padded = np.concatenate([covariance, np.zeros_like(covariance[:1])])
+    padded = np.concatenate([covariance, _positive_part(covariance[-1])[None]])
     lag = np.minimum(positions[None, :] - positions[:, None], n_lags)
     later = np.maximum(lag, 0)
     below = np.minimum(later.astype(np.int64), n_lags - 1)

@@ -12,11 +12,19 @@ from tsimpute.blas import one_blas_thread
 from tsimpute.errors import DataError
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import condition, largest_lag
-from tsimpute.gaussian.covariance import PRIOR_PAIRS, from_pairs, lagged_pairs, lagged_products, regularised
+from tsimpute.gaussian.covariance import (
+    PRIOR_PAIRS,
+    Estimated,
+    edge_effects,
+    from_pairs,
+    lagged_pairs,
+    lagged_products,
+)
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.process import FARTHEST, GaussianModel
 from tsimpute.gaussian.records import Records, gridded, hidden_cells, positions
 from tsimpute.gaussian.seasons import Seasons
+from tsimpute.gaussian.tails import Tails
 from tsimpute.seeding import derive_seed
 
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000
@@ -27,7 +35,8 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantile levels of the score by which settings are chosen."""
 NORMALITIES = (0.5, 0.0, 1.0)
 CHANGES: tuple[dict[str, float], ...] = (
-    {"component_share": 0.5}, {"component_share": 0.2}, {"noise": 0.01}, {"noise": 0.0005},
+    {"kernel_share": 0.5}, {"level_share": 0.0}, {"component_share": 0.5}, {"component_share": 0.2},
+    {"noise": 0.01}, {"noise": 0.0005}, {"noise": 0.0001},
 )  # fmt: skip
 """Tried one after the other; one that lowers the score is kept."""
 
@@ -36,7 +45,7 @@ CHANGES: tuple[dict[str, float], ...] = (
 class Regularisation:
     """Attributes:
     normality: how far each feature's map goes towards normal scores; see ``MonotoneMap.fit``.
-    component_share, noise: see ``covariance.regularised``.
+    component_share, noise, kernel_share, level_share: see ``covariance.Estimated``.
     n_rounds: of EM.
     """
 
@@ -44,14 +53,16 @@ class Regularisation:
     component_share: float = 0.9
     noise: float = 0.002
     n_rounds: int = 2
+    kernel_share: float = 0.0
+    level_share: float = 1.0
 
-    def of(self, covariance: np.ndarray) -> np.ndarray:
-        return regularised(covariance, self.component_share, self.noise)
+    def of(self, estimated: Estimated) -> np.ndarray:
+        return estimated.regularised(self.component_share, self.noise, self.kernel_share, self.level_share)
 
     def of_pairs(self, scores: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
         """A first guess, from pairs of known values; regularised more, since few may be known."""
-        first = from_pairs(*lagged_pairs(scores, n_lags))
-        return regularised(first, max(self.component_share, 0.5), max(self.noise, 0.02))
+        first = Estimated(from_pairs(*lagged_pairs(scores, n_lags)))
+        return first.regularised(max(self.component_share, 0.5), max(self.noise, 0.02))
 
 
 @dataclass
@@ -103,20 +114,21 @@ def fit(
     """
     _check_sizes(records)
     em_parts = records.sample(EM_CELLS, seed)
-    rounds = settings.n_rounds if settings else Regularisation.n_rounds
-    work = Work(progress, should_stop, rounds * len(em_parts))
-    covariance = None
+    for_others = for_others and len(records.values) > 1
+    n_rounds = settings.n_rounds if settings else Regularisation.n_rounds - (not for_others)
+    work = Work(progress, should_stop, n_rounds * len(em_parts))
+    covariance, tails = None, Tails.normal(len(records.values[0]))
     if settings is None:
-        settings, covariance = _chosen(records, periods, seed, work, for_others and len(records.values) > 1)
+        settings, covariance, tails = _chosen(records, periods, seed, work, for_others)
     empty = _empty(records, periods, settings.normality)
     if covariance is None:
         covariance = settings.of_pairs(_scores(empty, records), len(empty.covariance))
     some = _scores(empty, records.parts(em_parts))
-    for n in range(settings.n_rounds):
+    for n in range(n_rounds):
         if not work.stopped:
             covariance = settings.of(_completed(covariance, some, derive_seed(seed, "em", str(n)), work))
     work.progress(work.total, work.total)
-    return replace(empty, covariance=covariance)
+    return replace(empty, covariance=covariance, tails=tails)
 
 
 def _check_sizes(records: Records) -> None:
@@ -136,10 +148,11 @@ def choose(records: Records, periods: Sequence[float], seed: int, for_others: bo
 
 def _chosen(
     records: Records, periods: Sequence[float], seed: int, work: Work, for_others: bool
-) -> tuple[Regularisation, np.ndarray | None]:
-    """The best settings, and covariances after a round of EM without the hidden cells; None of half of the records.
+) -> tuple[Regularisation, np.ndarray | None, Tails]:
+    """The best settings, covariances after EM without the hidden cells (None of half of the records), and tails.
 
-    How far maps go is chosen with covariances of the sample alone, all else with those of as much as EM sees.
+    How far maps go is chosen after a round of EM on the sample alone, all else after one more on as much as EM sees: a
+    first round leaves spreads that are too wide.
     """
     learning, scoring = records.halves() if for_others else (records, records)
     at = scoring.sample(CHOICE_CELLS, seed)
@@ -149,9 +162,9 @@ def _chosen(
     shown = scoring.without(at, hidden).parts(at)
     parts, em_parts = seen.sample(CHOICE_CELLS, seed) if for_others else at, learning.sample(EM_CELLS, seed)
     n_scores, n_rounds = len(NORMALITIES) + 1 + len(CHANGES), len(NORMALITIES)
-    work.total += n_scores * len(at) + n_rounds * len(parts) + len(em_parts) * (em_parts != parts)
+    work.total += n_scores * len(at) + n_rounds * len(parts) + len(em_parts)
     scored = lambda model: _score(model, shown, truth, hidden, work)
-    tried: list[tuple[float, Regularisation, GaussianModel, np.ndarray]] = []
+    tried: list[tuple[float, Regularisation, GaussianModel, Estimated]] = []
     for normality in NORMALITIES:
         settings = Regularisation(normality)
         empty = _empty(seen, periods, normality)
@@ -162,14 +175,15 @@ def _chosen(
         if work.stopped:
             break
     lowest, best, model, raw = min(tried, key=lambda one: one[0])
-    if em_parts != parts and not work.stopped:
+    if not work.stopped:
         raw = _completed(model.covariance, _scores(model, seen.parts(em_parts)), derive_seed(seed, "em"), work)
         lowest = scored(replace(model, covariance=best.of(raw)))
     for change in CHANGES:
         other = replace(best, **change)
         if not work.stopped and (score := scored(replace(model, covariance=other.of(raw)))) < lowest:
             best, lowest = other, score
-    return best, None if for_others else best.of(raw)
+    model = replace(model, covariance=best.of(raw))
+    return best, None if for_others else model.covariance, _tails(model, shown, truth, hidden)
 
 
 def _empty(records: Records, periods: Sequence[float], normality: float) -> GaussianModel:
@@ -185,7 +199,8 @@ def _empty(records: Records, periods: Sequence[float], normality: float) -> Gaus
     pooled = np.concatenate([v - seasons.at(t) for v, t in zip(mapped, records.times, strict=True)], 1)
     centre, scale = _moments(pooled)
     n_lags = largest_lag(max(len(t) for t in records.times), n_features)
-    return GaussianModel(fitted, seasons, centre, scale, np.zeros((n_lags, n_features, n_features)), records.step)
+    covariance, tails = np.zeros((n_lags, n_features, n_features)), Tails.normal(n_features)
+    return GaussianModel(fitted, seasons, centre, scale, covariance, records.step, tails)
 
 
 def _scores(model: GaussianModel, records: Records) -> list[np.ndarray]:
@@ -196,8 +211,8 @@ def _scores(model: GaussianModel, records: Records) -> list[np.ndarray]:
     ]
 
 
-def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, work: Work) -> np.ndarray:
-    """(W, K, K) covariances of records whose gaps are drawn from their posterior, in pairs about its mean.
+def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, work: Work) -> Estimated:
+    """Covariances of records whose gaps are drawn from their posterior, in pairs about its mean.
 
     Those between features of which little is known are shrunk; what was drawn for them is no evidence.
     """
@@ -211,11 +226,12 @@ def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, 
         if not work.step():
             break
     counts = sum(np.maximum(mean.shape[1] - np.arange(n_lags), 0) for mean in means)
-    sums = lagged_products(means, n_lags) + lagged_products(deviations, n_lags)
+    products = sum(lagged_products(x, n_lags) for x in (means, deviations)) / np.maximum(counts, 1)[:, None, None]
+    products += sum(edge_effects(x, n_lags) for x in (means, deviations))
     n_known = sum((~np.isnan(record)).sum(1) for record in scores)
     trust = 1 - np.exp(-n_known / PRIOR_PAIRS)
     shrinking = np.where(np.eye(len(trust)), 1.0, np.outer(trust, trust))
-    return shrinking * sums / np.maximum(counts, 1)[:, None, None]
+    return Estimated(shrinking * products)
 
 
 def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -238,3 +254,15 @@ def _score(model: GaussianModel, seen: Records, truth: Records, hidden: Sequence
                 miss = (whole - model.values(mean + ndtri(level) * spread, times)) / scale[:, None]
                 losses.append(np.maximum(level * miss, (level - 1) * miss)[cells])
     return float(np.concatenate(losses).mean()) if losses else np.inf
+
+
+def _tails(model: GaussianModel, seen: Records, truth: Records, hidden: Sequence[np.ndarray]) -> Tails:
+    """Of the standardised residuals at hidden cells."""
+    residuals, features = [np.empty(0)], [np.empty(0, np.int64)]
+    for values, whole, times, cells in zip(seen.values, truth.values, seen.times, hidden, strict=True):
+        if cells.any():
+            mean, spread = model.marginals(values, times, cells)
+            miss = model.scores(whole, times) - mean
+            residuals.append(miss[cells] / np.maximum(spread[cells], 1e-9))
+            features.append(np.nonzero(cells)[0])
+    return Tails.fit(np.concatenate(residuals), np.concatenate(features), len(model.maps))

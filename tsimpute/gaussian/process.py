@@ -11,10 +11,11 @@ import numpy as np
 
 from tsimpute.gaussian import maps
 from tsimpute.gaussian.conditionals import Prior
-from tsimpute.gaussian.conditioning import Piece, condition, conditioned_pieces, marginals
+from tsimpute.gaussian.conditioning import Piece, conditioned_pieces, joined, marginals, window_length
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.records import positions
 from tsimpute.gaussian.seasons import Seasons
+from tsimpute.gaussian.tails import Tails
 
 FARTHEST = 8.0
 """Scores beyond it count as that far: one slip of the keyboard does not move its neighbours by more."""
@@ -32,6 +33,7 @@ class GaussianModel:
         scale: (K,) standard deviation of the same.
         covariance: (W, K, K), see ``covariance.regularised``.
         step: see ``Records``.
+        tails: of draws.
     """
 
     maps: tuple[MonotoneMap, ...]
@@ -40,6 +42,7 @@ class GaussianModel:
     scale: np.ndarray
     covariance: np.ndarray
     step: float
+    tails: Tails
 
     def scores(self, values: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(K, T) standardised scores without season of (K, T) values."""
@@ -59,14 +62,17 @@ class GaussianModel:
 
     def posterior(self, values: np.ndarray, times: np.ndarray, n_draws: int, rng: np.random.Generator) -> Piece:
         """Draws of one record, in scores; see ``conditioning.conditioned_pieces``."""
-        return condition(self.prior, self.scores(values, times), positions(times, self.step), n_draws, rng)
+        return joined(list(self.posterior_pieces(values, times, n_draws, rng)))
 
     def posterior_pieces(
         self, values: np.ndarray, times: np.ndarray, n_draws: int, rng: np.random.Generator
     ) -> Iterator[Piece]:
         """The same draws of a long record, piece by piece in the order of time."""
-        at = positions(times, self.step)
-        yield from conditioned_pieces(self.prior, self.scores(values, times), at, n_draws, rng)
+        at, n_features = positions(times, self.step), len(self.maps)
+        factors = self.tails.of_draws(n_draws, len(times), window_length(n_features), rng)
+        for piece in conditioned_pieces(self.prior, self.scores(values, times), at, n_draws, rng):
+            piece.deviations[:] *= factors[:, piece.steps].transpose(0, 2, 1)
+            yield piece
 
     def marginals(
         self, values: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None
@@ -100,14 +106,16 @@ class GaussianModel:
         return {
             **maps.to_arrays(self.maps), "season_periods": np.array(self.seasons.periods),
             "season_weights": self.seasons.weights, "centre": self.centre, "scale": self.scale,
-            "covariance": self.covariance, "step": np.array(self.step),
+            "covariance": self.covariance, "step": np.array(self.step), "tails": self.tails.weights,
         }  # fmt: skip
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """The model whose ``to_arrays`` these are, to the bit; covariances may be kept in single precision."""
         seasons = Seasons(tuple(arrays["season_periods"].tolist()), arrays["season_weights"])
+        # Files of before have none.
+        tails = Tails(arrays["tails"]) if "tails" in arrays else Tails.normal(len(arrays["scale"]))
         return cls(
             maps.from_arrays(arrays), seasons, arrays["centre"], arrays["scale"],
-            arrays["covariance"].astype(np.float64), float(arrays["step"]),
+            arrays["covariance"].astype(np.float64), float(arrays["step"]), tails,
         )  # fmt: skip
