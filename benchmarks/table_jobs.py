@@ -52,13 +52,16 @@ def side_by_side(
     Rows that are not finished when ``limits.until`` comes are ended, and nothing is said of them.
     """
     waiting, running = list(keys), list[_Job]()
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that rows in work are ended, too
+    told: list[int] = []  # no error out of a handler: it could come between a row's beginning and its place in the list
+    before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     try:
         while (waiting or running) and time.monotonic() < limits.until:
+            if told:
+                sys.exit(128 + told[0])
             while waiting and len(running) < n_jobs:
                 running.append(_begun(work, waiting.pop(0), limits))
             next_end = min([limits.until, *(job.until for job in running)])
-            ready = wait([job.pipe for job in running], max(0.0, min(next_end - time.monotonic(), 60.0)))
+            ready = wait([job.pipe for job in running], max(0.0, min(next_end - time.monotonic(), 1.0)))
             for job in [job for job in running if job.pipe in ready or time.monotonic() > job.until]:
                 row = _answer(job, job.pipe in ready, limits)
                 job.end()

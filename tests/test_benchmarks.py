@@ -230,15 +230,16 @@ def test_rows_side_by_side_say_why_one_has_no_scores(benchmarks: Any) -> None:
         return None if key[0] == "none" else dict(zip(jobs.KEY, key, strict=True)) | {"mae": 1.0}
 
     keys = [(name, "random", "linear") for name in ("slow", "busy", "wrong", "none", "right")]
-    found = list(jobs.side_by_side(work, keys, 2, jobs.Limits(wall=4, cpu=1)))
+    found = list(jobs.side_by_side(work, keys[1:], 2, jobs.Limits(wall=120, cpu=1)))
+    found += jobs.side_by_side(work, keys[:1], 2, jobs.Limits(wall=1))
     notes = {row["table"]: row.get("note") for row in found if row is not None}
     assert notes == {
-        "slow": "more than 4 s", "busy": "more than 1 CPU seconds", "wrong": "ValueError: no such thing", "right": None,
+        "slow": "more than 1 s", "busy": "more than 1 CPU seconds", "wrong": "ValueError: no such thing", "right": None,
     }  # fmt: skip
     assert found.count(None) == 1
     began = time.monotonic()
     assert list(jobs.side_by_side(work, keys[:1], 2, jobs.Limits(until=began + 0.5))) == []
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_command_that_is_ended_ends_its_rows(benchmarks: Any, tmp_path: Path) -> None:
@@ -249,12 +250,12 @@ def test_a_command_that_is_ended_ends_its_rows(benchmarks: Any, tmp_path: Path) 
             os.kill(os.getppid(), signal.SIGTERM)
         (tmp_path / "new").write_text(str(os.getpid()))
         (tmp_path / "new").rename(tmp_path / "pid")
-        time.sleep(60)
+        time.sleep(120)
 
     jobs, before = benchmarks("table_jobs"), signal.getsignal(signal.SIGTERM)
     keys = [(name, "random", "linear") for name in ("slow", "ends")]
     with pytest.raises(SystemExit):
-        list(jobs.side_by_side(work, keys, 2, jobs.Limits(wall=30)))
+        list(jobs.side_by_side(work, keys, 2, jobs.Limits(wall=120)))
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
     assert signal.getsignal(signal.SIGTERM) is before
