@@ -122,7 +122,7 @@ def test_what_a_network_gains_is_said_beside_the_first_answer_at_the_same_cells(
 ) -> None:
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], **TINY))
     monkeypatch.setattr(improving, "_LEAST_GAIN", -1.0)
-    monkeypatch.setattr(improving, "_helps", lambda *_: True)
+    monkeypatch.setattr(improving._Looks, "helps", lambda *_: True)
     every = lambda draws, truth, feature, gap, n_features, most: np.full((n_features, N_CLASSES, 2), 0.5)
     monkeypatch.setattr("tsimpute.filling.delivering.best_weights", every)
     monkeypatch.setattr("tsimpute.filling.delivering._LEAST_GAIN", -1.0)

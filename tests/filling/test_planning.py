@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tsimpute.filling.planning import FEWEST_STEPS, LEAST_SHARE, Costs, Plan, TooDear, Work, plan
+from tsimpute.filling.planning import FEWEST_STEPS, LEAST_SHARE, LOOKS, Costs, Plan, TooDear, Work, plan
 
 
 def needs(found: Plan, costs: Costs, work: Work) -> float:
     """Seconds that a plan takes if costs are as they were measured."""
-    windows = found.trial + found.measured + found.most * work.to_fill
+    windows = len(LOOKS) * found.trial + found.measured + found.most * work.to_fill
     return found.steps * costs.step + windows * costs.draw * work.n_samples
 
 

@@ -22,8 +22,8 @@ from tsimpute.seeding import derive_seed
 
 PIECE, FEWEST_PIECES = 256, 8
 """Steps of the stretches of series that are masked and guessed together, and how many there are at least, about."""
-MOST_MASKS, MOST_CELLS = 8, 4_000_000
-"""Masks of each series, and cells of all masks together, at most."""
+MOST_CELLS, _TOGETHER = 4_000_000, 4
+"""Cells of all masks together, at most; so many masks of one fold are made together."""
 
 
 class GuessedMasks:
@@ -38,6 +38,7 @@ class GuessedMasks:
         base: the process that the network starts from, fitted to all of it.
         seed: of the masks.
         n_folds: so many processes are fitted, each without its share of the stretches; 1 = ``base`` guesses all.
+        n_masks: of each series, at most.
         should_stop: asked while these are fitted.
 
     Attributes:
@@ -46,13 +47,13 @@ class GuessedMasks:
     """
 
     def __init__(
-        self, panel: Panel, base: GaussianImputer, seed: int, n_folds: int = 1,
+        self, panel: Panel, base: GaussianImputer, seed: int, n_folds: int = 1, n_masks: int = 8,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self.panel, self.base, self.seed, self.should_stop = panel, base, seed, should_stop
         self._scores = Scores(base.scaler_, base.model_)
         n_cells = sum(series.values.size for series in panel.series)
-        self.size = int(np.clip(MOST_CELLS // max(1, n_cells), 1, MOST_MASKS))
+        self.size = int(np.clip(MOST_CELLS // max(1, n_cells), 1, n_masks))
         shapes = [(self.size, *series.values.shape) for series in panel.series]
         self._hidden = [np.zeros(shape, bool) for shape in shapes]
         self._mean = [np.zeros(shape, np.float32) for shape in shapes]
@@ -65,14 +66,17 @@ class GuessedMasks:
 
     @cached_property
     def pieces(self) -> list[tuple[int, int]]:
-        """Number of a mask and of a stretch; all of one fold come first, so that few of them need few processes.
+        """Number of a mask and of a stretch; several masks of one fold come first: few of them need few processes.
 
         No more than have about ``MOST_CELLS`` cells.
         """
         rng = np.random.default_rng(derive_seed(self.seed, "order of stretches"))
         order = rng.permutation(len(self._stretches)).tolist()
         by_fold = [[n for n in order if n % self.n_folds == fold] for fold in range(self.n_folds)]
-        found = [(number, n) for of_fold in by_fold for number in range(self.size) for n in of_fold]
+        found = [
+            (number, n) for first in range(0, self.size, _TOGETHER) for of_fold in by_fold
+            for number in range(first, min(self.size, first + _TOGETHER)) for n in of_fold
+        ]  # fmt: skip
         steps = np.cumsum([steps.stop - steps.start for _, steps in (self._stretches[n] for _, n in found)])
         return found[: int(np.searchsorted(steps * len(self.panel.features), MOST_CELLS)) + 1]
 

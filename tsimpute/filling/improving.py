@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tsimpute.filling.guessed_masks import GuessedMasks
 from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
 from tsimpute.filling.learning import untrained
 from tsimpute.filling.mixture import NETWORK
-from tsimpute.filling.planning import Costs, Plan, TooDear, Work, plan
+from tsimpute.filling.planning import LOOKS, Costs, Plan, TooDear, Work, plan
 from tsimpute.filling.posterior_network import (
     Training,
     costs_of,
@@ -46,7 +47,9 @@ _LEAST_SECONDS = 10.0
 _MEASURING, _DRAWING = 0.45, 0.85
 """Of what is left after learning, the share of time after which measuring ends; of what is left then, for drawing."""
 _TRIAL_WINDOWS, _TRIAL_DRAWS = 24, 20
-"""Of a look at the network when half of its steps are done; the windows are those of efforts that are not timed."""
+"""Of a look at the network in training; the windows are those of efforts that are not timed."""
+_RISE = 0.02
+"""Share by which a score is higher than at a look before where learning ends."""
 
 
 class _OutOfTimeError(Exception):
@@ -173,34 +176,67 @@ def _work(task: _Task) -> Work:
 def _trained(
     task: _Task, masks: GuessedMasks, planned: Plan, work: Work, state: Path | None
 ) -> tuple[GenerativeImputer, bool]:
-    """A network, and whether it was stopped half-way since it did not help."""
+    """A network as it was when it was best, and whether it was stopped before its end since it no longer helped."""
     training = task.training
     windows = windows_for(training, masks, planned.steps)
     imputer = untrained(replace(training.effort, steps=planned.steps), len(windows), training.seed)
-    looked = planned.trial == 0
+    looks = _Looks(task, planned, work)
     ends = time.monotonic() + planned.learning
     for step in steps_of(training, imputer, masks, windows, state, task.should_stop):
         task.told("learning", step.step, step.n_steps)
-        if time.monotonic() > ends:
-            break
-        if not looked and step.step >= step.n_steps // 2:
-            looked = True
-            began = time.monotonic()
-            if not _helps(task, imputer, planned, work):
-                return imputer, True
-            ends += time.monotonic() - began
+        if time.monotonic() > ends or task.should_stop():
+            return imputer, False
+        began = time.monotonic()
+        if looks.are_due(step.step / step.n_steps) and not looks.helps(imputer):
+            looks.restore(imputer)
+            return imputer, True
+        ends += time.monotonic() - began
     return imputer, False
 
 
-def _helps(task: _Task, network: GenerativeImputer, planned: Plan, work: Work) -> bool:
-    """Whether the mixture gains anything by a network that is half learnt; True where too little is seen to tell."""
-    n_samples = min(task.material.n_samples, _TRIAL_DRAWS)
-    of_network = _drawn(task, network, n_samples, planned.trial, work, np.inf)
-    if len(of_network.truth) < LEAST:
-        return True
-    some = replace(task.material, n_samples=n_samples)
-    found = mixed(some, task.first.base, network, _first_draws(task.at, n_samples), of_network)
-    return found.shares is not None and found.shares[NETWORK] > 0
+class _Looks:
+    """Looks at a network in training, at the same hidden cells each time.
+
+    A network that sees the masks of a small table too often learns them by heart: its score rises again.
+    """
+
+    def __init__(self, task: _Task, planned: Plan, work: Work) -> None:
+        self.task, self.planned, self.work = task, planned, work
+        self.due = list(LOOKS) if planned.trial else []
+        self.best = np.inf
+        self.weights: dict[str, Any] = {}
+
+    def are_due(self, share: float) -> bool:
+        """Whether a look is due with such a share of the steps done; of looks that were missed one is enough."""
+        passed = [look for look in self.due if share >= look]
+        self.due = self.due[len(passed) :]
+        return bool(passed)
+
+    def helps(self, network: GenerativeImputer) -> bool:
+        """False where the score has risen again, or the mixture has no use for it with half of the steps done.
+
+        True where too little is seen to tell.
+        """
+        material = self.task.material
+        n_samples = min(material.n_samples, _TRIAL_DRAWS)
+        drawn = _drawn(self.task, network, n_samples, self.planned.trial, self.work, np.inf)
+        if len(drawn.truth) < LEAST:
+            return True
+        some = replace(material, n_samples=n_samples)
+        found = mixed(some, self.task.first.base, network, _first_draws(self.task.at, n_samples), drawn)
+        score = next(float(row["CRPS"]) for row in found.scores if row["imputer"] == network.name)
+        if score > (1 + _RISE) * self.best:
+            return False
+        if score < self.best:
+            self.best = score
+            self.weights = {name: of_one.clone() for name, of_one in network.network_.state_dict().items()}
+        has_share = found.shares is not None and found.shares[NETWORK] > 0
+        return has_share or 0.5 in self.due
+
+    def restore(self, network: GenerativeImputer) -> None:
+        """Gives a network the weights with which it was best."""
+        if self.weights:
+            network.network_.load_state_dict(self.weights)
 
 
 def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: int, work: Work, until: float) -> Hidden:
@@ -215,7 +251,7 @@ def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: i
 
 
 def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, most: float, stopped_early: bool) -> Delivered:
-    """What is delivered: without the network where the score is not lower with it by more than chance."""
+    """What is delivered: nothing of the network where the score is not lower with it by more than chance."""
     material, first = task.material, task.first
     found = mixed(material, first.base, network, task.at, of_network, most)
     without = mixed(material, first.base, None, task.at.at(common(material.hidden, task.at, of_network)[0]), None)
@@ -231,7 +267,7 @@ def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, most: f
 def _not_taken(scores: Scores, stopped_early: bool) -> str:
     """Why a network is not delivered; its row is the last but one."""
     alone, without = ({name: float(row[name]) for name in ("MAE", "CRPS")} for row in scores[-2:])
-    what = "stopped half-way" if stopped_early else "not taken"
+    what = "stopped before its end" if stopped_early else "not taken"
     return (
         f"a network was {what}, since it lowers the CRPS on hidden cells by less than {_LEAST_GAIN:.0%}: alone "
         f"{alone['CRPS']:.4g}, the first answer {without['CRPS']:.4g} {scores[-1]['units']} "

@@ -12,8 +12,11 @@ LEAST_SHARE = 0.2
 """Largest share of the draws that a network may have below which none is trained."""
 _SAFETY, _KEPT = 1.5, 0.05
 """What draws may cost more than those of a few windows do, and the share of the time that is planned for nothing."""
-_DRAWING, _MEASURING, _TRIAL = 0.3, 0.2, 0.05
-"""Shares of the time for draws at gaps, for measuring, and for a look at the network when half of it is learnt."""
+LOOKS = (0.25, 0.5, 0.75)
+"""Shares of the steps after which it is looked whether the network helps."""
+_DRAWING, _MEASURING, _TRIAL = 0.3, 0.2, 0.03
+"""Shares of the time for draws at gaps, for measuring, and for one look at the network."""
+_LEARNING = 1 - _DRAWING - _MEASURING - _TRIAL * len(LOOKS) - _KEPT
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Plan:
 
     Attributes:
         steps: of the optimiser.
-        trial, measured: windows that are drawn when half of the steps are done, and at the end; a trial of 0 = no look.
+        trial, measured: windows that are drawn at each look and at the end; a trial of 0 = there is no look.
         most: largest share of the draws that may be the network's.
         learning: seconds after which learning ends, whatever it has done.
     """
@@ -84,12 +87,12 @@ def plan(seconds: float, costs: Costs, work: Work) -> Plan | TooDear:
     needed = max(
         LEAST_SHARE * filling / _DRAWING,
         fewest * window / _MEASURING,
-        FEWEST_STEPS * costs.step / (1 - _DRAWING - _MEASURING - _TRIAL - _KEPT),
+        FEWEST_STEPS * costs.step / _LEARNING,
     )
     if needed > seconds:
         return TooDear(needed)
     most = min(1.0, np.floor(10 * _DRAWING * seconds / max(filling, 1e-9)) / 10)
     measured = max(fewest, min(work.to_measure, int(_MEASURING * seconds / max(window, 1e-9))))
     trial = min(measured, int(_TRIAL * seconds / max(window, 1e-9)))
-    left = (1 - _KEPT) * seconds - most * filling - (measured + trial) * window
+    left = (1 - _KEPT) * seconds - most * filling - (measured + len(LOOKS) * trial) * window
     return Plan(min(work.steps, int(left / max(costs.step, 1e-9))), trial, measured, float(most), left)

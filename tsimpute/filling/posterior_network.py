@@ -36,6 +36,8 @@ _FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
 """Processes that guess for training, and those of tables with more cells than that."""
 _TIMED_STEPS, _TIMED_WINDOWS = 4, 3
 _OVERLAP = 1 / 3
+_BATCH, _TIMES_SEEN, _MASKS = 16, 10, (4, 64)
+"""Windows of an optimiser step; how often a window is seen with one mask, about; fewest and most masks."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def masks_within(
     n_cells = sum(series.values.size for series in training.panel.series)
     n_folds = _FOLDS if n_cells <= _LARGE else _FOLDS_OF_LARGE
     masks = GuessedMasks(
-        training.panel, training.base, training.seed, n_folds, should_stop=lambda: late() or should_stop()
+        training.panel, training.base, training.seed, n_folds, _n_masks(training), lambda: late() or should_stop()
     )
     pieces, done = masks.pieces[:n_pieces], 0
     for number, n in pieces:
@@ -90,6 +92,14 @@ def masks_within(
     length = window_steps(training.panel)
     masks.take(window_places(training.panel, length, training_hop(training.panel, length)), length)
     return masks, done
+
+
+def _n_masks(training: Training) -> int:
+    """So many that a training sees each mask of a window a few times."""
+    length = window_steps(training.panel)
+    n_steps = sum(len(series.times) for series in training.panel.series)
+    n_windows = max(1, n_steps // training_hop(training.panel, length))
+    return int(np.clip(_BATCH * training.effort.steps // (_TIMES_SEEN * n_windows), *_MASKS))
 
 
 def steps_of(
