@@ -138,3 +138,20 @@ def test_values_of_hidden_cells_do_not_reach_the_curves_that_are_measured(monkey
     assert answers[0].at is not None
     assert answers[1].at is not None
     np.testing.assert_array_equal(answers[0].at.draws, answers[1].at.draws)
+
+
+def test_of_many_records_each_is_one_stretch_and_a_square_is_found() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(60, 40))
+    truth = np.stack([a, a**2 - 1 + 0.05 * rng.normal(size=a.shape)], 1)
+    values = np.where(rng.random(truth.shape) < [[[0.0], [0.3]]], np.nan, truth)
+    of = Records(tuple(values), tuple(np.tile(np.arange(40.0), (60, 1))), 1.0)
+    model = fit(of, (), Regularisation(normality=0.0), 0)
+    curves = fit_curves(model, of, 0)
+    assert curves is not None
+    for n in range(3):
+        mean, spread = model.marginals(values[n], of.times[n])
+        move, _ = curves.moves(mean, spread, of.times[n])
+        gaps = np.isnan(values[n])
+        errors = [np.abs(model.values(of_one, of.times[n]) - truth[n])[gaps].mean() for of_one in (mean, mean + move)]
+        assert errors[1] < 0.3 * errors[0]

@@ -22,11 +22,16 @@ from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import PIECE, Records
 from tsimpute.seeding import derive_seed
 
-MOST_KNOWN, MOST_FEATURES, MOST_INPUTS = 60_000, 40, 12
+MOST_KNOWN, MOST_FEATURES, MOST_INPUTS = 30_000, 24, 12
 """Known cells that gaps are moved over at a time; features that have a curve; others that a curve looks at."""
-_CELLS, _FEWEST, _MOST_CELLS, _ROUNDS = 1_500, 100, 4_000, (3, 10)
+_CELLS, _FEWEST, _MOST_CELLS, _ROUNDS = 1_500, 100, 2_500, (3, 6)
 """Of a feature: cells that are wanted, at least needed, and at most used; gaps are moved so many times."""
-_NODES, _FOLDS, _BLOCKS, _FEWEST_STEPS = 150, 5, 30, 12
+_NODES, _FOLDS, _BLOCKS, _FEWEST_STEPS = 100, 5, 30, 12
+"""Of a fit: middles of bells, folds, stretches of a record that are kept together, and their least length."""
+_AT_ONCE = 4_096
+"""Steps at which a curve is evaluated at once: memory does not grow with a record by more than its inputs."""
+_MANY = 10
+"""So many records, and each is one stretch."""
 _WIDTHS, _PENALTIES = (1.0, 2.0, 4.0, 8.0), (0.1, 1.0, 10.0, 100.0)
 _JITTER, _FARTHEST, _LEAST_SPREAD = 1e-6, 5.0, 0.2
 _CAUTION, _LEAST_GAIN = 2.5, 0.01
@@ -79,10 +84,11 @@ class Curve:
     heights: np.ndarray
     spread: float
 
-    def at(self, mean: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """(T,) expected errors in posterior standard deviations."""
-        rows = (self.inputs.of(mean, times) - self.centre) / self.scale
-        return np.clip(_bells(rows, self.nodes) @ self.heights, -_FARTHEST, _FARTHEST)
+    def at(self, mean: np.ndarray, times: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """(M,) expected errors in posterior standard deviations at some of the steps of (K, T) posterior means."""
+        rows = (self.inputs.of(mean, times)[steps] - self.centre) / self.scale
+        pieces = [_bells(rows[n : n + _AT_ONCE], self.nodes) @ self.heights for n in range(0, len(rows), _AT_ONCE)]
+        return np.clip(np.concatenate(pieces), -_FARTHEST, _FARTHEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +107,10 @@ class Curves:
         move, factor = np.zeros(mean.shape), np.ones(mean.shape)
         for curve in self.curves:
             k = curve.inputs.features[0]
-            gaps = spread[k] > 0
-            move[k, gaps] = (curve.at(mean, times) * spread[k])[gaps]
-            factor[k, gaps] = curve.spread
+            gaps = np.flatnonzero(spread[k] > 0)
+            if len(gaps):
+                move[k, gaps] = curve.at(mean, times, gaps) * spread[k, gaps]
+                factor[k, gaps] = curve.spread
         return move, factor
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -123,7 +130,7 @@ class Curves:
         """What ``to_arrays`` gave, to the bit; None where there are no curves among the arrays."""
         if "curve_spread" not in arrays:
             return None
-        taken = dict.fromkeys(("features", "centre", "scale", "nodes", "heights"), 0)
+        taken: dict[str, int] = dict.fromkeys(("features", "centre", "scale", "nodes", "heights"), 0)
 
         def take(name: str, n: int) -> np.ndarray:
             taken[name] += n
@@ -181,7 +188,7 @@ def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: in
     """Stretches of the records whose own gaps are moved along them, all features together."""
     rng = np.random.default_rng(derive_seed(seed, "curves", str(n)))
     shift = (n + rng.uniform(0.75, 1.25)) / (rounds + 0.5)
-    for record, start in records.sample(MOST_KNOWN, derive_seed(seed, "curves")):
+    for record, start in records.sample(MOST_KNOWN, derive_seed(seed, "curves", str(n))):
         whole, steps = records.values[record], slice(start, start + PIECE)
         gaps = np.roll(np.isnan(whole), round(shift * whole.shape[1]), axis=1)[:, steps]
         values, times = whole[:, steps], records.times[record][steps]
@@ -190,8 +197,9 @@ def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: in
             mean, spread = model.marginals(np.where(hidden, np.nan, values), times)
             error = np.zeros(mean.shape)
             error[hidden] = (model.scores(values, times) - mean)[hidden] / np.maximum(spread[hidden], 1e-9)
-            length = max(_FEWEST_STEPS, whole.shape[1] // _BLOCKS)
-            block = 7 * record + (start + np.arange(len(times))) // length
+            many = len(records.values) >= _MANY
+            length = whole.shape[1] if many else max(_FEWEST_STEPS, whole.shape[1] // _BLOCKS)
+            block = 2 * _BLOCKS * record + (start + np.arange(len(times))) // length
             yield _Part(hidden, mean, np.clip(error, -_FARTHEST, _FARTHEST), times, block)
 
 

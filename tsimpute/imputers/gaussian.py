@@ -36,7 +36,8 @@ class GaussianImputer:
     features at all lags up to a window's length are learnt from incomplete records by stochastic EM; how far the maps
     go and how the covariances are regularised is chosen on cells that are hidden for it. A draw is one coherent path;
     draws come in pairs that lie symmetrically about the posterior mean, so that the median of an even number of draws
-    is the exact posterior median.
+    is the exact posterior median. Where features tell each other by a curve and not by a line, ``learn_curves`` finds
+    what the posterior mean leaves, and all draws are moved by it.
 
     Args:
         periods: of seasons that may be there, in the unit of the records' times; day, week and year in hours.
@@ -250,13 +251,14 @@ class GaussianImputer:
         rng = np.random.default_rng(derive_seed(int(seed), record.record_ids[0]))
         times = record.times[0].astype(np.float64)
         known = self.scaler_.transform(_visible(record)[0])
-        first, parts, move, factor = 0, [], 0.0, 1.0
+        first, parts, moves = 0, [], None
         if self.curves_ is not None:
-            move, factor = self.curves_.moves(*self.model_.marginals(known, times), times)
+            moves = self.curves_.moves(*self.model_.marginals(known, times), times)
         for piece in self.model_.posterior_pieces(known, times, -(-n_samples // 2), rng):
             mean, deviations = piece.mean, piece.deviations
-            if self.curves_ is not None:
-                mean, deviations = mean + move[:, piece.steps], deviations * factor[:, piece.steps]
+            if moves is not None:
+                move, factor = (of_all[:, piece.steps] for of_all in moves)
+                mean, deviations = mean + move, deviations * factor
             parts.append(np.concatenate([mean + deviations, mean - deviations])[:n_samples])
             steps = slice(first, piece.steps.stop)
             if steps.stop - first >= steps_at_once or steps.stop == record.n_steps:
