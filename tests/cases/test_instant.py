@@ -291,7 +291,7 @@ def test_where_a_line_is_as_good_as_anything_the_process_is_moved_to_it() -> Non
     last = imputer.scores_[-1]
     # By as much as the process is off, a line is better: nearly all of that is won.
     best, process = min(float(row["MAE"]) for row in rows.values()), float(rows["gaussian"]["MAE"])
-    assert float(last["MAE"]) <= best + 0.15 * (process - best)
+    assert float(last["MAE"]) <= best + 0.2 * (process - best)
     assert float(last["CRPS"]) < 0.45 * float(rows["gaussian"]["CRPS"])
     assert 0.8 <= float(last["coverage 90 %, as drawn"]) <= 0.99
 

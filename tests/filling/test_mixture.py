@@ -12,7 +12,7 @@ from tsimpute.ensembles import crps
 from tsimpute.errors import CheckpointError
 from tsimpute.filling import blending
 from tsimpute.filling.blending import SPREADS, WEIGHTS, Blend, Evidence, centre_of
-from tsimpute.filling.components import Lines
+from tsimpute.filling.components import Cubic, Lines
 from tsimpute.filling.gaps import N_CLASSES, gap_classes, gap_lengths, gap_numbers
 from tsimpute.filling.mixture import Learnt, Mixture, first_draws, in_pairs
 from tsimpute.filling.models import model_from_file
@@ -20,6 +20,7 @@ from tsimpute.filling.weights import best_weights
 from tsimpute.imputers.base import TableModel
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.linear import LinearImputer
+from tsimpute.imputers.pchip import PchipImputer
 from tsimpute.limits import Limits
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.windows import Feature, Windows
@@ -221,6 +222,17 @@ def test_cells_that_are_not_asked_for_stay_missing() -> None:
     fill = ~record.shown & (np.arange(300) < 150)
     (found,) = model.impute_records(record, 4, 3, fill)
     np.testing.assert_array_equal(np.isnan(found.values[0]), ~record.shown & ~fill)
+
+
+def test_components_say_what_the_imputers_of_their_names_say() -> None:
+    process, record = base()
+    known = np.where(record.shown[0], record.values[0], np.nan)
+    for component, imputer in ((Lines, LinearImputer()), (Cubic, PchipImputer())):
+        found = component().at(known, record.times[0])
+        np.testing.assert_array_equal(found, imputer.fit(record).impute(record, 1).values[0, 0])
+        arrays, about = component().parts()
+        again = component.from_parts(arrays, about, process).at(known, record.times[0])
+        np.testing.assert_array_equal(again, found)
 
 
 def test_the_first_draws_are_the_networks() -> None:

@@ -1,11 +1,11 @@
 """Methods beside the Gaussian process that say one value for each missing cell.
 
 A mixture moves the process's draws towards such values as far as hidden cells say that it helps; see ``blending``. To
-add a method, write a class that is a ``Component`` and put it into ``COMPONENTS``, before straight lines: methods take
-their turn in this order, and each moves what the ones before it have left. Nothing else has to know of it. A component
-is fitted twice: beside the process that has not seen the hidden cells, to be measured, and beside the one that has seen
-all, to be delivered. It may use that process (``base.model_.moments``, for one); it must not see more of a table than
-it is given.
+add a method, write a class that is a ``Component`` and put it into ``COMPONENTS``, before those that are there: methods
+take their turn in this order, and each moves what the ones before it have left. Nothing else has to know of it. A
+component is fitted twice: beside the process that has not seen the hidden cells, to be measured, and beside the one
+that has seen all, to be delivered. It may use that process (``base.model_.moments``, for one); it must not see more of
+a table than it is given.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from tsimpute.filling.simple_guesses import LINEAR
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.linear import interpolated
+from tsimpute.imputers.pchip import curved
 from tsimpute.panel import Panel
 from tsimpute.windows import Windows
 
@@ -56,19 +58,13 @@ class Component(Protocol):
         ...
 
 
-class Lines:
-    """Straight lines between known neighbours in time."""
-
-    name = "linear interpolation"
+class _Between:
+    """What rests on the known values around a gap alone; there is nothing to learn."""
 
     @classmethod
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self:
-        """See ``Component``; there is nothing to learn."""
-        return cls()
-
-    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         """See ``Component``."""
-        return interpolated(known[None], times[None], np.zeros(len(known)))[0]
+        return cls()
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """See ``Component``."""
@@ -80,7 +76,27 @@ class Lines:
         return cls()
 
 
-COMPONENTS: tuple[type[Component], ...] = (Lines,)
+class Cubic(_Between):
+    """Monotone cubic curves through known values, where a series is smoother than the process takes it to be."""
+
+    name = "cubic interpolation"
+
+    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """See ``Component``."""
+        return curved(known[None], times[None], np.zeros(len(known)))[0]
+
+
+class Lines(_Between):
+    """Straight lines between known neighbours in time."""
+
+    name = LINEAR
+
+    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """See ``Component``."""
+        return interpolated(known[None], times[None], np.zeros(len(known)))[0]
+
+
+COMPONENTS: tuple[type[Component], ...] = (Cubic, Lines)
 """In the order in which they take their turn."""
 
 

@@ -18,15 +18,29 @@ class PchipImputer(SimpleImputer):
     name = "pchip"
 
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
-        out = np.broadcast_to(self.centre_[:, None], known.shape).astype(np.float64)
-        for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
-            at = np.flatnonzero(~np.isnan(known[n, k]))
-            values = known[n, k, at].astype(np.float64)
-            out[n, k, : at[0]], out[n, k, at[-1] :] = values[0], values[-1]
-            if len(at) > 1:
-                between = slice(at[0], at[-1])
-                out[n, k, between] = PchipInterpolator(times[n, at], values)(times[n, between])
-        return out
+        return curved(known, times, self.centre_)
+
+
+def curved(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Monotone cubic curves through the known values of each record and feature, constant before and after them.
+
+    Args:
+        known: (N, K, L), NaN where nothing is known.
+        times: (N, L), increasing.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+
+    Returns:
+        (N, K, L) float64.
+    """
+    out = np.broadcast_to(otherwise[:, None], known.shape).astype(np.float64)
+    for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
+        at = np.flatnonzero(~np.isnan(known[n, k]))
+        values = known[n, k, at].astype(np.float64)
+        out[n, k, : at[0]], out[n, k, at[-1] :] = values[0], values[-1]
+        if len(at) > 1:
+            between = slice(at[0], at[-1])
+            out[n, k, between] = PchipInterpolator(times[n, at], values)(times[n, between])
+    return out
 
 
 PLUGIN = PchipImputer
