@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,9 +88,8 @@ def evidence(
     half = 0.3 * np.abs(rng.normal(size=(20, n)))
     draws = np.stack([centre + half, centre - half], 1).reshape(40, n)
     feature = run % n_features
-    return Evidence(
-        draws, [truth + error_of_lines * of_run[1]], truth, feature, np.full(n, gap), run, n_features
-    )  # fmt: skip
+    line = truth + error_of_lines * of_run[1]
+    return Evidence(draws, [line], truth, feature, np.full(n, gap), run, run, n_features, (True,))
 
 
 def test_the_weight_of_a_line_follows_its_error() -> None:
@@ -114,6 +114,15 @@ def test_many_cells_of_one_gap_are_no_evidence() -> None:
     assert many.weights[0, 0, 4] >= 0.8
 
 
+def test_what_is_not_local_counts_by_stretches_of_time_and_in_gaps_of_all_lengths() -> None:
+    one_run = evidence(0.05, n=800, run_length=20, gap=4)
+    stretches = replace(one_run, run=np.zeros(800, int), local=(False,)).best()
+    assert (stretches.weights >= 0.8).all()
+    assert (stretches.spread == 1).all()  # how wide is said by runs of that length alone
+    few = replace(one_run, gap=np.where(np.arange(800) < 60, 4, 2), local=(False,)).best()
+    assert few.weights[0, 0, 4] == few.weights[0, 0, 5] >= 0.8
+
+
 def test_a_line_that_helps_by_chance_in_few_gaps_gets_little() -> None:
     """Of lines as good as nothing, over many tables: what is given to them costs next to nothing."""
     cost = []
@@ -135,9 +144,8 @@ def test_a_feature_with_few_gaps_takes_what_the_others_say_of_gaps_as_long() -> 
 
 def test_a_spread_that_is_wrong_is_mended_and_the_median_stays() -> None:
     cells = evidence(3.0)
-    wide = Evidence(*(3 * (cells.draws - np.median(cells.draws, 0)) + np.median(cells.draws, 0),), **{
-        name: getattr(cells, name) for name in ("points", "truth", "feature", "gap", "run", "n_features")
-    })  # fmt: skip
+    middle = np.median(cells.draws, 0)
+    wide = replace(cells, draws=middle + 3 * (cells.draws - middle))
     found = wide.best()
     median = np.median(wide.draws, 0)
     moved = found.moved(wide.draws, median, wide.points, wide.feature, wide.gap)

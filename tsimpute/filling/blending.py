@@ -23,7 +23,7 @@ _PRIOR_RUNS, _PRIOR_LOSS, _PRIOR_LOG_SPREAD = 3.0, 0.2, 0.1
 _FEWEST_RUNS = 8
 """Of a class, for any evidence at all."""
 _PRIOR_OF_ALL = 8.0
-"""What runs of all features say of a class counts as that many runs of a feature."""
+"""What runs of all features say of a class counts as that many runs of a feature; what all classes say, of a class."""
 _LEAST_GAIN = 0.005
 """Share of the score that another method has to gain for its whole weight."""
 
@@ -75,6 +75,8 @@ class Evidence:
         draws: (S, M). points: J times (M,).
         truth, feature, gap: (M,).
         run: (M,) number of the gap of each cell; cells of one are not independent.
+        stretch: (M,) number of the stretch of time of each cell and its feature.
+        local: of each method, see ``components.Component``.
     """
 
     draws: np.ndarray
@@ -83,45 +85,68 @@ class Evidence:
     feature: np.ndarray
     gap: np.ndarray
     run: np.ndarray
+    stretch: np.ndarray
     n_features: int
+    local: tuple[bool, ...]
 
     def at(self, cells: np.ndarray) -> Evidence:
         """Some of the cells, of a bool mask (M,)."""
         points = [of_one[cells] for of_one in self.points]
-        some = (of_all[cells] for of_all in (self.truth, self.feature, self.gap, self.run))
-        return Evidence(self.draws[:, cells], points, *some, self.n_features)
+        some = (of_all[cells] for of_all in (self.truth, self.feature, self.gap, self.run, self.stretch))
+        return Evidence(self.draws[:, cells], points, *some, self.n_features, self.local)
 
     def best(self) -> Blend:
         """The blend that these cells say is best: one method after another, and the spread with the last."""
         centre = np.median(self.draws, 0)
         deviations, weights, spread = self.draws - centre, [], np.ones((self.n_features, N_CLASSES))
-        for point in self.points:
-            weight, spread = self._choice(_losses(deviations, centre - self.truth, point - centre))
+        for point, local in zip(self.points, self.local, strict=True):
+            weight = self._choice(_losses(deviations, centre - self.truth, point - centre), spread, local)
             weights.append(weight)
             centre = centre + weight[self.feature, self.gap] * (point - centre)
         return Blend(np.stack(weights), spread)
 
-    def _choice(self, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(K, C) weights of one method, and spreads, with the lowest losses (W, P, M) as far as can be told."""
+    def _choice(self, losses: np.ndarray, spread: np.ndarray, local: bool) -> np.ndarray:
+        """(K, C) weights of one method with the lowest losses (W, P, M) as far as can be told; sets the spreads, too.
+
+        A spread is set only where enough runs of that length say so.
+        """
         as_drawn = losses[0, _AS_DRAWN]
         usual = _means(as_drawn, self.feature, self.n_features)[self.feature]  # features count alike
         as_drawn, gains = as_drawn / usual, (losses - as_drawn) / usual
-        weight, spread = np.zeros((self.n_features, N_CLASSES)), np.ones((self.n_features, N_CLASSES))
-        for c in np.unique(self.gap).tolist():
+        weight, place = np.zeros((self.n_features, N_CLASSES)), self.run if local else self.stretch
+        if len(np.unique(place)) < _FEWEST_RUNS:
+            return weight
+        of_all = _cautious(gains / as_drawn.mean(), place)
+        for c in range(N_CLASSES):
             here = self.gap == c
-            of_class, feature, run = gains[..., here], self.feature[here], self.run[here]
-            if len(np.unique(run)) < _FEWEST_RUNS:
+            free = len(np.unique(self.run[here])) >= _FEWEST_RUNS
+            if local and not free:
                 continue
-            prior = _cautious(of_class / as_drawn[here].mean(), run)
-            for k in range(self.n_features):
-                own, loss = feature == k, prior
-                if own.any():
-                    n_runs = len(np.unique(run[own]))
-                    mean = of_class[..., own].mean(-1) / max(float(as_drawn[here][own].mean()), 1e-12)
-                    loss = (n_runs * mean + _PRIOR_OF_ALL * prior) / (n_runs + _PRIOR_OF_ALL)
-                w, s = np.unravel_index(np.argmin(loss + _LEAST_GAIN * WEIGHTS[:, None]), loss.shape)
-                weight[k, c], spread[k, c] = WEIGHTS[w], SPREADS[s]
-        return weight, spread
+            of_class = gains[..., here], as_drawn[here], place[here]
+            prior = _cautious(of_class[0] / of_class[1].mean(), of_class[2]) if local else _towards(of_all, *of_class)
+            found = self._of_features(prior, *of_class, self.feature[here])
+            found = found if free else found[:, :, [_AS_DRAWN]]
+            w, s = np.divmod(found.reshape(self.n_features, -1).argmin(1), found.shape[-1])
+            weight[:, c] = WEIGHTS[w]
+            if free:
+                spread[:, c] = SPREADS[s]
+        return weight
+
+    def _of_features(
+        self, prior: np.ndarray, gains: np.ndarray, as_drawn: np.ndarray, place: np.ndarray, feature: np.ndarray
+    ) -> np.ndarray:
+        """(K, W, P) what each weight and spread loses in each feature, in units of the loss as drawn."""
+        own = [feature == k for k in range(self.n_features)]
+        losses = [_towards(prior, gains[..., cells], as_drawn[cells], place[cells]) for cells in own]
+        return np.stack(losses) + _LEAST_GAIN * WEIGHTS[:, None]
+
+
+def _towards(prior: np.ndarray, gains: np.ndarray, as_drawn: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(W, P) mean of gains (W, P, n) in units of the mean loss as drawn, towards a prior where there are few places."""
+    if not len(place):
+        return prior
+    n_places, mean = len(np.unique(place)), gains.mean(-1) / max(float(as_drawn.mean()), 1e-12)
+    return (n_places * mean + _PRIOR_OF_ALL * prior) / (n_places + _PRIOR_OF_ALL)
 
 
 def _losses(deviations: np.ndarray, error: np.ndarray, way: np.ndarray) -> np.ndarray:

@@ -15,12 +15,18 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from tsimpute.filling.learning import unseasonal
 from tsimpute.filling.simple_guesses import LINEAR
+from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.linear import interpolated
 from tsimpute.imputers.pchip import curved
 from tsimpute.panel import Panel
 from tsimpute.windows import Windows
+
+_MOST_CELLS = 200_000
+_ROUNDS = 3
+"""Of EM."""
 
 
 class Component(Protocol):
@@ -28,6 +34,10 @@ class Component(Protocol):
 
     name: str
     """What texts call it; also its name in model files."""
+    local: bool
+    """Whether it rests on the values at the ends of a gap, so that only gaps as long say how good it is. Where it rests
+    on other features and on all that a process looks at, each stretch of time counts, and gaps of all lengths stand for
+    one of which too little was hidden."""
 
     @classmethod
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
@@ -58,8 +68,45 @@ class Component(Protocol):
         ...
 
 
+class Unseasonal:
+    """The process without seasons: what is seasonal is a part of its covariances.
+
+    A season that is taken off first is the same in all periods; where days differ, other features and the days around
+    say more. Neither is better everywhere, and their errors differ.
+    """
+
+    name = "Gaussian process without seasons"
+    local = False
+
+    def __init__(self, model: GaussianModel) -> None:
+        self.model = model
+
+    @classmethod
+    def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
+        """See ``Component``; None where the process has no seasons, or the table is so large that it takes long."""
+        if not base.model_.seasons.weights.any() or panel.n_cells > _MOST_CELLS:
+            return None
+        return cls(unseasonal(panel, base, _ROUNDS))
+
+    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """See ``Component``."""
+        mean, _ = self.model.marginals(known, times)
+        return self.model.values(mean, times)
+
+    def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """See ``Component``."""
+        return self.model.to_arrays(), {}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+        """See ``Component``."""
+        return cls(GaussianModel.from_arrays(arrays))
+
+
 class _Between:
     """What rests on the known values around a gap alone; there is nothing to learn."""
+
+    local = True
 
     @classmethod
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self:
@@ -96,7 +143,7 @@ class Lines(_Between):
         return interpolated(known[None], times[None], np.zeros(len(known)))[0]
 
 
-COMPONENTS: tuple[type[Component], ...] = (Cubic, Lines)
+COMPONENTS: tuple[type[Component], ...] = (Unseasonal, Cubic, Lines)
 """In the order in which they take their turn."""
 
 

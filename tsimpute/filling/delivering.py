@@ -198,12 +198,15 @@ class _Cells:
 
     @classmethod
     def of(cls, material: Material, learnt: Learnt, of_base: Hidden, of_network: Hidden | None) -> _Cells:
-        feature, scaler = of_base.feature, learnt.base.scaler_
+        feature, scaler, n_features = of_base.feature, learnt.base.scaler_, len(learnt.base.features_)
         draws = scaler.transform_cells(of_base.draws[in_pairs(len(of_base.draws))], feature)
         truth = scaler.transform_cells(of_base.truth, feature)
         points, gap = _beside(material.shown, learnt, of_base)
         return cls(
-            Evidence(draws, points, truth, feature, gap, of_base.run, len(learnt.base.features_)),
+            Evidence(
+                draws, points, truth, feature, gap, of_base.run, of_base.block * n_features + feature, n_features,
+                tuple(component.local for component in learnt.components),
+            ),
             None if of_network is None else of_network.draws, halves(of_base)[0], of_base.truth,
             spreads_of(material.panel)[feature], learnt,
         )  # fmt: skip

@@ -13,6 +13,8 @@ from tsimpute.config import SamplingConfig
 from tsimpute.errors import DataError
 from tsimpute.filling.efforts import Effort
 from tsimpute.filling.windows import clock_times, training_windows, window_steps
+from tsimpute.gaussian.model import fit
+from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
@@ -79,24 +81,41 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
     Raises:
         DataError: no series has a value.
     """
+    records, regular = _records(panel)
+    pooled = np.concatenate(records.values, axis=1)
+    together = Windows(pooled[None], np.arange(float(pooled.shape[1]))[None], panel.features, ("all",))
+    has_dates = panel.clock.unit == "hours" and panel.series[0].labels.dtype.kind == "M"
+    imputer = GaussianImputer(PERIODS if has_dates else (), seed=seed).fit_records(
+        records, panel.features, Standardizer.fit(together, limits), regular=regular,
+        time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
+    )  # fmt: skip
+    return imputer.learn_curves(records)
+
+
+def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> GaussianModel:
+    """The process of the same settings and scale that takes what is seasonal for a part of its covariances.
+
+    Args:
+        base: fitted to the panel.
+        n_rounds: of EM.
+    """
+    records, _ = _records(panel)
+    scaled = Records(tuple(map(base.scaler_.transform, records.values)), records.times, records.step)
+    return fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed)
+
+
+def _records(panel: Panel) -> tuple[Records, bool]:
+    """The series that have a value, and whether they keep to one step."""
     series = [of_one for of_one in panel.series if of_one.observed.any()]
     if not series:
         raise DataError("table: expected at least one value to learn from, all cells are missing.")
-    pooled = np.concatenate([of_one.values for of_one in series], axis=1)
-    together = Windows(pooled[None], np.arange(float(pooled.shape[1]))[None], panel.features, ("all",))
     times = tuple(clock_times(of_one, panel.clock) for of_one in series)
     step = panel.clock.step or _usual_step(panel)
     # A grid of which few steps have rows at all (2 of every 30) says nothing of the distance between rows.
     regular = panel.clock.step is not None and all(
         np.isclose(np.median(np.diff(of_one)), step, rtol=0.05) for of_one in times if len(of_one) > 1
     )
-    records = Records(tuple(s.values for s in series), times, step if regular else _usual_step(panel))
-    has_dates = panel.clock.unit == "hours" and series[0].labels.dtype.kind == "M"
-    imputer = GaussianImputer(PERIODS if has_dates else (), seed=seed).fit_records(
-        records, panel.features, Standardizer.fit(together, limits), regular=regular,
-        time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
-    )  # fmt: skip
-    return imputer.learn_curves(records)
+    return Records(tuple(s.values for s in series), times, step if regular else _usual_step(panel)), regular
 
 
 def _usual_step(panel: Panel) -> float:

@@ -97,6 +97,7 @@ def fit(
     progress: Callable[[int, int], None] = lambda done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
     for_others: bool = False,
+    tell_settings: Callable[[Regularisation], None] = lambda settings: None,
 ) -> GaussianModel:
     """A model of incomplete records.
 
@@ -108,6 +109,7 @@ def fit(
         seed: of what is drawn in EM and of the cells that are hidden.
         progress: called about every second with the work done and all of it.
         should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
+        tell_settings: called with the settings that are used.
 
     Raises:
         DataError: a value is too large to be squared.
@@ -120,6 +122,7 @@ def fit(
     covariance, tails = None, Tails.normal(len(records.values[0]))
     if settings is None:
         settings, covariance, tails = _chosen(records, periods, seed, work, for_others)
+    tell_settings(settings)
     empty = _empty(records, periods, settings.normality)
     if covariance is None:
         covariance = settings.of_pairs(_scores(empty, records), len(empty.covariance))

@@ -49,6 +49,7 @@ class GaussianImputer:
         scaler_: of the scale in which the process works.
         model_: the process.
         curves_: what moves its draws where features tell each other by curves; None = nothing does.
+        chosen_: the settings that were used; not kept in files.
         time_step_, time_unit_, regular_, n_steps_: see ``TableModel``.
     """
 
@@ -61,6 +62,7 @@ class GaussianImputer:
     scaler_: Standardizer
     model_: GaussianModel
     curves_: Curves | None = None
+    chosen_: Regularisation
     time_step_: float
     time_unit_: str | None
     regular_: bool
@@ -126,7 +128,11 @@ class GaussianImputer:
             progress: called with rounds done and their number.
         """
         scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
-        model = fit(scaled, self.periods, self.settings, self.seed, progress, for_others=for_others)
+        told: list[Regularisation] = []
+        model = fit(
+            scaled, self.periods, self.settings, self.seed, progress, for_others=for_others, tell_settings=told.append
+        )  # fmt: skip
+        self.chosen_ = told[0]
         lengths = {len(times) for times in records.times}
         self.features_, self.scaler_, self.model_, self.curves_ = tuple(features), scaler, model, None
         self.time_step_, self.time_unit_, self.regular_ = records.step, time_unit, regular
