@@ -14,8 +14,8 @@ import tsimpute
 
 PACKAGE = Path(tsimpute.__file__).parent
 PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-OWN_ENVIRONMENT = {"peers/_pypots_worker.py"}
-"""Runs under another interpreter, which has what it imports."""
+OWN_ENVIRONMENT = {"peers/_pypots_worker.py", "backbones/grid_attention.py"}
+"""Runs under another interpreter, which has what it imports; or on a GPU alone, with the Triton that torch brings."""
 
 
 def name_of(requirement: str) -> str:
