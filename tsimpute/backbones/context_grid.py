@@ -150,9 +150,10 @@ class _Meeting:
 
     def _mask(self, n_records: int) -> Tensor:
         """(rows, 1, tokens or 1, keys) to be added to scores: of shown cells, then of those to fill."""
-        shown, asked = (None if x is None else self._mask_rows(x) for x in (self.shown, self.asked))
+        shown = self._mask_rows(self.shown)
         mask = torch.where(shown, 0.0, _NEVER)[:, None]
-        if asked is not None:
+        if self.asked is not None:
+            asked = self._mask_rows(self.asked)
             of_asked = torch.where(asked, 0.0, _NEVER)[:, None]
             if self.crowded is not None:
                 in_crowd = self.crowded[:, None].expand(-1, len(shown) // len(self.crowded)).flatten()

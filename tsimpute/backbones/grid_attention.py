@@ -123,6 +123,9 @@ def _backward(
     _store(to_own, to_q, cell, channel, there, 0, width)
 
 
+_KERNELS: Any = (_forward, _backward)
+
+
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -143,7 +146,7 @@ class _Attention(torch.autograd.Function):
         }  # fmt: skip
         ctx.programs = (n_rows, n_heads)
         other = own if shared is None else shared
-        _forward[ctx.programs](own, own_seen, other, shared_seen, out, *ctx.sizes, **ctx.constants, num_warps=4)
+        _KERNELS[0][ctx.programs](own, own_seen, other, shared_seen, out, *ctx.sizes, **ctx.constants, num_warps=4)
         ctx.save_for_backward(own, own_seen, other, shared_seen, out)
         return out
 
@@ -153,7 +156,7 @@ class _Attention(torch.autograd.Function):
         to_own = torch.empty_like(own)
         has_shared = ctx.constants["has_shared"]
         to_shared = torch.empty_like(other) if has_shared else to_own
-        _backward[ctx.programs](
+        _KERNELS[1][ctx.programs](
             own, own_seen, other, shared_seen, out, grad.contiguous(), to_own, to_shared, *ctx.sizes,
             **ctx.constants, num_warps=4,
         )  # fmt: skip
