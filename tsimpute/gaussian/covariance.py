@@ -16,6 +16,8 @@ PRIOR_PAIRS = 30
 """A covariance from n pairs of observed values is shrunk by n / (n + PRIOR_PAIRS)."""
 STRETCH, CELLS_AT_ONCE = 1_024, 2_000_000
 """Steps of a record, and cells, that are transformed together."""
+SPECTRUM_NUMBERS = 12_000_000
+"""Of the spectrum of all pairs of features that is summed up, about."""
 LOWEST_POWER = 1e-4
 """Smallest eigenvalue of the spectrum at any frequency, where features have variance 1; less where noise is small."""
 
@@ -28,7 +30,8 @@ def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
         n_lags: lags 0 to ``n_lags`` - 1.
     """
     n_features = len(records[0])
-    stretch = min(STRETCH, max(record.shape[1] for record in records))
+    fitting = max(4 * n_lags, SPECTRUM_NUMBERS // n_features**2)  # of many features the spectrum is what takes memory
+    stretch = min(STRETCH, fitting, max(record.shape[1] for record in records))
     size = cast(int, next_fast_len(stretch + n_lags - 1, real=True))
     spectrum = np.zeros((size // 2 + 1, n_features, n_features), complex)
     at_once = max(1, CELLS_AT_ONCE // (n_features * size))
@@ -43,7 +46,10 @@ def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
             np.fft.rfft(ahead, axis=2).transpose(2, 0, 1),
         )
         spectrum += of_parts.conj() @ of_ahead
-    return np.fft.irfft(spectrum, n=size, axis=0)[:n_lags].copy()
+    products = np.empty((n_lags, n_features, n_features))
+    for k in range(n_features):
+        products[:, k] = np.fft.irfft(spectrum[:, k], n=size, axis=0)[:n_lags]
+    return products
 
 
 def lagged_pairs(records: Sequence[np.ndarray], n_lags: int) -> tuple[np.ndarray, np.ndarray]:
