@@ -89,6 +89,14 @@ def test_what_fills_the_table_is_fitted_to_all_of_its_values(fitted: ti.TableImp
     assert model.scaler_.n_cells.tolist() == hourly().notna().sum().tolist()
 
 
+def test_of_many_values_what_was_measured_fills_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsimpute.filling.delivering.MANY_CELLS", 200)
+    table = hourly(300)
+    model = ti.TableImputer(limits=(0, None), **SETTINGS).fit(table).imputer_
+    assert model is not None
+    assert (model.scaler_.n_cells < table.notna().sum().to_numpy()).all()
+
+
 def test_a_saved_one_fills_the_next_month_with_its_calibration(fitted: ti.TableImputer, tmp_path: Path) -> None:
     path = tmp_path / "kept.safetensors"
     fitted.save(path)

@@ -7,7 +7,7 @@ cells. A class of which nothing was hidden keeps the process's draws as they are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -92,8 +92,10 @@ class Evidence:
     def at(self, cells: np.ndarray) -> Evidence:
         """Some of the cells, of a bool mask (M,)."""
         points = [of_one[cells] for of_one in self.points]
-        some = (of_all[cells] for of_all in (self.truth, self.feature, self.gap, self.run, self.stretch))
-        return Evidence(self.draws[:, cells], points, *some, self.n_features, self.local)
+        return replace(
+            self, draws=self.draws[:, cells], points=points, truth=self.truth[cells], feature=self.feature[cells],
+            gap=self.gap[cells], run=self.run[cells], stretch=self.stretch[cells],
+        )  # fmt: skip
 
     def best(self) -> Blend:
         """The blend that these cells say is best: one method after another, and the spread with the last."""
