@@ -112,7 +112,9 @@ def test_an_imputer_with_curves_is_kept_and_its_median_lies_on_them(tmp_path: Pa
 
 
 @pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
-def test_values_of_hidden_cells_do_not_reach_the_curves_that_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_hidden_cells_do_not_reach_measured_curves_and_a_table_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     answers: list[Delivered] = []
     plain = fitting.first_answer
 
@@ -129,7 +131,7 @@ def test_values_of_hidden_cells_do_not_reach_the_curves_that_are_measured(monkey
     of, _ = records(1.0)
     stamps = pd.date_range("2020-01-01", periods=N_STEPS, freq="h", name="time")
     frame = pd.DataFrame(of.values[0].T, stamps, list("abc")).reset_index()
-    TableImputer(effort="instant", n_samples=6).fit(frame, progress=False)
+    imputer = TableImputer(effort="instant", n_samples=6).fit(frame, progress=False)
     own, other = (answer.base.blind.base.curves_ for answer in answers)
     assert own is not None
     assert other is not None
@@ -138,6 +140,12 @@ def test_values_of_hidden_cells_do_not_reach_the_curves_that_are_measured(monkey
     assert answers[0].at is not None
     assert answers[1].at is not None
     np.testing.assert_array_equal(answers[0].at.draws, answers[1].at.draws)
+    assert answers[0].base.whole.base.curves_ is not None
+    imputer.save(tmp_path / "table.safetensors")
+    filled = [
+        of_one.draw(frame, progress=False).table for of_one in (imputer, TableImputer.load(tmp_path / "table.safetensors"))
+    ]
+    pd.testing.assert_frame_equal(*filled, check_exact=True)
 
 
 def test_of_many_records_each_is_one_stretch_and_a_square_is_found() -> None:
