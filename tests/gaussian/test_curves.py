@@ -106,6 +106,7 @@ def test_an_imputer_with_curves_is_kept_and_its_median_lies_on_them(tmp_path: Pa
     median = np.median(after[:, 0], 0)
     assert np.abs(median - truth)[2, OUT].mean() < 0.4 * np.abs(before - truth)[2, OUT].mean()
     np.testing.assert_array_equal(median[:2], truth[:2])
+    assert imputer.method == "Gaussian process over features and lags, with curves for 1 feature"
     imputer.save(tmp_path / "model.safetensors")
     loaded = GaussianImputer.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(loaded.impute(windows, 20, progress=False).values, after)
@@ -143,7 +144,8 @@ def test_values_of_hidden_cells_do_not_reach_measured_curves_and_a_table_keeps_i
     assert answers[0].base.whole.base.curves_ is not None
     imputer.save(tmp_path / "table.safetensors")
     filled = [
-        of_one.draw(frame, progress=False).table for of_one in (imputer, TableImputer.load(tmp_path / "table.safetensors"))
+        of_one.draw(frame, progress=False).table
+        for of_one in (imputer, TableImputer.load(tmp_path / "table.safetensors"))
     ]
     pd.testing.assert_frame_equal(*filled, check_exact=True)
 

@@ -54,7 +54,6 @@ class GaussianImputer:
     """
 
     name = "gaussian"
-    method = "Gaussian process over features and lags"
     sampler = "exact"
     whole_series = True
 
@@ -74,6 +73,13 @@ class GaussianImputer:
         if not all(period > 0 for period in periods):
             raise ConfigError(f"periods: expected positive lengths of time, came {tuple(periods)}.")
         self.periods, self.settings, self.seed = tuple(map(float, periods)), settings, seed
+
+    @property
+    def method(self) -> str:
+        """What the process is of, and how many features are moved by curves."""
+        n = 0 if self.curves_ is None else len(self.curves_.curves)
+        curves = f", with curves for {n} feature{'s' if n > 1 else ''}" if n else ""
+        return f"Gaussian process over features and lags{curves}"
 
     @property
     def no_data_(self) -> tuple[str, ...]:
