@@ -176,9 +176,10 @@ def windows_with_any(cells: Sequence[np.ndarray], length: int) -> int:
 
 
 def _with_any(cells: np.ndarray, length: int) -> list[int]:
-    n_steps, any_cell = cells.shape[1], cells.any(0)
+    n_steps, any_cell = cells.shape[1], np.flatnonzero(cells.any(0))
     starts = window_starts(n_steps, min(length, n_steps), max(1, round(length * (1 - _OVERLAP))))
-    return [start for start in starts if any_cell[start : start + length].any()]
+    first, after = (np.searchsorted(any_cell, np.array(starts) + more) for more in (0, length))
+    return [start for start, holds in zip(starts, (first < after).tolist(), strict=True) if holds]
 
 
 def kept_plan(state: Path | None) -> dict[str, float] | None:
