@@ -53,8 +53,9 @@ TEXTS = {
 
 
 EFFORT = (
-    "how long to learn; auto: a Gaussian process, whose answer is written in seconds, then a network beside it, and of "
-    "both what is better on hidden cells; instant: the process alone; all others: a network alone, seconds to hours"
+    "how long to learn; instant: a Gaussian process, in seconds; auto: writes that answer first, then trains a network "
+    "beside it within --minutes, and delivers of both what is better on hidden cells; quick, normal, thorough: so by "
+    "a number of steps, minutes to hours; trial: a small network alone"
 )
 RENAME = (
     "with --model: the table's names of the model's features, as HeartRate=HR,TempC=Temp; the table keeps its own names"
