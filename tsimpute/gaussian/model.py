@@ -116,10 +116,10 @@ def fit(
     """
     _check_sizes(records)
     em_parts = records.sample(EM_CELLS, seed)
+    covariance, tails = None, Tails.normal(len(records.values[0]))
     for_others = for_others and len(records.values) > 1
     n_rounds = settings.n_rounds if settings else Regularisation.n_rounds - (not for_others)
     work = Work(progress, should_stop, n_rounds * len(em_parts))
-    covariance, tails = None, Tails.normal(len(records.values[0]))
     if settings is None:
         settings, covariance, tails = _chosen(records, periods, seed, work, for_others)
     tell_settings(settings)
