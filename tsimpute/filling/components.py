@@ -17,6 +17,7 @@ import numpy as np
 
 from tsimpute.filling.learning import unseasonal
 from tsimpute.filling.simple_guesses import LINEAR
+from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.linear import interpolated
@@ -78,29 +79,31 @@ class Unseasonal:
     name = "Gaussian process without seasons"
     local = False
 
-    def __init__(self, model: GaussianModel) -> None:
-        self.model = model
+    def __init__(self, model: GaussianModel, curves: Curves | None = None) -> None:
+        self.model, self.curves = model, curves
 
     @classmethod
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
         """See ``Component``; None where the process has no seasons, or the table is so large that it takes long."""
         if not base.model_.seasons.weights.any() or panel.n_cells > _MOST_CELLS:
             return None
-        return cls(unseasonal(panel, base, _ROUNDS))
+        return cls(*unseasonal(panel, base, _ROUNDS))
 
     def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         """See ``Component``."""
-        mean, _ = self.model.marginals(known, times)
+        mean, spread = self.model.marginals(known, times)
+        if self.curves is not None:
+            mean = mean + self.curves.moves(mean, spread, times)[0]
         return self.model.values(mean, times)
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """See ``Component``."""
-        return self.model.to_arrays(), {}
+        return self.model.to_arrays() | ({} if self.curves is None else self.curves.to_arrays()), {}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
         """See ``Component``."""
-        return cls(GaussianModel.from_arrays(arrays))
+        return cls(GaussianModel.from_arrays(arrays), Curves.from_arrays(arrays))
 
 
 class _Between:

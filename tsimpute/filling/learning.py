@@ -13,6 +13,7 @@ from tsimpute.config import SamplingConfig
 from tsimpute.errors import DataError
 from tsimpute.filling.efforts import Effort
 from tsimpute.filling.windows import clock_times, training_windows, window_steps
+from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.model import fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
@@ -92,8 +93,10 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
     return imputer.learn_curves(records)
 
 
-def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> GaussianModel:
+def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[GaussianModel, Curves | None]:
     """The process of the same settings and scale that takes what is seasonal for a part of its covariances.
+
+    Its curves come with it: without them it would be held against a process that has some.
 
     Args:
         base: fitted to the panel.
@@ -101,7 +104,8 @@ def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> GaussianMo
     """
     records, _ = _records(panel)
     scaled = Records(tuple(map(base.scaler_.transform, records.values)), records.times, records.step)
-    return fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed)
+    model = fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed)
+    return model, fit_curves(model, scaled, base.seed, base.model_.seasons.periods)
 
 
 def _records(panel: Panel) -> tuple[Records, bool]:

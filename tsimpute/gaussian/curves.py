@@ -165,12 +165,15 @@ class _Part:
 
 
 @one_blas_thread()
-def fit_curves(model: GaussianModel, records: Records, seed: int) -> Curves | None:
+def fit_curves(
+    model: GaussianModel, records: Records, seed: int, periods: Sequence[float] | None = None
+) -> Curves | None:
     """Curves of the features in which records have gaps; None where none of them helps.
 
     Args:
         model: fitted to these records.
         seed: of how gaps are moved and of the cells that are used.
+        periods: of which the first one's phase is looked at; None = those of the model's seasons.
     """
     missing = np.sum([np.isnan(values).sum(1) for values in records.values], 0)
     order = np.argsort(-missing, kind="stable")[:MOST_FEATURES]
@@ -179,7 +182,8 @@ def fit_curves(model: GaussianModel, records: Records, seed: int) -> Curves | No
         return None
     rounds = int(np.clip(np.ceil(_CELLS / np.median(missing[features])), *_ROUNDS))
     parts = [part for n in range(rounds) for part in _moved(model, records, n, rounds, seed)]
-    found = [_best(model, parts, k, seed) for k in features]
+    period = (model.seasons.periods if periods is None else tuple(periods))[:1]
+    found = [_best(model, parts, k, seed, period) for k in features]
     curves = tuple(curve for curve in found if curve is not None)
     return Curves(curves) if curves else None
 
@@ -203,7 +207,7 @@ def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: in
             yield _Part(hidden, mean, np.clip(error, -_FARTHEST, _FARTHEST), times, block)
 
 
-def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int) -> Curve | None:
+def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, period: tuple[float, ...]) -> Curve | None:
     """The curve of one feature that predicts best what it was not learnt from; None where that is no gain."""
     cells = [part.hidden[k] for part in parts]
     error = np.concatenate([part.error[k, of_one] for part, of_one in zip(parts, cells, strict=True)])
@@ -219,9 +223,8 @@ def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int) -> Cu
         return _fit(np.concatenate(rows)[some], error[some], block, widths, derive_seed(seed, "nodes", str(k)))
 
     best, chosen = tried(inputs, _WIDTHS), inputs
-    periods = (0.0, *model.seasons.periods[:1])
-    for slopes, period in list(product((False, True), periods))[1:]:
-        other = replace(inputs, slopes=slopes, period=period)
+    for slopes, phase in list(product((False, True), (0.0, *period)))[1:]:
+        other = replace(inputs, slopes=slopes, period=phase)
         found = tried(other, (best.width, 2 * best.width))
         if found.loss < best.loss:
             best, chosen = found, other
