@@ -98,8 +98,9 @@ def test_a_network_that_has_learnt_little_draws_what_the_process_says_and_keeps_
         parts = model.impute_long(replace(record, times=record.times + shift), 40, 1)
         draws = np.concatenate([found.values for _, found in parts], -1)
         medians.append(np.median(draws, 0)[..., 150:190])
-    assert np.abs(medians[1] - medians[0]).mean() < 1.0
-    assert np.abs(medians[2] - medians[0]).mean() > 2.0  # noon for midnight
+    near, far = (np.abs(of_network - medians[0]).mean() for of_network in medians[1:])
+    assert near < 0.6
+    assert far > 1.0  # noon for midnight
 
 
 @pytest.mark.parametrize("effort", ["auto", "quick"])
