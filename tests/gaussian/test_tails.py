@@ -32,7 +32,7 @@ def test_features_with_few_cells_have_the_law_of_all() -> None:
 def test_factors_have_their_law_at_every_step_and_change_slowly(n_steps: int) -> None:
     weights = np.zeros((2, len(FACTORS)))
     weights[:, [2, 7]] = [[0.75, 0.25], [0.5, 0.5]]
-    found = Tails(weights).of_draws(4_000, n_steps, 90, np.random.default_rng(2))
+    found = Tails(weights).of_draws(4_000, n_steps, 90, np.random.default_rng(2)).at(slice(0, n_steps))
     assert found.shape == (4_000, n_steps, 2)
     high = (found == FACTORS[7]).mean(0)
     np.testing.assert_allclose(high, np.broadcast_to([0.25, 0.5], high.shape), atol=0.04)
@@ -43,9 +43,9 @@ def test_factors_have_their_law_at_every_step_and_change_slowly(n_steps: int) ->
 def test_draws_share_a_law_evenly() -> None:
     weights = np.zeros((1, len(FACTORS)))
     weights[:, [2, 7]] = [0.7, 0.3]
-    found = Tails(weights).of_draws(10, 20, 90, np.random.default_rng(3))
+    found = Tails(weights).of_draws(10, 20, 90, np.random.default_rng(3)).at(slice(0, 20))
     assert (found[:, 0, 0] == FACTORS[7]).sum() == 3
 
 
 def test_a_normal_law_leaves_draws_as_they_are() -> None:
-    assert (Tails.normal(3).of_draws(7, 300, 90, np.random.default_rng(4)) == 1).all()
+    assert (Tails.normal(3).of_draws(7, 300, 90, np.random.default_rng(4)).at(slice(0, 300)) == 1).all()

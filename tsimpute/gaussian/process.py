@@ -71,7 +71,7 @@ class GaussianModel:
         at, n_features = positions(times, self.step), len(self.maps)
         factors = self.tails.of_draws(n_draws, len(times), window_length(n_features), rng)
         for piece in conditioned_pieces(self.prior, self.scores(values, times), at, n_draws, rng):
-            piece.deviations[:] *= factors[:, piece.steps].transpose(0, 2, 1)
+            piece.deviations[:] *= factors.at(piece.steps).transpose(0, 2, 1)
             yield piece
 
     def marginals(

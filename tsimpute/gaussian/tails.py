@@ -55,8 +55,8 @@ class Tails:
         ends = np.cumsum(self.weights, 1)[:, :-1]
         return FACTORS[np.stack([np.searchsorted(of_one, levels) for of_one in ends], -1)]
 
-    def of_draws(self, n_draws: int, n_steps: int, period: int, rng: np.random.Generator) -> np.ndarray:
-        """(H, n_steps, K) factors of draws that vary slowly over time, from one level for all features of a draw.
+    def of_draws(self, n_draws: int, n_steps: int, period: int, rng: np.random.Generator) -> Factors:
+        """Factors of draws that vary slowly over time, from one level for all features of a draw.
 
         At every so many steps the draws share the levels evenly, and are shuffled.
 
@@ -65,13 +65,30 @@ class Tails:
         """
         n_places = 1 if n_steps <= period else 2 + (n_steps - 1) // period
         order = np.argsort(rng.random((n_places, n_draws)), 1)
-        normal = ndtri((order + rng.random(order.shape)) / n_draws)
-        place = np.arange(n_steps) / period if n_places > 1 else np.zeros(n_steps)
+        return Factors(self, ndtri((order + rng.random(order.shape)) / n_draws), period)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Of the draws of one record; only those of the steps that are wanted are in memory.
+
+    Attributes:
+        tails: of the features.
+        places: (P, H) normal scores of levels at places that are ``period`` steps apart; with one it is all steps.
+    """
+
+    tails: Tails
+    places: np.ndarray
+    period: int
+
+    def at(self, steps: slice) -> np.ndarray:
+        """(H, n, K) at n steps."""
+        place = np.arange(steps.start, steps.stop) / self.period * (len(self.places) > 1)
         before = place.astype(np.int64)
         part = (place - before)[:, None]
-        after = np.minimum(before + 1, n_places - 1)
-        mixed = ((1 - part) * normal[before] + part * normal[after]) / np.sqrt((1 - part) ** 2 + part**2)
-        return self.factors(ndtr(mixed).T)
+        after = np.minimum(before + 1, len(self.places) - 1)
+        mixed = (1 - part) * self.places[before] + part * self.places[after]
+        return self.tails.factors(ndtr(mixed / np.sqrt((1 - part) ** 2 + part**2)).T)
 
 
 def _weights(density: np.ndarray, part: np.ndarray, prior: np.ndarray, n_prior: float) -> np.ndarray:
