@@ -31,7 +31,7 @@ from tsimpute.windows import Feature
 
 _LEAST_GAIN = 0.002
 """Share of the score of the process alone by which a mixture has to be better."""
-MANY_CELLS = 200_000
+MANY_CELLS = 80_000
 """Known values from which on nothing is gained by learning from the hidden ones, too."""
 Scores = tuple[dict[str, str | float], ...]
 
@@ -130,16 +130,31 @@ def first_answer(material: Material, progress: Tell) -> Delivered:
     blind = _learnt(material.shown, material, progress)
     if not any(cells.any() for cells in material.hidden):
         return Delivered(blind.base, Calibration(), (), None, Measured(blind, blind), None)
-    at = material.drawn(blind.base, progress)
-    many = sum(int(series.observed.sum()) for series in material.shown.series) > MANY_CELLS
-    whole = blind if many else _learnt(material.panel, material, progress)
-    return mixed(material, Measured(blind, whole), None, at, None)
+    found = mixed(material, Measured(blind, blind), None, material.drawn(blind.base, progress), None)
+    if sum(int(series.observed.sum()) for series in material.shown.series) > MANY_CELLS:
+        return found
+    blend = found.model.blend if isinstance(found.model, Mixture) else None
+    whole = _refitted(blind, blend, material, progress)
+    model = whole.base if blend is None else Mixture(whole, blend)
+    return replace(found, model=model, base=Measured(blind, whole))
 
 
 def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
     base = gaussian(panel, material.limits, material.seed, progress)
     found = [component.fit(panel, base, material.seed) for component in COMPONENTS]
     return Learnt(base, tuple(component for component in found if component is not None))
+
+
+def _refitted(blind: Learnt, blend: Blend | None, material: Material, progress: Tell) -> Learnt:
+    """The same methods fitted to all values; those that draws are not moved towards stay as they are."""
+    panel = material.panel
+    base = gaussian(panel, material.limits, material.seed, progress, blind.base.curved)
+    used = [False] * len(blind.components) if blend is None else [bool(w.any()) for w in blend.weights]
+    found = [
+        (component.fit(panel, base, material.seed) or component) if is_used else component
+        for component, is_used in zip(blind.components, used, strict=True)
+    ]
+    return Learnt(base, tuple(found))
 
 
 def mixed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,12 +72,15 @@ def untrained(effort: Effort, n_windows: int, seed: int) -> GenerativeImputer:
     return GenerativeImputer("flow_matching", effort.network, training, sampling)
 
 
-def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell) -> GaussianImputer:
+def gaussian(
+    panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell, curved: Collection[int] | None = None
+) -> GaussianImputer:
     """A Gaussian process fitted to whole series.
 
     Args:
         panel: all that may be learnt from; of its own features alone.
         limits, seed, progress: see ``learnt``.
+        curved: see ``gaussian.curves.fit_curves``.
 
     Raises:
         DataError: no series has a value.
@@ -90,13 +93,13 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
         records, panel.features, Standardizer.fit(together, limits), regular=regular,
         time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
     )  # fmt: skip
-    return imputer.learn_curves(records)
+    return imputer.learn_curves(records, curved)
 
 
 def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[GaussianModel, Curves | None]:
     """The process of the same settings and scale that takes what is seasonal for a part of its covariances.
 
-    Its curves come with it: without them it would be held against a process that has some.
+    Where the process has curves, so has this one: without them it would be held against one that has some.
 
     Args:
         base: fitted to the panel.
@@ -105,7 +108,7 @@ def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[Gaus
     records, _ = _records(panel)
     scaled = Records(tuple(map(base.scaler_.transform, records.values)), records.times, records.step)
     model = fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed)
-    return model, fit_curves(model, scaled, base.seed, base.model_.seasons.periods)
+    return model, fit_curves(model, scaled, base.seed, base.model_.seasons.periods, base.curved)
 
 
 def _records(panel: Panel) -> tuple[Records, bool]:

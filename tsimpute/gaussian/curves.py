@@ -9,7 +9,7 @@ was not learnt from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Self
@@ -97,6 +97,11 @@ class Curves:
 
     curves: tuple[Curve, ...]
 
+    @property
+    def features(self) -> frozenset[int]:
+        """Those that have a curve, by their index."""
+        return frozenset(curve.inputs.features[0] for curve in self.curves)
+
     def moves(self, mean: np.ndarray, spread: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far the draws of a record are moved, (K, T) in scores, and the factor (K, T) on their deviations.
 
@@ -166,7 +171,11 @@ class _Part:
 
 @one_blas_thread()
 def fit_curves(
-    model: GaussianModel, records: Records, seed: int, periods: Sequence[float] | None = None
+    model: GaussianModel,
+    records: Records,
+    seed: int,
+    periods: Sequence[float] | None = None,
+    only: Collection[int] | None = None,
 ) -> Curves | None:
     """Curves of the features in which records have gaps; None where none of them helps.
 
@@ -174,10 +183,11 @@ def fit_curves(
         model: fitted to these records.
         seed: of how gaps are moved and of the cells that are used.
         periods: of which the first one's phase is looked at; None = those of the model's seasons.
+        only: features that may have a curve, by their index; None = all.
     """
     missing = np.sum([np.isnan(values).sum(1) for values in records.values], 0)
     order = np.argsort(-missing, kind="stable")[:MOST_FEATURES]
-    features = [k for k in np.sort(order).tolist() if missing[k]]
+    features = [k for k in np.sort(order).tolist() if missing[k] and (only is None or k in only)]
     if not features:
         return None
     rounds = int(np.clip(np.ceil(_CELLS / np.median(missing[features])), *_ROUNDS))
