@@ -31,7 +31,7 @@ from tsimpute.windows import Feature
 
 _LEAST_GAIN = 0.002
 """Share of the score of the process alone by which a mixture has to be better."""
-MANY_CELLS = 80_000
+MANY_CELLS = 200_000
 """Known values from which on nothing is gained by learning from the hidden ones, too."""
 Scores = tuple[dict[str, str | float], ...]
 
@@ -148,7 +148,7 @@ def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
 def _refitted(blind: Learnt, blend: Blend | None, material: Material, progress: Tell) -> Learnt:
     """The same methods fitted to all values; those that draws are not moved towards stay as they are."""
     panel = material.panel
-    base = gaussian(panel, material.limits, material.seed, progress, blind.base.curved)
+    base = gaussian(panel, material.limits, material.seed, progress)
     used = [False] * len(blind.components) if blend is None else [bool(w.any()) for w in blend.weights]
     found = [
         (component.fit(panel, base, material.seed) or component) if is_used else component

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,15 +72,12 @@ def untrained(effort: Effort, n_windows: int, seed: int) -> GenerativeImputer:
     return GenerativeImputer("flow_matching", effort.network, training, sampling)
 
 
-def gaussian(
-    panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell, curved: Collection[int] | None = None
-) -> GaussianImputer:
+def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell) -> GaussianImputer:
     """A Gaussian process fitted to whole series.
 
     Args:
         panel: all that may be learnt from; of its own features alone.
         limits, seed, progress: see ``learnt``.
-        curved: see ``gaussian.curves.fit_curves``.
 
     Raises:
         DataError: no series has a value.
@@ -93,7 +90,7 @@ def gaussian(
         records, panel.features, Standardizer.fit(together, limits), regular=regular,
         time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
     )  # fmt: skip
-    return imputer.learn_curves(records, curved)
+    return imputer.learn_curves(records)
 
 
 def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[GaussianModel, Curves | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple
 from importlib.metadata import version
 from pathlib import Path
@@ -145,10 +145,10 @@ class GaussianImputer:
         self.n_steps_ = lengths.pop() if len(lengths) == 1 else 0
         return self
 
-    def learn_curves(self, records: Records, curved: Collection[int] | None = None) -> Self:
+    def learn_curves(self, records: Records) -> Self:
         """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``."""
         scaled = Records(tuple(map(self.scaler_.transform, records.values)), records.times, records.step)
-        self.curves_ = fit_curves(self.model_, scaled, self.seed, only=curved)
+        self.curves_ = fit_curves(self.model_, scaled, self.seed)
         return self
 
     @property
