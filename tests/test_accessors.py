@@ -51,7 +51,7 @@ def test_the_methods_give_what_the_functions_give(kind: str, settings: dict[str,
 @pytest.mark.parametrize("kind", ["frame", "dataset", "array"])
 def test_it_says_what_a_table_is_understood_to_be_without_learning(kind: str) -> None:
     table = tables()[kind]
-    lines = table.tsimpute.describe(calendar=True).splitlines()
+    lines = table.tsimpute.describe(calendar=True, effort="trial").splitlines()
     assert "  time: time: every hour, 2024-01-01 00:00 to 2024-01-03 11:00" in lines
     assert any(line.startswith("  features: 2: ") for line in lines)
     assert "  calendar: hour of the day and day of the week, by the wall clock, given to the model" in lines
