@@ -133,9 +133,12 @@ def first_answer(material: Material, progress: Tell) -> Delivered:
     found = mixed(material, Measured(blind, blind), None, material.drawn(blind.base, progress), None)
     if sum(int(series.observed.sum()) for series in material.shown.series) > MANY_CELLS:
         return found
-    blend = found.model.blend if isinstance(found.model, Mixture) else None
-    whole = _refitted(blind, blend, material, progress)
-    model = whole.base if blend is None else Mixture(whole, blend)
+    used = [isinstance(found.model, Mixture) and c in found.model.learnt.components for c in blind.components]
+    whole = _refitted(blind, used, material, progress)
+    model: TableModel = whole.base
+    if isinstance(found.model, Mixture):
+        beside = tuple(component for component, is_used in zip(whole.components, used, strict=True) if is_used)
+        model = Mixture(Learnt(whole.base, beside), found.model.blend)
     return replace(found, model=model, base=Measured(blind, whole))
 
 
@@ -145,11 +148,10 @@ def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
     return Learnt(base, tuple(component for component in found if component is not None))
 
 
-def _refitted(blind: Learnt, blend: Blend | None, material: Material, progress: Tell) -> Learnt:
+def _refitted(blind: Learnt, used: Sequence[bool], material: Material, progress: Tell) -> Learnt:
     """The same methods fitted to all values; those that draws are not moved towards stay as they are."""
     panel = material.panel
     base = gaussian(panel, material.limits, material.seed, progress)
-    used = [False] * len(blind.components) if blend is None else [bool(w.any()) for w in blend.weights]
     found = [
         (component.fit(panel, base, material.seed) or component) if is_used else component
         for component, is_used in zip(blind.components, used, strict=True)

@@ -46,6 +46,8 @@ class Learnt:
 class Mixture:
     """A draw is a path of the process, moved towards other methods, or one of a network.
 
+    Methods that no draw is moved towards are left out: they are neither asked nor saved.
+
     Of S draws, the first ones are the network's, as many as its share says of the feature and the length of the gap,
     then those of the process. See ``imputers.base.TableModel``.
 
@@ -62,7 +64,11 @@ class Mixture:
     def __init__(
         self, learnt: Learnt, blend: Blend, network: GenerativeImputer | None = None, shares: np.ndarray | None = None
     ) -> None:
-        self.learnt, self.base, self.blend, self.network = learnt, learnt.base, blend, network
+        used = blend.weights.any((1, 2))
+        self.learnt = Learnt(
+            learnt.base, tuple(c for c, is_used in zip(learnt.components, used, strict=True) if is_used)
+        )
+        self.base, self.blend, self.network = learnt.base, replace(blend, weights=blend.weights[used]), network
         self.shares = np.zeros_like(blend.spread) if network is None or shares is None else shares
         self.features_: tuple[Feature, ...] = (network or self.base).features_
         self.scaler_: Standardizer = (network or self.base).scaler_
@@ -72,8 +78,7 @@ class Mixture:
     @property
     def method(self) -> str:
         """The methods that have a share."""
-        used = zip(self.learnt.components, self.blend.weights, strict=True)
-        beside = [component.name for component, weights in used if weights.any()]
+        beside = [component.name for component in self.learnt.components]
         names = [self.base.method, *([] if self.network is None else [self.network.method]), *beside]
         return "draws of " + " and ".join(names)
 
@@ -158,7 +163,8 @@ class Mixture:
                 raise ValueError(f"classes of gaps up to {about['bounds']} steps, not {list(BOUNDS)}")
             base = GaussianImputer.from_file(path, _of(weights, "gaussian"), about["gaussian"])
             network = about["network"] and GenerativeImputer.from_file(path, _of(weights, "network"), about["network"])
-            blend = Blend(np.array(about["weights"]), np.array(about["spread"]))
+            spread = np.array(about["spread"])
+            blend = Blend(np.array(about["weights"]).reshape(-1, *spread.shape), spread)
             learnt = Learnt(base, tuple(_components(weights, about["components"], base)))
             return cls(learnt, blend, network, np.array(about["shares"]))
         except (AttributeError, LookupError, TypeError, ValueError) as error:

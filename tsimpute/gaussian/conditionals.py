@@ -52,7 +52,7 @@ class Prior:
     """A process, with what was computed for the windows that were looked at last.
 
     Args:
-        covariance: (W, K, K), see ``covariance.regularised``.
+        covariance: (W, K, K), see ``covariance.Estimated.regularised``.
 
     Attributes:
         covariance: as given.

@@ -31,7 +31,7 @@ class GaussianModel:
         seasons: in scores.
         centre: (K,) mean of the scores without their season.
         scale: (K,) standard deviation of the same.
-        covariance: (W, K, K), see ``covariance.regularised``.
+        covariance: (W, K, K), see ``covariance.Estimated.regularised``.
         step: see ``Records``.
         tails: of draws.
     """
