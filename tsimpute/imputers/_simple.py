@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -91,6 +92,27 @@ class SimpleImputer:
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(N, K, L) without NaN, from the shown values (N, K, L; NaN elsewhere) and times (N, L)."""
         raise NotImplementedError
+
+
+def through_known(
+    curve: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    known: np.ndarray,
+    times: np.ndarray,
+    otherwise: np.ndarray,
+) -> np.ndarray:
+    """(N, K, L) float64: a curve through the known values of each record and feature.
+
+    Args:
+        curve: (times (L,), times of known values (M,), these values (M,)) -> (L,).
+        known: (N, K, L), NaN where nothing is known.
+        times: (N, L), increasing.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+    """
+    out = np.broadcast_to(otherwise[:, None], known.shape).astype(np.float64)
+    for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
+        at = ~np.isnan(known[n, k])
+        out[n, k] = curve(times[n], times[n, at], known[n, k, at].astype(np.float64))
+    return out
 
 
 def _read(path: Path) -> dict[str, Any]:

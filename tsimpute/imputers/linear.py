@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsimpute.imputers._simple import SimpleImputer
+from tsimpute.imputers._simple import SimpleImputer, through_known
 
 
 class LinearImputer(SimpleImputer):
@@ -38,11 +38,7 @@ def interpolated(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) ->
     Returns:
         (N, K, L) float64.
     """
-    out = np.broadcast_to(otherwise[:, None], known.shape).astype(np.float64)
-    for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
-        at = ~np.isnan(known[n, k])
-        out[n, k] = np.interp(times[n], times[n, at], known[n, k, at].astype(np.float64))
-    return out
+    return through_known(np.interp, known, times, otherwise)
 
 
 PLUGIN = LinearImputer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from tsimpute.imputers._simple import SimpleImputer
+from tsimpute.imputers._simple import SimpleImputer, through_known
 
 
 class PchipImputer(SimpleImputer):
@@ -32,15 +32,14 @@ def curved(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.nd
     Returns:
         (N, K, L) float64.
     """
-    out = np.broadcast_to(otherwise[:, None], known.shape).astype(np.float64)
-    for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
-        at = np.flatnonzero(~np.isnan(known[n, k]))
-        values = known[n, k, at].astype(np.float64)
-        out[n, k, : at[0]], out[n, k, at[-1] :] = values[0], values[-1]
-        if len(at) > 1:
-            between = slice(at[0], at[-1])
-            out[n, k, between] = PchipInterpolator(times[n, at], values)(times[n, between])
-    return out
+    return through_known(_monotone, known, times, otherwise)
+
+
+def _monotone(times: np.ndarray, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    if len(knots) == 1:
+        return np.full(times.shape, values[0])
+    inside = PchipInterpolator(knots, values)(np.clip(times, knots[0], knots[-1]))
+    return np.where(times < knots[-1], inside, values[-1])  # to the bit, which the end of a polynomial is not
 
 
 PLUGIN = PchipImputer
