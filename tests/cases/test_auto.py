@@ -174,7 +174,7 @@ def test_draws_that_take_too_long_leave_the_first_answer(tmp_path: Path, monkeyp
     monkeypatch.setitem(EFFORTS, "auto", replace(EFFORTS["auto"], **TINY))
 
     def found(material: Any, first: Any, *_: Any) -> Any:
-        return replace(first, model=Mixture(first.base.whole, Blend.nothing(1, 2)))
+        return replace(first, model=Mixture(first.base.whole, Blend.nothing(len(first.base.whole.components), 2)))
 
     monkeypatch.setattr("tsimpute.filling.fitting.improved", found)
     source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
