@@ -64,9 +64,9 @@ class Mixture:
     def __init__(
         self, learnt: Learnt, blend: Blend, network: GenerativeImputer | None = None, shares: np.ndarray | None = None
     ) -> None:
-        used = blend.weights.any((1, 2))
+        used = np.asarray(blend.weights.any((1, 2)))
         self.learnt = Learnt(
-            learnt.base, tuple(c for c, is_used in zip(learnt.components, used, strict=True) if is_used)
+            learnt.base, tuple(c for c, is_used in zip(learnt.components, used.tolist(), strict=True) if is_used)
         )
         self.base, self.blend, self.network = learnt.base, replace(blend, weights=blend.weights[used]), network
         self.shares = np.zeros_like(blend.spread) if network is None or shares is None else shares
