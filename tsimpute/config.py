@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
+from tsimpute import registry
 from tsimpute.errors import ConfigError
 
 T = TypeVar("T")
+MASKS = ("random", "historical", "mix", "gaps")
+"""Names of the package's own mask policies."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,7 @@ class DataConfig:
     """Which records.
 
     Attributes:
-        name: data set, by the name of its adapter.
+        name: data set, by the name of its adapter; see ``tsimpute.registry`` for what else it may be.
         root: folder of its files; None = TSIMPUTE_DATA, then the user cache.
         options: the adapter's own options.
     """
@@ -23,6 +26,9 @@ class DataConfig:
     name: str = "synthetic"
     root: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _name_plugin(self, "datasets")
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class NetworkConfig:
         'context_cells'
 
     Attributes:
-        name: of its file.
+        name: of its file, or an import path; a class, too, see ``tsimpute.registry``.
         options: its own settings (width, n_heads, n_blocks, ...).
         guess: what is learnt and drawn. "none" = the values themselves; "linear" = the difference to linear
             interpolation, which pays where training is short and gaps are; "gaussian" = the difference to the posterior
@@ -71,10 +77,15 @@ class NetworkConfig:
     options: dict[str, Any] = field(default_factory=dict)
     guess: Literal["none", "linear", "gaussian"] = "none"
 
+    def __post_init__(self) -> None:
+        _name_plugin(self, "backbones")
+
 
 @dataclass(frozen=True)
 class ProcessConfig:
-    """The process between noise and data, by the name of its file, and its own settings.
+    """The process between noise and data, by the name of its file or an import path, and its own settings.
+
+    In Python the name may be a class or an instance, too; see ``tsimpute.registry``.
 
     Example:
         >>> ProcessConfig("diffusion").options
@@ -83,6 +94,9 @@ class ProcessConfig:
 
     name: str = "flow_matching"
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _name_plugin(self, "processes")
 
 
 @dataclass(frozen=True)
@@ -104,7 +118,8 @@ class TrainingConfig:
         milestones: shares of all steps at which the learning rate is multiplied by ``decay``; "steps" only.
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
-        masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps".
+        masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps"; or
+            an import path of a function from training records to a mask policy, see ``pipeline.masking``.
         masks_per_record: with the guess "gaussian" alone: different masks that each record gets over the epochs. The
             posterior of each takes time once, and memory.
         base_folds: with the guess "gaussian" alone: records, in their order, are parted into so many stretches, and
@@ -134,7 +149,7 @@ class TrainingConfig:
     decay: float = 0.1
     clip_norm: float = 2.0
     ema: float | None = None
-    masks: Literal["random", "historical", "mix", "gaps"] = "random"
+    masks: str = "random"
     masks_per_record: int = 4
     base_folds: int = 1
     ask_unobserved: float = 0.0
@@ -153,7 +168,10 @@ class TrainingConfig:
         for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "base_folds", "devices", "nodes"):
             count = getattr(self, name)
             _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
-        for name in ("masks", "schedule", "precision"):
+        object.__setattr__(self, "masks", registry.named("masks", self.masks)[0])
+        expected = f"one of {', '.join(MASKS)}, or an import path as package.module:function"
+        _require(self.masks in MASKS or registry.is_known("masks", self.masks), "training.masks", expected, self.masks)
+        for name in ("schedule", "precision"):
             known = get_args(get_type_hints(TrainingConfig)[name])
             _require(
                 getattr(self, name) in known, f"training.{name}", f"one of {', '.join(known)}", getattr(self, name)
@@ -179,7 +197,7 @@ class SamplingConfig:
         'cpu'
 
     Attributes:
-        solver: by the name of its file; None = the process's own default.
+        solver: by the name of its file or an import path; None = the process's own default.
         n_steps: solver steps; None = the process's own default.
         grid_power: 1 = times evenly spaced, up to 2 = steps get shorter towards the data; None = the process's own
             default with its default solver, else 1.
@@ -203,6 +221,12 @@ class SamplingConfig:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
+        if not (self.solver is None or isinstance(self.solver, str)):
+            name, options = registry.named("solvers", self.solver)
+            eta = options.pop("eta", self.eta)
+            _require(not options, "sampling.solver", "a solver without options other than eta", options)
+            object.__setattr__(self, "solver", name)
+            object.__setattr__(self, "eta", eta)
         _require(self.n_steps is None or self.n_steps >= 1, "sampling.n_steps", "none or at least 1", self.n_steps)
         power = self.grid_power
         _require(power is None or 1 <= power <= 2, "sampling.grid_power", "none or a number in [1, 2]", power)
@@ -272,3 +296,10 @@ class RunConfig:
 def _require(ok: bool, name: str, expected: str, came: object) -> None:
     if not ok:
         raise ConfigError(f"{name}: expected {expected}, came {came}.")
+
+
+def _name_plugin(config: Any, kind: str) -> None:
+    """Puts name and options in the place of a class or an instance."""
+    name, options = registry.named(kind, config.name)
+    object.__setattr__(config, "name", name)
+    object.__setattr__(config, "options", options | config.options)

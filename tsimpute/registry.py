@@ -1,7 +1,14 @@
-"""Plug-ins found by their file name: one file in a folder is one data set, process, solver, backbone or imputer.
+"""Plug-ins by name: data sets, processes, solvers, backbones, imputers, mask policies, missingness mechanisms.
 
-A plug-in module sets ``PLUGIN`` to its class. Files that start with an underscore, and the contract ``base.py``, are
-not plug-ins. Listing names runs no module, and works where the package is imported from a zip or has no sources.
+A name is one of four things:
+
+- a file of a folder of the package (``"heun"``): one file is one plug-in, and sets ``PLUGIN`` to its class. Files that
+  start with an underscore, and the contract ``base.py``, are not plug-ins;
+- an import path, ``"package.module:Class"``;
+- an entry point of an installed package, in the group ``tsimpute.backbones``, ``tsimpute.solvers``, ...;
+- in Python also the class or an instance itself, see ``named``.
+
+Listing names runs no module, and works where the package is imported from a zip or has no sources.
 """
 
 from __future__ import annotations
@@ -10,35 +17,65 @@ import importlib
 import inspect
 import os
 import pkgutil
+import sys
+from collections.abc import Callable
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import tsimpute
-from tsimpute.errors import ConfigError
+from tsimpute.errors import CheckpointError, ConfigError
+
+_IMPUTER = ("fit", "impute", "save", "load")
+CONTRACTS = {
+    "backbones": ("forward", "bind", "bytes_per_row", "bytes_once"),
+    "processes": ("sample_tau", "grid", "scales", "corrupt", "target", "predict"),
+    "solvers": ("solve", "n_evaluations"),
+    "imputers": _IMPUTER,
+    "peers": _IMPUTER,
+    "datasets": ("card", "load"),
+    "masks": (),
+    "mechanisms": (),
+}
+"""By kind, what a class has to have, beside being callable where it has nothing else; what lacks it is never called."""
 
 
 def available(kind: str) -> list[str]:
-    """Names of the plug-ins in the subpackage ``kind``, sorted."""
-    return list(_available(kind))
+    """Names of the plug-ins of a kind: those of the package, sorted, then those of other installed packages."""
+    return [*_files(kind), *(name for name in _entry_points(kind) if name not in _files(kind))]
+
+
+def is_known(kind: str, name: str) -> bool:
+    """Whether a name is one of ``available``, or an import path; what it points to is not looked at."""
+    return ":" in name or name in available(kind)
 
 
 def plugin(kind: str, name: str) -> Any:
     """The class of one plug-in.
 
     Raises:
-        ConfigError: there is none of that name; the message lists those there are.
+        ConfigError: there is none of that name, or it lacks what the contract of its kind asks for.
     """
-    if name not in available(kind):
-        raise ConfigError(f"{kind}: expected one of {', '.join(available(kind))}; came {name!r}.")
-    return importlib.import_module(f"tsimpute.{kind}.{name}").PLUGIN
+    if ":" in name:
+        return _checked(kind, name, imported(kind, name))
+    if name in _files(kind):
+        return importlib.import_module(f"tsimpute.{kind}.{name}").PLUGIN
+    if name in _entry_points(kind):
+        return _checked(kind, name, _entry_points(kind)[name].load())
+    raise ConfigError(
+        f"{kind}: expected one of {', '.join(available(kind))}, or an import path as package.module:Class; "
+        f"came {name!r}."
+    )
 
 
-def make(kind: str, name: str, **options: Any) -> Any:
-    """An instance of one plug-in.
+def make(kind: str, name: Any, **options: Any) -> Any:
+    """An instance of one plug-in; an instance of another package's class is given back as it is.
 
     Raises:
         ConfigError: unknown name, or an option that it does not have; the message lists those it has.
     """
+    if not isinstance(name, str):
+        return _checked(kind, type(name).__name__, name)
     known = options_of(kind, name)
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -52,15 +89,118 @@ def options_of(kind: str, name: str) -> list[str]:
     Raises:
         ConfigError: there is none of that name.
     """
-    cls = plugin(kind, name)
-    return [] if cls.__init__ is object.__init__ else list(inspect.signature(cls).parameters)
+    return _options_of(plugin(kind, name))
+
+
+def named(kind: str, given: Any) -> tuple[str, dict[str, Any]]:
+    """The name and the options of a plug-in that is given as a name, a class or an instance.
+
+    Options of an instance are its attributes of the names that its constructor takes, as in scikit-learn.
+
+    Example:
+        >>> from tsimpute.processes.flow_matching import FlowMatching
+        >>> named("processes", FlowMatching("trigonometric"))
+        ('flow_matching', {'path': 'trigonometric'})
+
+    Raises:
+        ConfigError: the class cannot be imported by its name, lacks the contract of its kind, or an instance does not
+            keep an option as an attribute.
+    """
+    if isinstance(given, str):
+        return given, {}
+    is_class = inspect.isclass(given) or inspect.isfunction(given)
+    cls = given if is_class else type(given)
+    name = _name_of(kind, cls)
+    _checked(kind, name, given)
+    return name, {} if is_class else _kept_options(name, cls, given)
+
+
+def imported(kind: str, path: str) -> Any:
+    """What an import path "package.module:Class" names.
+
+    Raises:
+        ConfigError: no such module, or nothing of that name in it.
+    """
+    module, _, names = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for name in names.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{kind}: expected an import path as package.module:Class, came {path!r}; {error}."
+        ) from error
+    return found
+
+
+def check_imported(name: str | None, where: str) -> None:
+    """Refuses an import path out of a file whose module has not been imported: to read a file must run no code.
+
+    Raises:
+        CheckpointError: the module has not been imported.
+    """
+    module = (name or "").partition(":")[0]
+    if ":" in (name or "") and module not in sys.modules:
+        raise CheckpointError(
+            f"{where}: it was made with {name}, which is not imported. If you trust that package, import {module} "
+            "first, then read the file again."
+        )
+
+
+def _checked(kind: str, name: str, found: Any) -> Any:
+    needs = CONTRACTS[kind] or ("__call__",)
+    lacks = [attribute for attribute in needs if not hasattr(found, attribute)]
+    if lacks:
+        raise ConfigError(
+            f"{kind}: {name}: expected {', '.join(needs)} as its contract says, it has no {', '.join(lacks)}."
+        )
+    return found
+
+
+def _name_of(kind: str, cls: Any) -> str:
+    folder, _, file = cls.__module__.rpartition(".")
+    if file in _files(kind) and folder.endswith(f".{kind}"):
+        return file
+    if "<locals>" in cls.__qualname__ or not hasattr(sys.modules.get(cls.__module__), cls.__qualname__.split(".")[0]):
+        raise ConfigError(
+            f"{kind}: expected a class at the top of a module, which can be found again by its name; came "
+            f"{cls.__qualname__} of {cls.__module__}."
+        )
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _kept_options(name: str, cls: Any, instance: Any) -> dict[str, Any]:
+    lacks = [option for option in _options_of(cls) if not hasattr(instance, option)]
+    if lacks:
+        raise ConfigError(
+            f"{name}: expected each option as an attribute of the instance, it has no {', '.join(lacks)}. Set it in "
+            "the constructor, or give the name and the options."
+        )
+    defaults = {} if cls.__init__ is object.__init__ else inspect.signature(cls).parameters
+    options = {option: getattr(instance, option) for option in _options_of(cls)}
+    return {option: value for option, value in options.items() if not _is_same(value, defaults[option].default)}
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)
+
+
+def _options_of(cls: Callable[..., Any]) -> list[str]:
+    if inspect.isclass(cls) and cls.__init__ is object.__init__:
+        return []
+    return list(inspect.signature(cls).parameters)
 
 
 @cache
-def _available(kind: str) -> tuple[str, ...]:
+def _entry_points(kind: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in sorted(entry_points(group=f"tsimpute.{kind}"), key=lambda one: one.name)}
+
+
+@cache
+def _files(kind: str) -> tuple[str, ...]:
     modules = pkgutil.iter_modules([os.path.join(folder, kind) for folder in tsimpute.__path__])
-    named = [module for module in modules if module.name != "base" and not module.name.startswith("_")]
-    return tuple(sorted(module.name for module in named if _sets_plugin(module)))
+    kept = [module for module in modules if module.name != "base" and not module.name.startswith("_")]
+    return tuple(sorted(module.name for module in kept if _sets_plugin(module)))
 
 
 def _sets_plugin(module: pkgutil.ModuleInfo) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from tsimpute.config import ProtocolConfig, RunConfig
 from tsimpute.config_files import load_config, save_config, to_dict
 from tsimpute.containers import Samples, Windows
+from tsimpute.datasets.base import DatasetAdapter
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.evaluation import EvaluationContext, Report, evaluate
 from tsimpute.files import write_whole
@@ -36,7 +37,7 @@ BASELINES = ("mean", "median", "locf", "linear")
 Progress = Callable[[int, int], None]
 
 
-def load_windows(name: str, root: str | Path | None = None, **options: Any) -> Windows:
+def load_windows(name: str | DatasetAdapter, root: str | Path | None = None, **options: Any) -> Windows:
     """The records of a data set.
 
     Example:
@@ -45,7 +46,7 @@ def load_windows(name: str, root: str | Path | None = None, **options: Any) -> W
         ((3, 8, 24), Feature(name='Temp', unit='degC', given=False))
 
     Args:
-        name: "physionet2012", "pm25" or "synthetic".
+        name: "physionet2012", "pm25", "synthetic", an import path, or an adapter, which is given ``root`` as it is.
         root: folder of its raw files; None = TSIMPUTE_DATA, then the user cache.
         options: the adapter's own, such as ``within_hour="mean"`` or ``valid_month=2``.
 
@@ -55,6 +56,8 @@ def load_windows(name: str, root: str | Path | None = None, **options: Any) -> W
     """
     from tsimpute.datasets.fetching import find_root
 
+    if not isinstance(name, str):
+        return make("datasets", name).load(None if root is None else Path(root))
     return make("datasets", name, **options).load(find_root(name, None if root is None else Path(root)))
 
 

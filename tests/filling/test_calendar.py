@@ -206,11 +206,12 @@ def test_what_is_given_is_never_a_target_of_training_nor_filled_in() -> None:
     values[0, 1, :3] = np.nan
     features = (ti.Feature("x"), ti.Feature("hour", given=True))
     windows = ti.Windows(values, np.tile(np.arange(8.0), (8, 1)), features, tuple(map(str, range(8))))
+    from tsimpute.config import MASKS
     from tsimpute.pipeline.loading import Loader
-    from tsimpute.pipeline.masking import POLICIES, make_policy
+    from tsimpute.pipeline.masking import make_policy
     from tsimpute.pipeline.scaling import Standardizer
 
-    for name in POLICIES:
+    for name in MASKS:
         loader = Loader(windows, Standardizer.fit(windows), make_policy(name, windows), 4, ask_unobserved=1.0)
         for share in loader.epoch(1):
             assert not share.batch.target_mask[:, 1].any()

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tsimpute.config import MASKS
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.pipeline.masking import POLICIES, Historical, LikeGaps, MaskPolicy, Mix, RandomTargets, make_policy
+from tsimpute.pipeline.masking import Historical, LikeGaps, MaskPolicy, Mix, RandomTargets, make_policy
 
 PATTERNS = np.random.default_rng(0).random((20, 5, 12)) < 0.6
 
@@ -16,7 +17,7 @@ def policies() -> list[MaskPolicy]:
     return [RandomTargets(), Historical(PATTERNS), Mix(PATTERNS), LikeGaps.of(PATTERNS)]
 
 
-@pytest.mark.parametrize("policy", policies(), ids=POLICIES)
+@pytest.mark.parametrize("policy", policies(), ids=MASKS)
 def test_shown_within_observed_and_something_to_predict(policy: MaskPolicy):
     rng = np.random.default_rng(1)
     for n_cells in [1, 2, 7, 60] * 50:
@@ -31,12 +32,12 @@ def test_shown_within_observed_and_something_to_predict(policy: MaskPolicy):
         np.testing.assert_array_equal(observed, before)
 
 
-@pytest.mark.parametrize("policy", policies(), ids=POLICIES)
+@pytest.mark.parametrize("policy", policies(), ids=MASKS)
 def test_record_without_observation_shows_nothing(policy: MaskPolicy):
     assert not policy(np.zeros((5, 12), bool), np.random.default_rng(0)).any()
 
 
-@pytest.mark.parametrize("policy", policies(), ids=POLICIES)
+@pytest.mark.parametrize("policy", policies(), ids=MASKS)
 def test_same_generator_state_same_mask_another_state_another_mask(policy: MaskPolicy):
     observed = PATTERNS[0]
     masks = [policy(observed, np.random.default_rng(seed)).tobytes() for seed in (*range(10), *range(10))]

@@ -23,7 +23,7 @@ from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers._sampling import Sampling
 from tsimpute.pipeline.guessing import Guess, Linear
 from tsimpute.pipeline.scaling import Scale, Standardizer
-from tsimpute.registry import make
+from tsimpute.registry import check_imported, make
 from tsimpute.seeding import derive_seed
 
 _SETTINGS = {
@@ -122,6 +122,8 @@ class Learnt(Sampling):
             )
         try:
             settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
+            for name in (settings["process"].name, settings["network"].name, settings["sampling"].solver):
+                check_imported(name, str(path))
             imputer = cls(**settings)
             imputer._take(weights, about)
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

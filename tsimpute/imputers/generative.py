@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual
 from tsimpute.pipeline.mask_pool import Masks
 from tsimpute.pipeline.masking import MaskPolicy, make_policy
 from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.processes.base import Process
 from tsimpute.registry import make
 from tsimpute.seeding import derive_seed
 from tsimpute.terminal import Progress, shown
@@ -52,21 +53,23 @@ class GenerativeImputer(Learnt):
         (5, 4, 8, 24)
 
     Args:
-        process: the process, or its name: "flow_matching" or "diffusion".
-        network, training, sampling: settings; see ``tsimpute.config``.
+        process: its settings, its name ("flow_matching", "diffusion" or an import path), its class or an instance.
+        network: settings of the backbone, its name or its class; see ``tsimpute.registry``.
+        training, sampling: settings; see ``tsimpute.config``.
 
     Attributes: see ``Learnt``.
     """
 
     def __init__(
         self,
-        process: ProcessConfig | str = "flow_matching",
-        network: NetworkConfig | None = None,
+        process: ProcessConfig | Process | type | str = "flow_matching",
+        network: NetworkConfig | type | str | None = None,
         training: TrainingConfig | None = None,
         sampling: SamplingConfig | None = None,
     ) -> None:
-        self.process = ProcessConfig(process) if isinstance(process, str) else process
-        self.network = network or NetworkConfig()
+        self.process = process if isinstance(process, ProcessConfig) else ProcessConfig(cast(str, process))
+        network = NetworkConfig() if network is None else network
+        self.network = network if isinstance(network, NetworkConfig) else NetworkConfig(cast(str, network))
         self.training = training or TrainingConfig()
         self.sampling = sampling or SamplingConfig()
 

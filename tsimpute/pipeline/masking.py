@@ -12,10 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
+from tsimpute.config import MASKS
 from tsimpute.containers import Windows
 from tsimpute.errors import ConfigError, DataError
-
-POLICIES = ("random", "historical", "mix", "gaps")
+from tsimpute.registry import is_known, plugin
 
 # A donor can leave no target: the record's own pattern always, a fully observed donor too. On PhysioNet one draw in
 # a few thousand does, so a second draw nearly always ends it.
@@ -163,10 +163,10 @@ class LikeGaps:
 
 
 def make_policy(name: str, train: Windows) -> MaskPolicy:
-    """The policy of that name: "random", "historical", "mix" or "gaps".
+    """The policy of that name: one of ``config.MASKS``, or what a function of another package makes of the records.
 
     Args:
-        name: one of ``POLICIES``.
+        name: one of ``MASKS``, an import path or an entry point: see ``registry``, kind "masks".
         train: training records; their shown cells are the patterns, of those records only that
             ``train.lends_pattern`` marks (all where it is None). Given features are no part of them.
 
@@ -175,8 +175,10 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
     """
     if name == "random":
         return RandomTargets()
-    if name not in POLICIES:
-        raise ConfigError(f"mask policy: expected one of {', '.join(POLICIES)}; came {name!r}.")
+    if name not in MASKS and not is_known("masks", name):
+        raise ConfigError(f"mask policy: expected one of {', '.join(MASKS)}; came {name!r}.")
+    if name not in MASKS:
+        return plugin("masks", name)(train)
     shown = train.shown[:, [not feature.given for feature in train.features]]
     if name == "gaps":
         return LikeGaps.of(shown)

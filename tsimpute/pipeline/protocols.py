@@ -30,6 +30,7 @@ from tsimpute.pipeline.splitting import (
 )
 from tsimpute.pipeline.task import OWN, REMOVED, Task
 from tsimpute.pipeline.value_holes import mar_roles, scaler_of
+from tsimpute.registry import is_known, plugin
 
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
@@ -65,7 +66,8 @@ def clean(
         rate: share of observed cells to hide, in (0, 1); None = the data set's own held-out cells.
         seed: for the folds and the holes.
         fold: 0 to 4; 0 where the split is prescribed.
-        mechanism: a name out of ``MECHANISMS``; where ``rate`` is None the task's mechanism is "own".
+        mechanism: a name out of ``MECHANISMS``, or an import path of a function like those (windows, rate, seed,
+            features); where ``rate`` is None the task's mechanism is "own".
         features: names of features that may lose cells to ``mechanism``; None = all, but those that decide in "mar".
         limits: by feature, "*" = all others: first of all, what lies outside is made missing; the scaler keeps to them.
 
@@ -87,7 +89,7 @@ def clean(
         mechanism, hidden = OWN, "the data set's held-out cells hidden in valid and test, made missing in train"
     else:
         train = replace(train, held_out=None)
-        hide = MECHANISMS[mechanism]
+        hide = MECHANISMS[mechanism] if mechanism in MECHANISMS else plugin("mechanisms", mechanism)
         if mechanism in BY_VALUE:  # what counts as high is a fact of the data set, the same in every fold
             hide = partial(hide, scaler=scaler_of(windows))
         if mechanism == "mar":
@@ -191,8 +193,11 @@ def _check_mechanism(mechanism: str, own: bool, features: Sequence[str] | None) 
             f"mechanism {mechanism!r}, features {features}: expected none of these, as rate is None and the data set's "
             "own held-out cells are scored. Drop those and give a rate to draw others."
         )
-    if not own and mechanism not in MECHANISMS:
-        raise ConfigError(f"mechanism: expected one of {', '.join(MECHANISMS)}; came {mechanism!r}.")
+    if not own and mechanism not in MECHANISMS and not is_known("mechanisms", mechanism):
+        raise ConfigError(
+            f"mechanism: expected one of {', '.join(MECHANISMS)}, or an import path as package.module:function; came "
+            f"{mechanism!r}."
+        )
 
 
 def _within(windows: Windows, limits: Mapping[str, Limits] | None) -> Windows:

@@ -37,7 +37,7 @@ class Diffusion:
                 "diffusion: expected n_levels of at least 1 and beta_first, beta_last between 0 and 1; "
                 f"came {n_levels}, {beta_first}, {beta_last}."
             )
-        self.n_levels = n_levels
+        self.n_levels, self.beta_first, self.beta_last = n_levels, beta_first, beta_last
         self.default_steps = n_levels
         self.beta = torch.linspace(beta_first**0.5, beta_last**0.5, n_levels, dtype=torch.float64) ** 2
         self.alpha_bar = torch.cumprod(1 - self.beta, 0)

@@ -44,7 +44,7 @@ class FlowMatching:
     def __init__(self, path: Literal["straight", "trigonometric"] = "straight") -> None:
         if path not in ("straight", "trigonometric"):
             raise ConfigError(f'flow_matching: path: expected "straight" or "trigonometric", came {path!r}.')
-        self.is_straight = path == "straight"
+        self.path, self.is_straight = path, path == "straight"
 
     @cached_property
     def _matcher(self) -> ConditionalFlowMatcher:

@@ -14,7 +14,7 @@ from tsimpute.imputers._completing import usual_step
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.task import Task
-from tsimpute.registry import available, make, options_of
+from tsimpute.registry import available, is_known, make, options_of
 from tsimpute.suites.own import files_of, is_own, own_imputer
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
@@ -122,7 +122,7 @@ def new_imputer(suite: Suite, method: MethodConfig, config: RunConfig | None, se
         path, _, name = method.imputer.partition(":")
         return own_imputer(suite.path(path), name, method.options, seed)
     for kind in ("imputers", "peers"):
-        if method.imputer in available(kind):
+        if is_known(kind, method.imputer):
             seeded = {"seed": seed} if "seed" in options_of(kind, method.imputer) else {}
             return make(kind, method.imputer, **seeded | method.options)
     raise unknown_imputer(method)
@@ -131,7 +131,8 @@ def new_imputer(suite: Suite, method: MethodConfig, config: RunConfig | None, se
 def unknown_imputer(method: MethodConfig) -> ConfigError:
     names = ", ".join([*available("imputers"), *available("peers")])
     return ConfigError(
-        f"suite: imputer: expected one of {names}, my_imputer.py or my_imputer.py:MyImputer; came {method.imputer!r}."
+        f"suite: imputer: expected one of {names}, my_imputer.py, my_imputer.py:MyImputer or package.module:Class; "
+        f"came {method.imputer!r}."
     )
 
 

@@ -14,7 +14,7 @@ from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, Tsim
 from tsimpute.evaluation import Report
 from tsimpute.files import alone
 from tsimpute.pipeline.task import Task
-from tsimpute.registry import available, plugin
+from tsimpute.registry import available, is_known, plugin
 from tsimpute.suites.entries import (
     Result,
     Scored,
@@ -120,13 +120,13 @@ def _check_names(suite: Suite, asked: Sequence[Entry]) -> None:
     """Makes sure that there is what tasks and methods name, before any work."""
     for name in dict.fromkeys(entry.task for entry in asked):
         data = suite.tasks[name].data.name
-        if data not in available("datasets"):
+        if not is_known("datasets", data):
             known = ", ".join(available("datasets"))
             raise ConfigError(f"suite: task {name!r}: expected one of the data sets {known}; came {data!r}.")
     for name in dict.fromkeys(entry.method for entry in asked):
         method = suite.methods[name]
-        known = (*available("imputers"), *available("peers"))
-        if method.imputer and not is_own(method.imputer) and method.imputer not in known:
+        kinds = ("imputers", "peers")
+        if method.imputer and not is_own(method.imputer) and not any(is_known(k, method.imputer) for k in kinds):
             raise unknown_imputer(method)
     for task, name in dict.fromkeys((entry.task, entry.method) for entry in asked):
         if suite.methods[name].config is not None:
