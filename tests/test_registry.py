@@ -13,7 +13,7 @@ from tiny_models import NETWORK, waves
 from tsimpute import registry
 from tsimpute.config import ProcessConfig, RunConfig, SamplingConfig, TrainingConfig
 from tsimpute.config_files import load_config, save_config
-from tsimpute.datasets.synthetic import Synthetic
+from tsimpute.datasets.synthetic import SyntheticAirQuality
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.protocols import clean
@@ -200,8 +200,8 @@ def test_reading_a_model_file_imports_no_module(tmp_path: Path, monkeypatch: pyt
 
 
 def test_an_adapter_loads_its_records():
-    assert len(load_windows(Synthetic(n_records=3))) == len(load_windows("synthetic", n_records=3)) == 3
-    assert len(load_windows("tsimpute.datasets.synthetic:Synthetic", n_records=3)) == 3
+    assert len(load_windows(SyntheticAirQuality(n_records=3))) == len(load_windows("synthetic", n_records=3)) == 3
+    assert len(load_windows("tsimpute.datasets.synthetic:SyntheticAirQuality", n_records=3)) == 3
 
 
 def test_protocols_take_a_mechanism_of_another_package():
