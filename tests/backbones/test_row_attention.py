@@ -197,3 +197,30 @@ def test_networks_give_the_same_with_and_without_it(network: type, monkeypatch: 
 )  # fmt: skip
 def test_what_it_is_not_made_for_is_left_to_torch(qkv: Tensor, n_heads: int):
     assert not is_compiled(qkv, n_heads)
+
+
+def test_torch_knows_shapes_and_gradient_of_the_compiled_code():
+    """So that torch.compile and fake tensors pass through: what is registered agrees with what is computed."""
+    g = torch.Generator().manual_seed(0)
+    qkv, shared = torch.randn(2, 9, 24, generator=g), torch.randn(4, 24, generator=g)
+    rows = Rows(np.array([0, 5]), np.array([5, 4]), np.array([0, 1]), np.array([2, 3]))
+    for keeps in (False, True):
+        given = (qkv.clone().requires_grad_(keeps), shared.clone().requires_grad_(keeps))
+        torch.library.opcheck(module._forward, (*given, *rows.tensors, 1, rows.longest, keeps))
+
+
+def test_torch_compile_passes_through_it():
+    rows, qkv = Rows.equal(3, 4), torch.randn(2, 12, 24, generator=torch.Generator().manual_seed(0))
+
+    def twice(tokens: Tensor) -> Tensor:
+        return row_attention(2 * tokens, rows, 1) + 1
+
+    compiled = torch.compile(twice, backend="aot_eager", fullgraph=False)
+    for needs_gradient in (False, True):
+        own, other = (qkv.clone().requires_grad_(needs_gradient) for _ in range(2))
+        expected, found = twice(own), compiled(other)
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+        if needs_gradient:
+            expected.sum().backward()
+            found.sum().backward()
+            torch.testing.assert_close(other.grad, own.grad)

@@ -41,7 +41,7 @@ class Rows:
     bias: np.ndarray | None = None
     longest: int = field(init=False)
     """Most tokens that one sees."""
-    _all: tuple[np.ndarray, ...] = field(init=False, repr=False)
+    _tensors: tuple[Tensor, ...] = field(init=False, repr=False)
     _named: tuple[int, int] = field(init=False, repr=False)
     """How many tokens and shared tokens there must be."""
 
@@ -57,7 +57,8 @@ class Rows:
         # Rows that see nothing shared may begin anywhere.
         ends = (start + length, np.where(n_shared > 0, start_shared + n_shared, 0))
         object.__setattr__(self, "longest", int((length + n_shared).max(initial=0)))
-        object.__setattr__(self, "_all", (start, length, start_shared, n_shared, bias))
+        tensors = tuple(torch.from_numpy(x) for x in (start, length, start_shared, n_shared, bias))
+        object.__setattr__(self, "_tensors", tensors)
         object.__setattr__(self, "_named", tuple(int(end.max(initial=0)) for end in ends))
 
     def check(self, qkv: Tensor, shared: Tensor) -> None:
@@ -71,9 +72,9 @@ class Rows:
             raise IndexError(f"rows: they name more tokens than there are in {qkv.shape} and {shared.shape}.")
 
     @property
-    def pointers(self) -> list[int]:
-        """Where the arrays are; they live as long as this object does."""
-        return [x.ctypes.data for x in self._all]
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Start, length, those of what is shared, and bias, (R,) each; they share memory with the arrays."""
+        return self._tensors
 
     @staticmethod
     def equal(n_rows: int, length: int) -> Rows:
@@ -95,7 +96,9 @@ def row_attention(qkv: Tensor, rows: Rows, n_heads: int, shared: Tensor | None =
         shared: (T', 3 D), of which keys and values are seen by the rows of every state.
     """
     shared = qkv.new_empty(0, qkv.shape[-1]) if shared is None else shared
-    return _RowAttention.apply(qkv, shared, rows, n_heads)  # type: ignore[return-value]
+    rows.check(qkv, shared)
+    keeps = torch.is_grad_enabled() and (qkv.requires_grad or shared.requires_grad)
+    return _forward(qkv, shared, *rows.tensors, n_heads, rows.longest, keeps)[0]
 
 
 class _CRows(ctypes.Structure):
@@ -117,40 +120,76 @@ def _library(head: int) -> ctypes.CDLL | None:
     return library
 
 
-class _RowAttention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, qkv: Tensor, shared: Tensor, rows: Rows, n_heads: int) -> Tensor:
-        qkv, shared = qkv.contiguous(), shared.contiguous()
-        n_states, n_tokens, width = qkv.shape
-        rows.check(qkv, shared)
-        library, described = _described(qkv, rows, n_heads)
-        out = qkv.new_zeros(n_states, n_tokens, width // 3)
-        scores = qkv.new_empty(max(1, rows.longest), library.lanes())
-        largest = inverse = None
-        if any(ctx.needs_input_grad):
-            largest, inverse = qkv.new_empty(2, n_states, n_tokens, n_heads)
-            ctx.save_for_backward(qkv, shared, out, largest, inverse)
-            ctx.rows, ctx.n_heads = rows, n_heads
-        library.forward(described, *map(_pointer, (qkv, shared, out, largest, inverse, scores)))
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, of_out: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
-        qkv, shared, *kept = ctx.saved_tensors
-        library, described = _described(qkv, ctx.rows, ctx.n_heads)
-        of_out, of_qkv, of_shared = of_out.contiguous(), torch.zeros_like(qkv), torch.zeros_like(shared)
-        mean = qkv.new_empty(max(1, ctx.rows.longest))
-        library.backward(described, *map(_pointer, (qkv, shared, *kept, of_out, of_qkv, of_shared, mean)))
-        return of_qkv, of_shared, None, None
+# What torch has to know of compiled code: what it computes (custom_op), of which shapes (register_fake), and its
+# gradient (register_autograd). So torch.compile, torch.export and fake tensors pass through it.
 
 
-def _described(qkv: Tensor, rows: Rows, n_heads: int) -> tuple[ctypes.CDLL, _CRows]:
+@torch.library.custom_op("tsimpute::row_attention", mutates_args=(), device_types="cpu")
+def _forward(
+    qkv: Tensor, shared: Tensor, start: Tensor, length: Tensor, start_shared: Tensor, length_shared: Tensor,
+    bias: Tensor, n_heads: int, longest: int, keeps: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """(S, T, D), and where a gradient needs them (S, T, heads): the largest score, the inverse of the weights' sum."""
+    qkv, shared = qkv.contiguous(), shared.contiguous()
+    n_states, n_tokens, width = qkv.shape
+    library, described = _described(qkv, (start, length, start_shared, length_shared, bias), n_heads)
+    out, scores = qkv.new_zeros(n_states, n_tokens, width // 3), qkv.new_empty(max(1, longest), library.lanes())
+    kept = [qkv.new_empty(n_states, n_tokens, n_heads) if keeps else qkv.new_empty(0) for _ in range(2)]
+    library.forward(described, *map(_pointer, (qkv, shared, out, *[one if keeps else None for one in kept], scores)))
+    return out, *kept
+
+
+@_forward.register_fake
+def _(
+    qkv: Tensor, shared: Tensor, start: Tensor, length: Tensor, start_shared: Tensor, length_shared: Tensor,
+    bias: Tensor, n_heads: int, longest: int, keeps: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    n_states, n_tokens, width = qkv.shape
+    kept = [qkv.new_empty(n_states, n_tokens, n_heads) if keeps else qkv.new_empty(0) for _ in range(2)]
+    return qkv.new_empty(n_states, n_tokens, width // 3), *kept
+
+
+@torch.library.custom_op("tsimpute::row_attention_backward", mutates_args=(), device_types="cpu")
+def _backward(
+    of_out: Tensor, qkv: Tensor, shared: Tensor, out: Tensor, largest: Tensor, inverse: Tensor, start: Tensor,
+    length: Tensor, start_shared: Tensor, length_shared: Tensor, bias: Tensor, n_heads: int, longest: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Gradients of ``qkv`` and ``shared``."""
+    of_out, qkv, shared = of_out.contiguous(), qkv.contiguous(), shared.contiguous()
+    library, described = _described(qkv, (start, length, start_shared, length_shared, bias), n_heads)
+    of_qkv, of_shared, mean = torch.zeros_like(qkv), torch.zeros_like(shared), qkv.new_empty(max(1, longest))
+    library.backward(described, *map(_pointer, (qkv, shared, out, largest, inverse, of_out, of_qkv, of_shared, mean)))
+    return of_qkv, of_shared
+
+
+@_backward.register_fake
+def _(of_out: Tensor, qkv: Tensor, shared: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(qkv), torch.empty_like(shared)
+
+
+def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    qkv, shared, *rows, n_heads, longest, keeps = inputs
+    if not keeps:
+        return
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(qkv, shared, *output, *rows)
+    ctx.n_heads, ctx.longest = n_heads, longest
+
+
+def _gradient(ctx: Any, of_out: Tensor, *of_kept: Tensor) -> tuple[Tensor | None, ...]:
+    of_qkv, of_shared = _backward(of_out, *ctx.saved_tensors, ctx.n_heads, ctx.longest)
+    return of_qkv, of_shared, *[None] * 8
+
+
+_forward.register_autograd(_gradient, setup_context=_keep_for_backward)
+
+
+def _described(qkv: Tensor, rows: tuple[Tensor, ...], n_heads: int) -> tuple[ctypes.CDLL, _CRows]:
     n_states, n_tokens, width = qkv.shape
     head = width // (3 * n_heads)
     library = _library(head)
     assert library is not None
-    return library, _CRows(n_states, n_tokens, len(rows.start), n_heads, *rows.pointers, 1 / math.sqrt(head))
+    return library, _CRows(n_states, n_tokens, len(rows[0]), n_heads, *map(_pointer, rows), 1 / math.sqrt(head))
 
 
 def _pointer(tensor: Tensor | None) -> int | None:
