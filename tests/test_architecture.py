@@ -37,7 +37,7 @@ LAYERS = (
     {"peers"},
     {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "few_steps"},
     {"filling", "suites", "demo"},
-    {"cli", "cli_parsing", "cli_suites", "cli_tables", "cli_words", "accessors", "__main__"},
+    {"cli", "cli_parsing", "cli_doctor", "cli_suites", "cli_tables", "cli_words", "accessors", "__main__"},
 )
 """From the bottom up: a part may import any part of a layer below."""
 

@@ -30,6 +30,7 @@ EXAMPLES = {
     "draw": "tsimpute draw runs/cfmi/last.safetensors --data.name physionet2012 --records 132539,132540 "
     "--out draws.csv",
     "evaluate": "tsimpute evaluate runs/cfmi --epochs 5,20 --baselines --evaluation.n_samples 100",
+    "doctor": "tsimpute doctor",
     "suite run": "tsimpute suite run tiny --out runs/tiny",
     "suite check": "tsimpute suite check tiny --out runs/tiny",
     "suite report": "tsimpute suite report tiny --out runs/tiny",
@@ -311,16 +312,25 @@ def suite_report(options: Namespace) -> None:
     cli_suites.report(options, _say)
 
 
+def doctor(options: Namespace) -> None:
+    """Shows what is installed and used here: versions, compiled code, threads, devices, caches."""
+    from tsimpute.cli_doctor import report
+
+    for name, value in report():
+        print(f"{name + ':':20}{value}")
+
+
 def _say(text: str) -> None:
     print(text, flush=True)
 
 
 COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
     "demo": demo, "impute": impute, "describe": describe, "fetch": fetch, "train": train, "evaluate": evaluate,
-    "draw": draw, "suite run": suite_run, "suite check": suite_check, "suite report": suite_report,
+    "draw": draw, "suite run": suite_run, "suite check": suite_check, "suite report": suite_report, "doctor": doctor,
 }  # fmt: skip
 ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
     "demo": _add_demo, "impute": cli_tables.add_arguments, "describe": _add_describe, "fetch": _add_fetch,
     "train": _add_train, "evaluate": _add_evaluate, "draw": _add_draw, "suite run": cli_suites.add_run_arguments,
     "suite check": cli_suites.add_arguments, "suite report": partial(cli_suites.add_arguments, part=False),
+    "doctor": lambda parser: None,
 }  # fmt: skip
