@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -110,7 +111,21 @@ def test_help_has_an_example_that_parses(command: str, capsys: pytest.CaptureFix
         main([*command.split(), "--help"])
     assert stop.value.code == 0
     assert "Example: tsimpute" in " ".join(capsys.readouterr().out.split())
-    assert EXAMPLES[command].startswith(f"tsimpute {command} ")
+    assert f"{EXAMPLES[command]} ".startswith(f"tsimpute {command} ")
+
+
+@pytest.mark.parametrize(("native", "says"), [("1", "(in use, made by|not in use)"), ("0", "switched off by TSIMPUTE")])
+def test_doctor_names_versions_and_what_is_compiled(
+    native: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TSIMPUTE_NATIVE", native)
+    monkeypatch.setenv("TSIMPUTE_DATA", str(tmp_path / "nowhere"))
+    main(["doctor"])
+    lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
+    assert "torch 2." in lines["packages"]
+    assert re.search(says, lines["compiled attention"])
+    assert "nowhere, which does not exist" in lines["raw data"]
+    assert f"TSIMPUTE_NATIVE={native}" in lines["variables"]
 
 
 @pytest.mark.parametrize("words", [["--help"], ["impute", "--help"]])

@@ -27,14 +27,10 @@ def report() -> Iterator[tuple[str, str]]:
     yield "threads", _threads()
     yield "devices", ", ".join(_devices())
     yield "cache", _folder_text(str(user_cache()))
-    yield (
-        "raw data",
-        _folder_text(os.environ["TSIMPUTE_DATA"]) if "TSIMPUTE_DATA" in os.environ else "TSIMPUTE_DATA is not set",
-    )
-    yield (
-        "variables",
-        ", ".join(f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ) or "none is set",
-    )
+    data = os.environ.get("TSIMPUTE_DATA")
+    yield "raw data", "TSIMPUTE_DATA is not set" if data is None else _folder_text(data)
+    variables = [f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ]
+    yield "variables", ", ".join(variables) or "none is set"
 
 
 def _needed() -> list[str]:
@@ -75,10 +71,8 @@ def _threads() -> str:
 
     from tsimpute.threads import spins
 
-    waits = (
-        "may spin while they wait (set OMP_WAIT_POLICY=PASSIVE before Python starts)" if spins() else "wait passively"
-    )
-    return f"{torch.get_num_threads()} of torch, which {waits}"
+    waits = "may spin (set OMP_WAIT_POLICY=PASSIVE before Python starts)" if spins() else "do not spin"
+    return f"{torch.get_num_threads()} of torch; threads that wait {waits}"
 
 
 def _devices() -> list[str]:
