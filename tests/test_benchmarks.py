@@ -15,12 +15,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import binom
 from tiny_models import random_condition
 
 from tsimpute.backbones.csdi_weights import load_csdi_weights
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.containers import Condition, Prediction
 from tsimpute.processes.diffusion import Diffusion
+from tsimpute.quantiles import quantiles
 from tsimpute.solvers.one_step import OneStep
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -345,6 +347,44 @@ def test_the_page_compares_by_kind_of_hole_and_says_what_is_missing(benchmarks: 
     assert "| gaussian | 0.500 (1) | 2.000 |" in page
     assert "| meteo | random | **0.300** | 0.600 | - |" in page
     assert "- meteo, random, gaussian: more than 9 CPU seconds" in page
+
+
+def test_attainable_coverage_of_independent_cells_is_binomial_and_of_one_gap_rare(benchmarks: Any) -> None:
+    attainable = benchmarks("attainable_coverage").attainable
+    rng = np.random.default_rng(0)
+    n_cells = 200
+    found = attainable(rng.normal(size=(1000, n_cells)))
+    law = binom(n_cells, 0.9)
+    exact = law.cdf(np.floor(0.93 * n_cells)) - law.cdf(np.ceil(0.87 * n_cells) - 1)
+    assert found["attainable"] == pytest.approx(exact, abs=0.05)
+    assert found["mean"] == pytest.approx(0.9, abs=1e-9), "the ends are ranks 50 and 950 of the 999 other draws"
+    assert found["spread"] == pytest.approx(law.std() / n_cells, rel=0.1)
+    together = attainable(np.repeat(rng.normal(size=(100, 1)), n_cells, 1))
+    assert (together["attainable"], together["mean"]) == (0, pytest.approx(0.9, abs=0.02))
+
+
+def test_coverage_of_a_draw_is_by_intervals_of_the_others_alone(benchmarks: Any) -> None:
+    draws = np.random.default_rng(1).normal(size=(40, 7)).round(1)  # with ties
+    found = benchmarks("attainable_coverage").coverages(draws)
+    for n, own in enumerate(draws):
+        low, high = quantiles(np.delete(draws, n, 0), [0.05, 0.95])
+        assert found[n] == ((low <= own) & (own <= high)).mean()
+
+
+def test_attainable_coverage_goes_on_where_it_was_stopped(
+    benchmarks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(tmp_path)
+    module, out = benchmarks("attainable_coverage"), tmp_path / "out"
+    given = ["attainable_coverage.py", "--data", str(tmp_path), "--out", str(out), "--tables", "airq", "--holes"]
+    monkeypatch.setattr(sys, "argv", [*given, "random"])
+    module.main()
+    (row,) = pd.read_csv(out / module.FILE).to_dict("records")
+    assert row["n_cells"] == benchmarks("table_data").task(tmp_path, "airq", "random").hidden.sum()
+    assert 0 <= row["attainable"] <= 1
+    monkeypatch.setattr(module, "by_table_imputer", None)  # what is there is not computed again
+    module.main()
+    assert capsys.readouterr().out.endswith(f"on {row['attainable']:.0%}\n")
 
 
 def test_the_files_of_the_tables_are_copied_alone(benchmarks: Any, tmp_path: Path) -> None:
