@@ -353,22 +353,28 @@ def test_attainable_coverage_of_independent_cells_is_binomial_and_of_one_gap_rar
     attainable = benchmarks("attainable_coverage").attainable
     rng = np.random.default_rng(0)
     n_cells = 200
-    found = attainable(rng.normal(size=(1000, n_cells)))
+    found = attainable(rng.normal(size=(1000, n_cells)), np.arange(n_cells))
     law = binom(n_cells, 0.9)
     exact = law.cdf(np.floor(0.93 * n_cells)) - law.cdf(np.ceil(0.87 * n_cells) - 1)
-    assert found["attainable"] == pytest.approx(exact, abs=0.05)
-    assert found["mean"] == pytest.approx(0.9, abs=1e-9), "the ends are ranks 50 and 950 of the 999 other draws"
-    assert found["spread"] == pytest.approx(law.std() / n_cells, rel=0.1)
-    together = attainable(np.repeat(rng.normal(size=(100, 1)), n_cells, 1))
-    assert (together["attainable"], together["mean"]) == (0, pytest.approx(0.9, abs=0.02))
+    for kind in ("", "_gaps_alone"):
+        assert found[f"attainable{kind}"] == pytest.approx(exact, abs=0.05)
+        assert found[f"spread{kind}"] == pytest.approx(law.std() / n_cells, rel=0.1)
+    alike = attainable(np.repeat(rng.normal(size=(100, 1)), n_cells, 1), np.arange(n_cells))
+    assert alike["attainable"] == 0, "the cells go together"
+    assert alike["attainable_gaps_alone"] == pytest.approx(exact, abs=0.05)
+    gap = np.arange(n_cells) // 20
+    gaps = attainable(np.repeat(rng.normal(size=(100, 10)), 20, 1), gap)
+    assert gaps["attainable_gaps_alone"] == pytest.approx(binom(10, 0.9).pmf(9), abs=0.05)
 
 
 def test_coverage_of_a_draw_is_by_intervals_of_the_others_alone(benchmarks: Any) -> None:
     draws = np.random.default_rng(1).normal(size=(40, 7)).round(1)  # with ties
-    found = benchmarks("attainable_coverage").coverages(draws)
+    found = benchmarks("attainable_coverage").held(draws)
     for n, own in enumerate(draws):
         low, high = quantiles(np.delete(draws, n, 0), [0.05, 0.95])
-        assert found[n] == ((low <= own) & (own <= high)).mean()
+        assert (found[n] == ((low <= own) & (own <= high))).all()
+    right = benchmarks("attainable_coverage").held(np.random.default_rng(2).normal(size=(1000, 5)))
+    assert (right.mean(0) == 0.9).all(), "the ends are ranks 50 and 950 of the 999 other draws"
 
 
 def test_attainable_coverage_goes_on_where_it_was_stopped(
@@ -384,7 +390,7 @@ def test_attainable_coverage_goes_on_where_it_was_stopped(
     assert 0 <= row["attainable"] <= 1
     monkeypatch.setattr(module, "by_table_imputer", None)  # what is there is not computed again
     module.main()
-    assert capsys.readouterr().out.endswith(f"on {row['attainable']:.0%}\n")
+    assert capsys.readouterr().out.endswith(f"on {row['attainable_gaps_alone']:.0%}\n")
 
 
 def test_the_files_of_the_tables_are_copied_alone(benchmarks: Any, tmp_path: Path) -> None:
