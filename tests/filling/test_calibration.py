@@ -90,6 +90,18 @@ def test_of_few_independent_cells_the_factor_stays_near_what_was_drawn() -> None
     assert many.factors[0.95] == pytest.approx(2, rel=0.08)
 
 
+def test_cells_of_one_gap_count_as_one_however_many_they_are() -> None:
+    """Errors twice as large as the draws say, in one gap, in 20 and in 4,000: the more gaps, the more is believed."""
+    rng = np.random.default_rng(6)
+    draws, truth = rng.normal(size=(100, 4000)), 2 * rng.normal(size=4000)
+    factors = [
+        calibrate((0.05, 0.95), draws, truth, np.arange(4000), np.arange(4000) * n_gaps // 4000).factors[0.95]
+        for n_gaps in (1, 20, 4000)
+    ]
+    assert factors[0] == pytest.approx(1.1, rel=0.03), "the usual factor"
+    assert factors[0] < factors[1] < 0.9 * factors[2]
+
+
 def test_what_cannot_be_calibrated_is_refused() -> None:
     draws, truth = np.zeros((5, 200)), np.zeros(200)
     with pytest.raises(ConfigError, match="levels in"):

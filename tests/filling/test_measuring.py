@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tsimpute.filling import hidden_draws
-from tsimpute.filling.hidden_draws import Budget, drawn_at
-from tsimpute.filling.measuring import held_out_coverage, hidden_cells
+from tsimpute.filling.calibration import Calibration
+from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
+from tsimpute.filling.measuring import calibrated_on, drawn_again, held_out_coverage, hidden_cells
 from tsimpute.filling.windows import without
 from tsimpute.panel import Clock, Panel, Series
 from tsimpute.pipeline.scaling import Standardizer
@@ -98,6 +99,46 @@ def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_no
         np.testing.assert_array_equal(values, blind[:, start : start + 24])
     few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=Budget(3))
     assert len(np.unique(few.block)) == 3
+
+
+def hidden_of(n: int, spread: float, seed: int) -> Hidden:
+    """Draws of spread 1 at cells of one feature, each a gap and a block of its own, with truth of another spread."""
+    rng = np.random.default_rng(seed)
+    nothing = np.zeros(n, int)
+    own = rng.normal(size=(99, n)), spread * rng.normal(size=n), nothing, np.arange(n)
+    return Hidden(*own, place=np.stack([nothing, np.arange(n)]), run=np.arange(n))
+
+
+def test_cells_that_were_learnt_from_count_beside_hidden_ones_as_if_errors_there_were_a_tenth_larger() -> None:
+    model: Any = TooSure(windows())
+    alike = [hidden_of(3000, 1.5 / 1.1, seed) for seed in (1, 2)]
+    levels = (0.05, 0.95)
+    found = calibrated_on(model, hidden_of(3000, 1.5, 0), levels, alike)
+    assert found.n_cells == 9000
+    assert list(found.factors.values()) == pytest.approx([1.5, 1.5], rel=0.06)
+    of_blind = calibrated_on(model, hidden_of(300, 1.5, 3), levels)
+    both = calibrated_on(model, hidden_of(300, 1.5, 3), levels, [hidden_of(3000, 0.75, 4)])
+    assert both.factors[0.95] < 0.75 * of_blind.factors[0.95], "most cells say that it is less"
+    assert calibrated_on(model, hidden_of(90, 1.5, 5), levels, alike) == Calibration(), "too few hidden ones"
+
+
+def test_further_cells_are_none_of_those_that_were_hidden_and_are_not_shown() -> None:
+    whole = panel()
+    hidden = hidden_cells(whole, 0.1, seed=0)
+    model: Any = TooSure(windows())
+    model.features_ = whole.features
+    parts = drawn_again(model, whole, hidden, [~series.observed for series in whole.series], 9, 0)
+    assert len(parts) == 2
+    assert len({part.truth.tobytes() for part in parts}) == 2
+    for part, seen in zip(parts, model.seen, strict=True):
+        at = part.feature, part.place[1]
+        assert not hidden[0][at].any()
+        assert (part.truth == whole.series[0].values[at]).all()
+        assert 0.5 * hidden[0].sum() < len(part.truth) < 1.5 * hidden[0].sum()
+        for values, name in zip(seen.values, seen.record_ids, strict=True):
+            start = int(name.rpartition("@")[2])
+            inside = (at[1] >= start) & (at[1] < start + 24)
+            assert np.isnan(values[at[0][inside], at[1][inside] - start]).all()
 
 
 class Telling(TooSure):

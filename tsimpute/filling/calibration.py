@@ -3,7 +3,7 @@
 Split-conformal calibration of each quantile, as a factor on its distance from the median (in the scale in which the
 model works, so that limits are kept). See Romano, Patterson and Candes (2019), with a scaled score. Where few
 independent cells were hidden, the factor of a quantile is drawn towards the one of it and its opposite together, and
-that towards 1: what a few gaps say of a tail is mostly chance.
+that towards the usual one: what a few gaps say of a tail is mostly chance.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from tsimpute.quantiles import quantiles
 
 LEAST = 100
 """Cells below which nothing is calibrated: a 95 % quantile would come from a handful of them."""
-_PRIOR_OF_BOTH, _PRIOR_AS_DRAWN = 50.0, 20.0
-"""What both sides together say counts as that many independent cells of a side, the draws themselves as that many."""
+_PRIOR_OF_BOTH, _PRIOR_USUAL = 50.0, 50.0
+"""What both sides together say counts as that many independent cells of a side, the usual factor as that many."""
+_USUAL = 1.1
+"""A model that is fitted to few data is somewhat too sure of itself; it is known before anything is hidden."""
 _LEAST_FACTOR = 0.01
 
 
@@ -84,7 +86,8 @@ def calibrate(
         truth: (M,).
         block: (M,) which record, or stretch of time of a record, each cell lies in: cells of one are not independent,
             and the correction for few data takes that into account.
-        others: (M,) each, further ways in which cells go together; the one that leaves the fewest independent counts.
+        others: (M,) each, the gap of each cell, or what else of cells tells little more than one of them does: each
+            counts as one independent cell at most. Of all ways, the one that leaves the fewest counts.
 
     Raises:
         ConfigError: a level is outside (0, 1).
@@ -102,9 +105,7 @@ def calibrate(
     if len(truth) < LEAST:
         return Calibration()
     median = np.median(draws, 0)
-    factors = {
-        level: _factor(level, draws, truth - median, median, (block, *others)) for level in levels if level != 0.5
-    }
+    factors = {level: _factor(level, draws, truth - median, median, block, others) for level in levels if level != 0.5}
     return Calibration(factors, len(truth))
 
 
@@ -117,8 +118,9 @@ def uncalibrated_text(n_cells: int) -> str:
 
 
 def _factor(
-    level: float, draws: np.ndarray, error: np.ndarray, median: np.ndarray, groups: Sequence[np.ndarray]
-) -> float:
+    level: float, draws: np.ndarray, error: np.ndarray, median: np.ndarray, block: np.ndarray,
+    gaps: Sequence[np.ndarray],
+) -> float:  # fmt: skip
     """With which a share of ``1 - tail`` of the truth lies on the inner side of the quantile, as far as can be told."""
     tail = min(level, 1 - level)
     own, opposite = quantiles(draws, [level, 1 - level]) - median
@@ -126,20 +128,21 @@ def _factor(
     if there.sum() < LEAST:
         return 1.0
     score = error[there] / own[there]  # how many times the distance the truth lies outwards
-    found, n_free = _smallest(score, tail, [group[there] for group in groups])
+    found, n_free = _smallest(score, tail, block[there], [gap[there] for gap in gaps])
     there &= opposite != 0
     if there.sum() >= LEAST:
         score = np.maximum(error[there] / own[there], error[there] / opposite[there])
-        both, n_both = _smallest(score, 2 * tail, [group[there] for group in groups])
+        both, n_both = _smallest(score, 2 * tail, block[there], [gap[there] for gap in gaps])
         found = (n_free * found + _PRIOR_OF_BOTH * both) / (n_free + _PRIOR_OF_BOTH)
         n_free = n_both
-    return float(np.exp(found * n_free / (n_free + _PRIOR_AS_DRAWN)))
+    return float(np.exp((found * n_free + np.log(_USUAL) * _PRIOR_USUAL) / (n_free + _PRIOR_USUAL)))
 
 
-def _smallest(score: np.ndarray, tail: float, groups: Sequence[np.ndarray]) -> tuple[float, float]:
+def _smallest(score: np.ndarray, tail: float, block: np.ndarray, gaps: Sequence[np.ndarray]) -> tuple[float, float]:
     """Logarithm of the smallest factor that holds a share of ``1 - tail``, and the independent cells that say so."""
     outside = score > np.quantile(score, 1 - tail)
-    n_free = min(_independent(outside, group) for group in groups)
+    n_free = min(_independent(outside, group) for group in (block, *gaps))
+    n_free = min([n_free, *(float(len(np.unique(gap))) for gap in gaps)])
     # The conformal rank among the scores of cells, which are no draws: rounded up, so that the share is no less.
     wanted = min(1.0, (1 - tail) * (1 + 1 / n_free))
     return float(np.log(max(_LEAST_FACTOR, np.quantile(score, wanted, method="higher")))), n_free

@@ -17,7 +17,7 @@ from tsimpute.filling.components import COMPONENTS
 from tsimpute.filling.gaps import gap_classes
 from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
 from tsimpute.filling.learning import gaussian
-from tsimpute.filling.measuring import calibrated_on, halves, scores_of, spreads_of
+from tsimpute.filling.measuring import calibrated_on, drawn_again, halves, scores_of, spreads_of
 from tsimpute.filling.mixture import GAUSSIAN, METHODS, NETWORK, Learnt, Mixture, first_draws, in_pairs
 from tsimpute.filling.simple_guesses import LINEAR
 from tsimpute.filling.weights import best_weights
@@ -82,10 +82,12 @@ class Measured:
     Attributes:
         blind: fitted without the hidden cells, to be measured there.
         whole: fitted to all values, to fill tables.
+        again: draws of what is delivered at further cells; see ``measuring.drawn_again``.
     """
 
     blind: Learnt
     whole: Learnt
+    again: tuple[Hidden, ...] = ()
 
     @property
     def name(self) -> str:
@@ -105,6 +107,7 @@ class Delivered:
         base: the process and what stands beside it.
         at: draws of the process at hidden cells; None = there are none.
         note: why there is no network, or "".
+        measured: draws at hidden cells of what is delivered, fitted without them; None = not kept.
     """
 
     model: TableModel
@@ -114,6 +117,7 @@ class Delivered:
     base: Measured
     at: Hidden | None
     note: str = ""
+    measured: Hidden | None = None
 
     @property
     def text(self) -> str:
@@ -139,7 +143,12 @@ def first_answer(material: Material, progress: Tell) -> Delivered:
     if isinstance(found.model, Mixture):
         beside = tuple(component for component, is_used in zip(whole.components, used, strict=True) if is_used)
         model = Mixture(Learnt(whole.base, beside), found.model.blend)
-    return replace(found, model=model, base=Measured(blind, whole))
+    calibration, more = found.calibration, ()
+    if found.measured is not None:
+        about = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
+        more = tuple(drawn_again(model, *about))
+        calibration = calibrated_on(model, found.measured, material.levels, more)
+    return replace(found, model=model, calibration=calibration, base=Measured(blind, whole, more), measured=None)
 
 
 def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
@@ -189,9 +198,9 @@ def mixed(
     model = Mixture(learnt.whole, blend, network, shares) if changed else learnt.whole.base
     delivered = replace(of_base, draws=draws) if changed else of_base
     measured = Mixture(learnt.blind, blend, network, shares) if changed else base
-    calibration = calibrated_on(measured, delivered, material.levels)
+    calibration = calibrated_on(measured, delivered, material.levels, learnt.again if network is None else ())
     scores = scores_of(measured, material.panel, delivered, beside if changed else beside[1:])
-    return Delivered(model, calibration, scores, cells.said_by(blend, shares), learnt, at)
+    return Delivered(model, calibration, scores, cells.said_by(blend, shares), learnt, at, measured=delivered)
 
 
 def _alone() -> np.ndarray:
