@@ -83,13 +83,15 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class ProcessConfig:
-    """The process between noise and data, by the name of its file or an import path, and its own settings.
-
-    In Python the name may be a class or an instance, too; see ``tsimpute.registry``.
+    """The process between noise and data.
 
     Example:
         >>> ProcessConfig("diffusion").options
         {}
+
+    Attributes:
+        name: of its file, or an import path. In Python it may be a class or an instance, too; see ``tsimpute.registry``.
+        options: its own settings.
     """
 
     name: str = "flow_matching"
@@ -115,7 +117,7 @@ class TrainingConfig:
         learning_rate, weight_decay: of AdamW.
         warmup_steps: steps over which the learning rate rises evenly from 0.
         schedule: "steps" (falls at ``milestones``) or "cosine" (falls along half a cosine to 0 at the last step).
-        milestones: shares of all steps at which the learning rate is multiplied by ``decay``; "steps" only.
+        milestones, decay: shares of all steps at which the learning rate is multiplied, and by what; "steps" only.
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
         masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps"; or

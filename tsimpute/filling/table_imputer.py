@@ -61,7 +61,14 @@ class TableImputer(Fitting):
             its own.
         units: by feature, "*" = all others, where the table does not tell them; or one unit of all features. With a
             model of steps of hours, also the unit of a time column of numbers, as {"offset": "min"}.
-        timezone, dayfirst, duplicates, missing_times, irregular: see ``tables.frames.Clockwork``.
+        timezone: of the table's clock, such as "Europe/Rome"; needed where clocks change for daylight saving. None =
+            none; it is not detected.
+        dayfirst: True: 03/04/2005 is 3 April; False: it is 4 March. None = detected, and refused where both fit.
+        duplicates: what to do with several rows of one time: "refuse" them, take the "first" or the "last", or their
+            "mean".
+        missing_times: "insert" adds a row for every missing time, "keep" adds none, "auto" adds those that the table's
+            own pattern of times lacks.
+        irregular: True uses the times as they are; False expects one step. None = detected.
         limits: lowest and highest possible value by feature, "*" = all others; or one pair for all features; or a
             text, as "PM2.5=0:,RH=0:100", or the name of a data set whose card gives limits, as "physionet2012".
         missing_codes: a number or numbers that mean "missing"; "certain" = those that cannot be anything else in the

@@ -109,7 +109,11 @@ class Published:
     """A result that others printed, shown beside ours; None = not given.
 
     Attributes:
-        task: name of the task; differs: what is not the same there (protocol, units, cells).
+        task: name of the task.
+        method: what the table calls it.
+        source: who printed it.
+        crps, ncrps, mae, rmse: what was printed.
+        differs: what is not the same there (protocol, units, cells).
     """
 
     task: str
@@ -127,6 +131,7 @@ class Suite:
     """All of a suite.
 
     Attributes:
+        title: heading of the tables and of the page.
         tasks, methods: by name, in the order of the tables.
         folds, seeds: each method is run once for each pair; a seed is that of training and draws.
         n_samples: draws per record.
