@@ -7,12 +7,11 @@ import io
 import os
 import re
 
-from tsimpute.cli import main
+from tsimpute import cli
 
 WIDTH = "96"
-COMMANDS = (
-    "impute", "describe", "draw", "fetch", "demo", "train", "evaluate", "suite run", "suite check", "suite report",
-)  # fmt: skip
+_FIRST = ("impute", "describe")
+COMMANDS = (*_FIRST, *(name for name in cli.COMMANDS if name not in _FIRST))
 
 
 def help_of(command: str) -> str:
@@ -20,7 +19,7 @@ def help_of(command: str) -> str:
     before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), WIDTH
     try:
         with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
-            main([*command.split(), "--help"])
+            cli.main([*command.split(), "--help"])
     finally:
         os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
     return printed.getvalue().rstrip()
