@@ -90,7 +90,7 @@ class ProcessConfig:
         {}
 
     Attributes:
-        name: of its file, or an import path. In Python it may be a class or an instance, too; see ``tsimpute.registry``.
+        name: of its file, or an import path; in Python a class or an instance, too, see ``tsimpute.registry``.
         options: its own settings.
     """
 
