@@ -50,6 +50,10 @@ class Component(Protocol):
         """
         ...
 
+    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
+        """``fit`` to more values of the same panel."""
+        ...
+
     def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(K, T) finite values at the missing cells of one record; others are not looked at.
 
@@ -89,6 +93,12 @@ class Unseasonal:
             return None
         return cls(*unseasonal(panel, base, _ROUNDS))
 
+    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
+        """See ``Component``; a round of EM goes on from where it is."""
+        if not base.model_.seasons.weights.any():
+            return None
+        return type(self)(*unseasonal(panel, base, 1, self.model))
+
     def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         """See ``Component``."""
         mean, spread = self.model.marginals(known, times)
@@ -115,6 +125,10 @@ class _Between:
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self:
         """See ``Component``."""
         return cls()
+
+    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self:
+        """See ``Component``."""
+        return self
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """See ``Component``."""

@@ -158,11 +158,14 @@ def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
 
 
 def _refitted(blind: Learnt, used: Sequence[bool], material: Material, progress: Tell) -> Learnt:
-    """The same methods fitted to all values; those that draws are not moved towards stay as they are."""
+    """The same methods fitted to all values; those that draws are not moved towards stay as they are.
+
+    What was chosen and measured without the hidden cells is kept; only parameters are learnt anew.
+    """
     panel = material.panel
-    base = gaussian(panel, material.limits, material.seed, progress)
+    base = gaussian(panel, material.limits, material.seed, progress, blind.base)
     found = [
-        (component.fit(panel, base, material.seed) or component) if is_used else component
+        (component.refit(panel, base, material.seed) or component) if is_used else component
         for component, is_used in zip(blind.components, used, strict=True)
     ]
     return Learnt(base, tuple(found))

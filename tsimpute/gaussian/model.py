@@ -98,6 +98,7 @@ def fit(
     should_stop: Callable[[], bool] = lambda: False,
     for_others: bool = False,
     tell_settings: Callable[[Regularisation], None] = lambda settings: None,
+    start: GaussianModel | None = None,
 ) -> GaussianModel:
     """A model of incomplete records.
 
@@ -110,6 +111,8 @@ def fit(
         progress: called about every second with the work done and all of it.
         should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
         tell_settings: called with the settings that are used.
+        start: a model of fewer values of these records, with the same settings: its covariances are where EM begins,
+            and its tails stay.
 
     Raises:
         DataError: a value is too large to be squared.
@@ -124,6 +127,8 @@ def fit(
         settings, covariance, tails = _chosen(records, periods, seed, work, for_others)
     tell_settings(settings)
     empty = _empty(records, periods, settings.normality)
+    if start is not None and start.covariance.shape == empty.covariance.shape:
+        covariance, tails = start.covariance, start.tails
     if covariance is None:
         covariance = settings.of_pairs(_scores(empty, records), len(empty.covariance))
     some = _scores(empty, records.parts(em_parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -125,6 +125,7 @@ class GaussianImputer:
         time_unit: str | None = None,
         for_others: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
+        start: GaussianImputer | None = None,
     ) -> Self:
         """``fit`` of records of any lengths, with times from one origin.
 
@@ -132,11 +133,15 @@ class GaussianImputer:
             regular: whether all records keep to one step.
             for_others: see ``gaussian.model.fit``.
             progress: called with rounds done and their number.
+            start: fitted to fewer values of these records: its settings are kept, and a round of EM takes up its
+                covariances.
         """
         scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
         told: list[Regularisation] = []
+        settings = self.settings if start is None else replace(start.chosen_, n_rounds=1)
         model = fit(
-            scaled, self.periods, self.settings, self.seed, progress, for_others=for_others, tell_settings=told.append
+            scaled, self.periods, settings, self.seed, progress, for_others=for_others, tell_settings=told.append,
+            start=None if start is None else start.model_,
         )  # fmt: skip
         self.chosen_ = told[0]
         lengths = {len(times) for times in records.times}
@@ -145,10 +150,17 @@ class GaussianImputer:
         self.n_steps_ = lengths.pop() if len(lengths) == 1 else 0
         return self
 
-    def learn_curves(self, records: Records) -> Self:
-        """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``."""
+    def learn_curves(self, records: Records, start: GaussianImputer | None = None) -> Self:
+        """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``.
+
+        Args:
+            start: its curves are learnt anew, and no others are looked for.
+        """
         scaled = Records(tuple(map(self.scaler_.transform, records.values)), records.times, records.step)
-        self.curves_ = fit_curves(self.model_, scaled, self.seed)
+        if start is None:
+            self.curves_ = fit_curves(self.model_, scaled, self.seed)
+        elif start.curves_ is not None:
+            self.curves_ = fit_curves(self.model_, scaled, self.seed, like=start.curves_)
         return self
 
     @property
