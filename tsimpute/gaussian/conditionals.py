@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.linalg
 from scipy.linalg import get_lapack_funcs
 
 from tsimpute.gaussian.covariance import at_positions
@@ -19,7 +18,7 @@ _JITTER = 1e-9
 _MOST_BYTES, _MOST_CONDITIONALS = 400_000_000, 8
 """Of the matrices of windows that are kept, three for each; and ways of conditioning."""
 
-(_POTRI,) = get_lapack_funcs(("potri",))
+_POTRF, _POTRI, _TRTRS = get_lapack_funcs(("potrf", "potri", "trtrs"))  # many windows: no wrappers
 
 
 class Conditional(Protocol):
@@ -107,8 +106,10 @@ class _Layout:
 
     @cached_property
     def precision(self) -> np.ndarray:
-        inverse, _ = _POTRI(self.root, lower=1)
-        return np.tril(inverse) + np.tril(inverse, -1).T
+        inverse, _ = _POTRI(self.root, lower=1)  # nothing is above the diagonal
+        whole = inverse + inverse.T
+        whole[np.diag_indices(len(whole))] /= 2
+        return whole
 
 
 def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Conditional:
@@ -178,7 +179,7 @@ class _FromPrecision:
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         known = np.zeros_like(cells)
         known[:, self.seen] = cells[:, self.seen]
-        white = _solved(self.root, -self.rows @ known.T)[-self.n_wanted :]
+        white = -_solved(self.root, self.rows @ known.T)[-self.n_wanted :]
         white[:, 1:] += _noise(rng, self.n_wanted, len(cells) - 1)
         return _solved(self._root_of_wanted, white, transposed=True).T
 
@@ -219,15 +220,14 @@ def cholesky(matrix: np.ndarray) -> np.ndarray:
     """The lower root of a positive matrix, with as much on its diagonal as rounding needs."""
     jitter = 0.0
     while True:
-        try:
-            added = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
-            return scipy.linalg.cholesky(added, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            jitter = max(_JITTER, 10 * jitter)
+        root, failed = _POTRF(matrix.T + jitter * np.eye(len(matrix)) if jitter else matrix.T, lower=1)
+        if not failed:
+            return root
+        jitter = max(_JITTER, 10 * jitter)
 
 
 def _solved(root: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:
-    return scipy.linalg.solve_triangular(root, right, trans=int(transposed), lower=True, check_finite=False)
+    return _TRTRS(root, right, lower=1, trans=int(transposed))[0] if right.size else right
 
 
 def _noise(rng: np.random.Generator | None, n_cells: int, n_draws: int) -> np.ndarray:

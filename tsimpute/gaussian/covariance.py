@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import next_fast_len
 
 from tsimpute.gaussian.kernels import smoothed
@@ -198,6 +199,8 @@ def at_positions(covariance: np.ndarray, positions: np.ndarray) -> np.ndarray:
         positions: (n,) increasing times, in steps.
     """
     n_lags, n_features, _ = covariance.shape
+    if len(positions) <= n_lags and (np.diff(positions) == 1).all():
+        return _of_steps(covariance[: len(positions)])
     padded = np.concatenate([covariance, _positive_part(covariance[-1])[None]])
     lag = np.minimum(positions[None, :] - positions[:, None], n_lags)
     later = np.maximum(lag, 0)
@@ -207,3 +210,11 @@ def at_positions(covariance: np.ndarray, positions: np.ndarray) -> np.ndarray:
     out = np.where((lag >= 0)[:, :, None, None], upper, upper.transpose(1, 0, 3, 2))
     n_cells = len(positions) * n_features
     return out.transpose(0, 2, 1, 3).reshape(n_cells, n_cells)
+
+
+def _of_steps(covariance: np.ndarray) -> np.ndarray:
+    """(W K, W K) of all features at W steps that follow each other: a block Toeplitz matrix."""
+    n_lags, n_features, _ = covariance.shape
+    strip = np.concatenate([covariance[:0:-1].transpose(0, 2, 1), covariance])
+    blocks = sliding_window_view(strip, n_lags, 0)[::-1]  # earlier step, its feature, later one's, later step
+    return blocks.transpose(0, 1, 3, 2).reshape(n_lags * n_features, n_lags * n_features)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,6 +30,8 @@ from tsimpute.seeding import derive_seed
 
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000
 """At most so many known cells to choose settings on, and to learn the covariances from by EM."""
+EARLY = 0.3
+"""Share of the hidden cells from which on settings that are behind are given up."""
 LARGEST = 1e100
 """Values beyond it cannot be squared and summed."""
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -82,10 +85,14 @@ class Work:
 
     def step(self) -> bool:
         """False where it should stop."""
-        self.done = min(self.done + 1, self.total)
+        self.skip(1)
         self.progress(self.done, self.total)
         self.stopped = self.stopped or self.should_stop()
         return not self.stopped
+
+    def skip(self, n: int) -> None:
+        """So much need not be done."""
+        self.done = min(self.done + n, self.total)
 
 
 @one_blas_thread()
@@ -134,7 +141,8 @@ def fit(
     some = _scores(empty, records.parts(em_parts))
     for n in range(n_rounds):
         if not work.stopped:
-            covariance = settings.of(_completed(covariance, some, derive_seed(seed, "em", str(n)), work))
+            prior = Prior(covariance) if start is None or covariance is not start.covariance else start.prior
+            covariance = settings.of(_completed(prior, some, derive_seed(seed, "em", str(n)), work))
     work.progress(work.total, work.total)
     return replace(empty, covariance=covariance, tails=tails)
 
@@ -167,31 +175,29 @@ def _chosen(
     truth = scoring.parts(at)
     hidden = hidden_cells(truth, seed)
     seen = learning if for_others else records.without(at, hidden)
-    shown = scoring.without(at, hidden).parts(at)
+    contest = _Contest(scoring.without(at, hidden).parts(at), truth, hidden, work)
     parts, em_parts = seen.sample(CHOICE_CELLS, seed) if for_others else at, learning.sample(EM_CELLS, seed)
     n_scores, n_rounds = len(NORMALITIES) + 1 + len(CHANGES), len(NORMALITIES)
     work.total += n_scores * len(at) + n_rounds * len(parts) + len(em_parts)
-    scored = lambda model: _score(model, shown, truth, hidden, work)
-    tried: list[tuple[float, Regularisation, GaussianModel, Estimated]] = []
+    best: _Scored | None = None
     for normality in NORMALITIES:
         settings = Regularisation(normality)
         empty = _empty(seen, periods, normality)
         first = settings.of_pairs(_scores(empty, seen), len(empty.covariance))
-        raw = _completed(first, _scores(empty, seen.parts(parts)), derive_seed(seed, "em"), work)
-        model = replace(empty, covariance=settings.of(raw))
-        tried.append((scored(model), settings, model, raw))
+        raw = _completed(Prior(first), _scores(empty, seen.parts(parts)), derive_seed(seed, "em"), work)
+        best = contest.better(best, settings, replace(empty, covariance=settings.of(raw)))
         if work.stopped:
             break
-    lowest, best, model, raw = min(tried, key=lambda one: one[0])
+    assert best is not None
     if not work.stopped:
-        raw = _completed(model.covariance, _scores(model, seen.parts(em_parts)), derive_seed(seed, "em"), work)
-        lowest = scored(replace(model, covariance=best.of(raw)))
-    for change in CHANGES:
-        other = replace(best, **change)
-        if not work.stopped and (score := scored(replace(model, covariance=other.of(raw)))) < lowest:
-            best, lowest = other, score
-    model = replace(model, covariance=best.of(raw))
-    return best, None if for_others else model.covariance, _tails(model, shown, truth, hidden)
+        model = best.model
+        raw = _completed(Prior(model.covariance), _scores(model, seen.parts(em_parts)), derive_seed(seed, "em"), work)
+        best = contest.better(None, best.settings, replace(model, covariance=best.settings.of(raw)))
+        for change in CHANGES:
+            settings = replace(best.settings, **change)
+            if not work.stopped:
+                best = contest.better(best, settings, replace(model, covariance=settings.of(raw)))
+    return best.settings, None if for_others else best.model.covariance, contest.tails(best)
 
 
 def _empty(records: Records, periods: Sequence[float], normality: float) -> GaussianModel:
@@ -219,12 +225,12 @@ def _scores(model: GaussianModel, records: Records) -> list[np.ndarray]:
     ]
 
 
-def _completed(covariance: np.ndarray, scores: Sequence[np.ndarray], seed: int, work: Work) -> Estimated:
+def _completed(prior: Prior, scores: Sequence[np.ndarray], seed: int, work: Work) -> Estimated:
     """Covariances of records whose gaps are drawn from their posterior, in pairs about its mean.
 
     Those between features of which little is known are shrunk; what was drawn for them is no evidence.
     """
-    prior, n_lags = Prior(covariance), len(covariance)
+    n_lags = len(prior.covariance)
     means, deviations = [], []
     for n, record in enumerate(scores):
         rng = np.random.default_rng(derive_seed(seed, n))
@@ -251,26 +257,67 @@ def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return centre, np.where(scale > 0, scale, 1.0)
 
 
-def _score(model: GaussianModel, seen: Records, truth: Records, hidden: Sequence[np.ndarray], work: Work) -> float:
-    """Mean quantile loss at hidden cells, in standard deviations of each feature."""
-    _, scale = _moments(np.concatenate(truth.values, 1))
-    losses = []
-    for values, whole, times, cells in zip(seen.values, truth.values, seen.times, hidden, strict=True):
-        if cells.any() and work.step():
-            mean, spread = model.marginals(values, times, cells)
-            for level in LEVELS:
-                miss = (whole - model.values(mean + ndtri(level) * spread, times)) / scale[:, None]
-                losses.append(np.maximum(level * miss, (level - 1) * miss)[cells])
-    return float(np.concatenate(losses).mean()) if losses else np.inf
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """Settings, and what their model says at hidden cells.
+
+    Attributes:
+        losses: by stretch, at its M hidden cells: (levels, M) quantile losses in standard deviations of each feature.
+        residuals: by stretch (M,), standardised.
+    """
+
+    settings: Regularisation
+    model: GaussianModel
+    losses: list[np.ndarray]
+    residuals: list[np.ndarray]
+
+    def score(self, n_stretches: int) -> float:
+        """Mean loss in the first ones."""
+        losses = self.losses[:n_stretches]
+        return float(np.concatenate(losses, 1).mean()) if losses else np.inf
 
 
-def _tails(model: GaussianModel, seen: Records, truth: Records, hidden: Sequence[np.ndarray]) -> Tails:
-    """Of the standardised residuals at hidden cells."""
-    residuals, features = [np.empty(0)], [np.empty(0, np.int64)]
-    for values, whole, times, cells in zip(seen.values, truth.values, seen.times, hidden, strict=True):
-        if cells.any():
-            mean, spread = model.marginals(values, times, cells)
-            miss = model.scores(whole, times) - mean
-            residuals.append(miss[cells] / np.maximum(spread[cells], 1e-9))
-            features.append(np.nonzero(cells)[0])
-    return Tails.fit(np.concatenate(residuals), np.concatenate(features), len(model.maps))
+@dataclass(frozen=True, eq=False)
+class _Contest:
+    """Stretches of records with hidden cells at which settings are compared."""
+
+    seen: Records
+    truth: Records
+    hidden: Sequence[np.ndarray]
+    work: Work
+
+    def better(self, best: _Scored | None, settings: Regularisation, model: GaussianModel) -> _Scored:
+        """The better one of two; what is behind at a share of the cells is not looked at any further."""
+        found = _Scored(settings, replace(model), [], [])  # without the matrices that ``model`` keeps
+        places = [n for n, cells in enumerate(self.hidden) if cells.any()]
+        counts = np.cumsum([self.hidden[n].sum() for n in places])
+        for done, n in enumerate(places, 1):
+            if not self.work.step():
+                break
+            self._add(found, model, n)
+            behind = best is not None and found.score(done) >= best.score(done)
+            if behind and counts[done - 1] >= EARLY * counts[-1]:
+                self.work.skip(len(places) - done)
+                break
+        return found if best is None or found.score(len(places)) < best.score(len(found.losses)) else best
+
+    def _add(self, found: _Scored, model: GaussianModel, n: int) -> None:
+        """What a model says of one stretch."""
+        whole, times, cells = self.truth.values[n], self.truth.times[n], self.hidden[n]
+        mean, spread = model.marginals(self.seen.values[n], times, cells)
+        levels = [model.values(mean + ndtri(level) * spread, times)[cells] for level in LEVELS]
+        miss = (whole[cells] - np.stack(levels)) / self._scale[np.nonzero(cells)[0]]
+        share = np.array(LEVELS)[:, None]
+        found.losses.append(np.maximum(share * miss, (share - 1) * miss))
+        found.residuals.append((model.scores(whole, times) - mean)[cells] / np.maximum(spread[cells], 1e-9))
+
+    @cached_property
+    def _scale(self) -> np.ndarray:
+        return _moments(np.concatenate(self.truth.values, 1))[1]
+
+    def tails(self, of: _Scored) -> Tails:
+        """Of the standardised residuals at hidden cells."""
+        features = [np.nonzero(cells)[0] for cells in self.hidden if cells.any()][: len(of.residuals)]
+        nothing = [np.empty(0)], [np.empty(0, np.int64)]
+        residuals, feature = (np.concatenate(a + b) for a, b in zip(nothing, (of.residuals, features), strict=True))
+        return Tails.fit(residuals, feature, len(of.model.maps))
