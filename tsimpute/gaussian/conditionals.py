@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -27,6 +27,10 @@ class Conditional(Protocol):
     @cached_property
     def spread(self) -> np.ndarray:
         """(M,) standard deviations."""
+        ...
+
+    def mean(self, cells: np.ndarray, n: int) -> np.ndarray:
+        """(M,) the mean for the n-th of (N, C) values of windows, most of them of this layout; 0 where not known."""
         ...
 
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
@@ -89,7 +93,7 @@ class Prior:
         return self._conditionals[key]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Layout:
     """The cells of a window, and their (C, C) covariance.
 
@@ -99,6 +103,7 @@ class _Layout:
 
     matrix: np.ndarray
     regular: bool
+    _last: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False)
 
     @cached_property
     def root(self) -> np.ndarray:
@@ -111,6 +116,12 @@ class _Layout:
         whole[np.diag_indices(len(whole))] /= 2
         return whole
 
+    def weighed(self, cells: np.ndarray) -> np.ndarray:
+        """(N, C) values of windows times the precision: of all at once, which costs little more than of one."""
+        if self._last is None or self._last[0] is not cells:
+            self._last = cells, cells @ self.precision
+        return self._last[1]
+
 
 def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Conditional:
     seen, cells, others = np.flatnonzero(known), np.flatnonzero(wanted), np.flatnonzero(~(known | wanted))
@@ -121,8 +132,19 @@ def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Cond
     return _FromCovariance.of(layout, seen, cells) if len(cells) <= len(seen) else _FromPriorDraws(layout, seen, cells)
 
 
+class _OneByOne:
+    """Whose mean costs no less for several windows at once."""
+
+    def mean(self, cells: np.ndarray, n: int) -> np.ndarray:
+        """See ``Conditional``."""
+        return self.paths(cells[n : n + 1], None)[0]
+
+    def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class _FromCovariance:
+class _FromCovariance(_OneByOne):
     """By the root of the covariance of known cells, then wanted ones."""
 
     seen: np.ndarray
@@ -153,20 +175,24 @@ class _FromPrecision:
     See Rue and Held (2005), section 2.3.
 
     Attributes:
-        rows: of the precision, of the cells that are not known.
-        root: of its part between them.
+        gaps: the cells that are not known.
+        root: of the precision between them.
     """
 
+    layout: _Layout
     seen: np.ndarray
-    rows: np.ndarray
+    gaps: np.ndarray
     root: np.ndarray
     n_wanted: int
 
     @classmethod
     def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
         gaps = np.concatenate([others, cells])
-        rows = layout.precision[gaps]
-        return cls(seen, rows, cholesky(rows[:, gaps]), len(cells))
+        return cls(layout, seen, gaps, cholesky(layout.precision[np.ix_(gaps, gaps)]), len(cells))
+
+    @cached_property
+    def _rows(self) -> np.ndarray:
+        return self.layout.precision[self.gaps]
 
     @property
     def _root_of_wanted(self) -> np.ndarray:
@@ -179,13 +205,20 @@ class _FromPrecision:
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         known = np.zeros_like(cells)
         known[:, self.seen] = cells[:, self.seen]
-        white = -_solved(self.root, self.rows @ known.T)[-self.n_wanted :]
-        white[:, 1:] += _noise(rng, self.n_wanted, len(cells) - 1)
+        return self._moved(self._rows @ known.T, _noise(rng, self.n_wanted, len(cells) - 1))
+
+    def mean(self, cells: np.ndarray, n: int) -> np.ndarray:
+        """See ``Conditional``."""
+        return self._moved(self.layout.weighed(cells)[n, self.gaps][:, None], np.empty((self.n_wanted, 0)))[0]
+
+    def _moved(self, weighed: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        white = -_solved(self.root, weighed)[-self.n_wanted :]
+        white[:, 1:] += noise
         return _solved(self._root_of_wanted, white, transposed=True).T
 
 
 @dataclass(frozen=True, eq=False)
-class _FromPriorDraws:
+class _FromPriorDraws(_OneByOne):
     """A draw of the whole window, moved by what its known cells lack (Matheron's rule): cheap where few are known."""
 
     layout: _Layout

@@ -96,17 +96,19 @@ def marginals(
     gaps = np.isnan(record)
     mean, spread = np.where(gaps, 0.0, record), np.zeros(record.shape)
     asked = gaps if cells is None else cells & gaps
+    every = list(windows(record.shape[1], len(record)))
     for block in prior.blocks:
-        for window in windows(record.shape[1], len(record)):
-            steps = slice(window.start, window.stop)
-            wanted = _wanted(asked[:, steps].T, window, block)
-            if wanted.any():
-                of_block = record[block.features, steps].T
-                known, values = ~np.isnan(of_block), np.nan_to_num(of_block)
-                found = prior.conditional(block.features, positions[steps], known.ravel(), wanted.ravel())
-                step, feature = np.nonzero(wanted)
-                at = block.features[feature], window.start + step
-                mean[at], spread[at] = found.paths(values.reshape(1, -1), None)[0], found.spread
+        wanted = [_wanted(asked[:, w.start : w.stop].T, w, block) for w in every]
+        there = [n for n, of_window in enumerate(wanted) if of_window.any()]
+        for some in (there[n : n + CHUNK] for n in range(0, len(there), CHUNK)):
+            of_block = [record[block.features, every[n].start : every[n].stop].T.ravel() for n in some]
+            values = np.nan_to_num(np.stack(of_block))
+            for place, n in enumerate(some):
+                steps, known = slice(every[n].start, every[n].stop), ~np.isnan(of_block[place])
+                found = prior.conditional(block.features, positions[steps], known, wanted[n].ravel())
+                step, feature = np.nonzero(wanted[n])
+                at = block.features[feature], steps.start + step
+                mean[at], spread[at] = found.mean(values, place), found.spread
     return mean, spread
 
 
