@@ -53,9 +53,9 @@ TEXTS = {
 
 
 EFFORT = (
-    "how long to learn; instant: a Gaussian process, in seconds; auto: writes that answer first, then trains a network "
-    "beside it within --minutes, and delivers of both what is better on hidden cells; quick, normal, thorough: so by "
-    "a number of steps, minutes to hours; trial: a small network alone"
+    "how long to learn; instant: a Gaussian process, in seconds; auto: writes that answer first, then learns its "
+    "errors by randomised trees within --minutes, and uses them where hidden cells say that they help; quick, normal, "
+    "thorough: trains a network beside the first answer, minutes to hours; trial: a small network alone"
 )
 RENAME = (
     "with --model: the table's names of the model's features, as HeartRate=HR,TempC=Temp; the table keeps its own names"

@@ -1,4 +1,4 @@
-"""A network beside the first answer: within its minutes, never worse, on the clock of the table, and said in words."""
+"""A network beside the first answer: never worse, on the clock of the table, and said in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tsimpute.filling.gaps import N_CLASSES
 from tsimpute.filling.learning import gaussian, untrained
 from tsimpute.filling.mixture import Learnt, Mixture
 from tsimpute.filling.models import model_from_file
-from tsimpute.filling.planning import Costs
 from tsimpute.filling.posterior_network import Training, masks_within, steps_of, windows_for
 from tsimpute.filling.windows import clock_times
 from tsimpute.imputers.generative import GenerativeImputer
@@ -103,13 +102,9 @@ def test_a_network_that_has_learnt_little_draws_what_the_process_says_and_keeps_
     assert far > 1.0  # noon for midnight
 
 
-@pytest.mark.parametrize("effort", ["auto", "quick"])
-def test_the_answer_has_a_row_of_each_method_and_is_no_worse_than_the_first(
-    effort: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(EFFORTS, effort, replace(EFFORTS[effort], **TINY))
-    minutes = 60 if effort == "auto" else None  # however busy the machine is
-    imputer = ti.TableImputer(effort=effort, n_samples=10, limits=(0, None), minutes=minutes).fit(hourly())
+def test_the_answer_has_a_row_of_each_method_and_is_no_worse_than_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], **TINY))
+    imputer = ti.TableImputer(effort="quick", n_samples=10, limits=(0, None)).fit(hourly())
     rows = {str(row["imputer"]): row for row in imputer.scores_}
     assert {"gaussian", "flow_matching"} <= set(rows)
     taken = "network" in imputer.delivered_.partition(";")[0]
@@ -140,43 +135,13 @@ def test_what_a_network_gains_is_said_beside_the_first_answer_at_the_same_cells(
     assert again.read_bytes() == out.read_bytes()
 
 
-def test_where_draws_cannot_be_afforded_nothing_is_trained_and_no_file_is_written_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(EFFORTS, "auto", replace(EFFORTS["auto"], **TINY))
-    monkeypatch.setattr(improving, "costs_of", lambda *_: Costs(0.01, 60.0))
-    source, out, said, learnt = tmp_path / "in.csv", tmp_path / "out.csv", [], []
-    hourly().to_csv(source, index_label="time", float_format="%.3f")
-    stamps: dict[str, int] = {}
-
-    def say(text: str) -> None:
-        said.append(text)
-        if "the first answer, which can be used" in text:
-            stamps.update({path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.is_file()})
-
-    def progress(what: str, done: int, total: int) -> None:
-        if what == "learning":
-            learnt.append(done)
-
-    fill_file(source, out, {"n_samples": 10, "limits": (0, None), "minutes": 60}, say=say, progress=progress)
-    assert not learnt
-    text = "\n".join(said)
-    assert "no network: the time does not suffice" in text
-    assert "would take about" in text
-    assert "the wait: bought nothing" in text
-    after = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.is_file()}
-    assert {name for name in after if after[name] != stamps[name]} == {"out.report.html"}
-    assert "no network" in (tmp_path / "out.report.html").read_text()
-
-
 def test_draws_that_take_too_long_leave_the_first_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tsimpute.filling.fill_file._OVERRUN", -1.0)
-    monkeypatch.setitem(EFFORTS, "auto", replace(EFFORTS["auto"], **TINY))
 
     def found(material: Any, first: Any, *_: Any) -> Any:
         return replace(first, model=Mixture(first.base.whole, Blend.nothing(len(first.base.whole.components), 2)))
 
-    monkeypatch.setattr("tsimpute.filling.fitting.improved", found)
+    monkeypatch.setattr("tsimpute.filling.fitting.with_forest", found)
     source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
     hourly().to_csv(source, index_label="time", float_format="%.3f")
     filled = fill_file(source, out, {"n_samples": 10, "limits": (0, None), "minutes": 60}, say=said.append)

@@ -17,8 +17,8 @@ class Effort:
         width, n_blocks: of the network.
         hidden: share of the observed cells that is hidden to measure on.
         windows: windows of the network that are drawn to measure, at most.
-        methods: what is learnt: a network alone, a Gaussian process alone, or a process and a network that starts from
-            its posterior.
+        methods: what is learnt: a network alone, a Gaussian process alone, a process and randomised trees on its
+            posterior, or a process and a network that starts from it.
         timed: whether it ends within a time, and does as much as fits in.
     """
 
@@ -27,8 +27,13 @@ class Effort:
     n_blocks: int
     hidden: float
     windows: int
-    methods: Literal["network", "gaussian", "both"] = "network"
+    methods: Literal["network", "gaussian", "forest", "both"] = "network"
     timed: bool = False
+
+    @property
+    def improves(self) -> bool:
+        """Whether a first answer is improved while there is time."""
+        return self.methods in ("forest", "both")
 
     @property
     def network(self) -> NetworkConfig:
@@ -50,7 +55,7 @@ class Effort:
 
 
 EFFORTS = {
-    "auto": Effort(steps=4000, width=16, n_blocks=2, hidden=0.1, windows=200, methods="both", timed=True),
+    "auto": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200, methods="forest", timed=True),
     "instant": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200, methods="gaussian"),
     "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60),
     "quick": Effort(steps=500, width=16, n_blocks=2, hidden=0.1, windows=100, methods="both"),

@@ -152,7 +152,9 @@ def _improved(
         better = imputer.improve_prepared(began, spare=spare, folder=state, progress=progress, should_stop=should_stop)
         return imputer.draw_prepared(prepared, progress=show) if better and not should_stop() else None
     except _TooLate:
-        imputer.take_first_back("the network helps, but drawing from it takes longer than there is time (minutes)")
+        imputer.take_first_back(
+            "a better answer was found, but drawing from it takes longer than there is time (minutes)"
+        )
     except _Stopped:
         pass
     return None

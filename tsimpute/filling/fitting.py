@@ -27,6 +27,7 @@ from tsimpute.filling.predicting import has_to_predict, model_of
 from tsimpute.filling.preparing import Prepared, matched
 from tsimpute.filling.series import Policy
 from tsimpute.filling.windows import without
+from tsimpute.filling.with_forest import with_forest
 from tsimpute.imputers.base import TableModel
 from tsimpute.panel import FILLED, LEFT_EMPTY, Panel
 from tsimpute.terminal import Tell, silent
@@ -117,7 +118,7 @@ class Fitting(Persistent):
         progress: Tell = silent,
         should_stop: Callable[[], bool] = never,
     ) -> bool:
-        """Trains a network beside the first answer where the effort says so, and takes what is better.
+        """Learns more beside the first answer where the effort says so, and takes what is better.
 
         Args:
             began: ``time.monotonic()`` when the work began.
@@ -128,12 +129,15 @@ class Fitting(Persistent):
         """
         settings, first = self.settings, self._first
         effort, self._first = EFFORTS[settings.effort], None
-        if first is None or effort.methods != "both":
+        if first is None or not effort.improves:
             return False
         prepared, name, material, answer = first
         self._before = prepared, name, replace(answer, at=None)
         until = began + 60 * self.minutes_within - spare
-        better = improved(material, answer, effort, until, folder, progress, should_stop)
+        if effort.methods == "forest":
+            better = with_forest(material, answer, until, progress, should_stop)
+        else:
+            better = improved(material, answer, effort, until, folder, progress, should_stop)
         self._take_answer(prepared, name, better)
         return better.model is not answer.model
 
@@ -157,7 +161,7 @@ class Fitting(Persistent):
     @property
     def can_improve(self) -> bool:
         """Whether there is a first answer that ``improve_prepared`` may improve."""
-        return self._first is not None and EFFORTS[self.settings.effort].methods == "both"
+        return self._first is not None and EFFORTS[self.settings.effort].improves
 
     def fit_rules(self, prepared: Prepared, name: str = "") -> Self:
         """Keeps what is known of a table that has been understood; no model is trained or measured."""

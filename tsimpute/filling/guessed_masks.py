@@ -11,7 +11,7 @@ import numpy as np
 from tsimpute.filling.windows import clock_times
 from tsimpute.gaussian.conditioning import window_length
 from tsimpute.gaussian.guess import GaussianGuess, Scores
-from tsimpute.gaussian.model import fit
+from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
@@ -40,6 +40,7 @@ class GuessedMasks:
         n_folds: so many processes are fitted, each without its share of the stretches; 1 = ``base`` guesses all.
         n_masks: of each series, at most.
         should_stop: asked while these are fitted.
+        settings: of these processes; None = each one's are chosen.
 
     Attributes:
         size: masks of each series.
@@ -48,10 +49,11 @@ class GuessedMasks:
 
     def __init__(
         self, panel: Panel, base: GaussianImputer, seed: int, n_folds: int = 1, n_masks: int = 8,
-        should_stop: Callable[[], bool] = lambda: False,
+        should_stop: Callable[[], bool] = lambda: False, settings: Regularisation | None = None,
     ) -> None:  # fmt: skip
         self.panel, self.base, self.seed, self.should_stop = panel, base, seed, should_stop
-        self._scores = Scores(base.scaler_, base.model_)
+        self._settings = settings
+        self.scores = Scores(base.scaler_, base.model_)
         n_cells = sum(series.values.size for series in panel.series)
         self.size = int(np.clip(MOST_CELLS // max(1, n_cells), 1, n_masks))
         shapes = [(self.size, *series.values.shape) for series in panel.series]
@@ -81,23 +83,47 @@ class GuessedMasks:
         return found[: int(np.searchsorted(steps * len(self.panel.features), MOST_CELLS)) + 1]
 
     def make(self, number: int, n: int) -> None:
-        """Hides cells of one of ``pieces``, and has them guessed."""
+        """Hides cells of one of ``pieces``, and has them guessed; what is hidden beside it is seen."""
+        s, inner = self._stretches[n]
+        self._hide(number, n)
+        alone = np.zeros_like(self._hidden[s][number])
+        alone[:, inner] = self._hidden[s][number][:, inner]
+        self._have_guessed(number, n, alone, alone)
+
+    def make_all(self, number: int) -> None:
+        """Hides cells of all stretches, and has them guessed, and the panel's own gaps too; none of them is seen."""
+        for n in range(len(self._stretches)):
+            self._hide(number, n)
+        for n, (s, _) in enumerate(self._stretches):
+            if not self.should_stop():
+                hidden = self._hidden[s][number]
+                self._have_guessed(number, n, hidden, hidden | ~self.panel.series[s].observed)
+
+    def _hide(self, number: int, n: int) -> None:
+        s, inner = self._stretches[n]
+        series = self.panel.series[s]
+        rng = np.random.default_rng(derive_seed(self.seed, "mask", series.name, number, inner.start))
+        there = series.observed[:, inner]
+        self._hidden[s][number][:, inner] = there & ~self._like(there, rng)
+
+    def _have_guessed(self, number: int, n: int, hidden: np.ndarray, wanted: np.ndarray) -> None:
+        """Keeps the posterior of some cells (K, T) of a stretch of a series of which others (K, T) are hidden."""
         s, inner = self._stretches[n]
         series = self.panel.series[s]
         margin = window_length(len(series.values))
         around = slice(max(0, inner.start - margin), min(len(series.times), inner.stop + margin))
-        rng = np.random.default_rng(derive_seed(self.seed, "mask", series.name, number, inner.start))
-        there = series.observed[:, inner]
-        hidden = there & ~self._like(there, rng)
-        wanted = np.zeros((len(hidden), around.stop - around.start), bool)
-        wanted[:, inner.start - around.start : inner.stop - around.start] = hidden
-        scores = self._scores.transform(series.values[:, around])
-        shown, times = ~np.isnan(scores) & ~wanted, clock_times(series, self.panel.clock)[around]
-        found = self._guess(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], wanted[None])
-        self._hidden[s][number, :, inner] = hidden
+        cells = np.zeros((len(hidden), around.stop - around.start), bool)
+        cells[:, inner.start - around.start : inner.stop - around.start] = wanted[:, inner]
+        scores = self.scores.transform(series.values[:, around])
+        shown, times = ~np.isnan(scores) & ~hidden[:, around], clock_times(series, self.panel.clock)[around]
+        found = self._guess(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], cells[None])
         for kept, of_all in ((self._mean, found.mean), (self._spread, found.spread)):
             if of_all is not None:
-                kept[s][number, :, inner][hidden] = of_all[0][wanted]
+                kept[s][number][:, inner][wanted[:, inner]] = of_all[0][cells]
+
+    def posterior(self, s: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(K, T) which cells of a series a mask hides, and means and spreads of the scores that were guessed."""
+        return self._hidden[s][number], self._mean[s][number], self._spread[s][number]
 
     def take(self, places: Sequence[tuple[int, int]], length: int) -> None:
         """Windows of so many steps at these places become the records, but for those of which no mask hides a cell."""
@@ -142,14 +168,15 @@ class GuessedMasks:
         values, times = [], []
         for s, of_series in parts.items():
             clock = clock_times(self.panel.series[s], self.panel.clock)
-            rest = self._scores.transform(self.panel.series[s].values)
+            rest = self.scores.transform(self.panel.series[s].values)
             rest = rest - model.seasons.at(clock) / model.scale[:, None]
             for steps in _joined(of_series):
                 values.append(rest[:, steps])
                 times.append(clock[steps])
         if not any(np.isfinite(of_one).any() for of_one in values):
             return None
-        return fit(Records(tuple(values), tuple(times), model.step), seed=self.seed, should_stop=self.should_stop)
+        records = Records(tuple(values), tuple(times), model.step)
+        return fit(records, settings=self._settings, seed=self.seed, should_stop=self.should_stop)
 
 
 def _stretches(lengths: Sequence[int]) -> list[tuple[int, slice]]:

@@ -14,13 +14,16 @@ from tsimpute.checkpoints import write_model
 from tsimpute.errors import CheckpointError
 from tsimpute.filling.blending import Blend
 from tsimpute.filling.components import COMPONENTS, Component, record_of
+from tsimpute.filling.forest import Forest
 from tsimpute.filling.gaps import BOUNDS, gap_classes
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.windows import Feature, Samples, Windows
 
-METHODS = ("Gaussian process", "network", *(component.name for component in COMPONENTS))
+KINDS: tuple[type[Component], ...] = (Forest, *COMPONENTS)
+"""What draws may be moved towards, in the order in which they take their turn."""
+METHODS = ("Gaussian process", "network", *(component.name for component in KINDS))
 """In the order of shares."""
 GAUSSIAN, NETWORK = range(2)
 _PARTS = ("gaussian", "network")
@@ -189,7 +192,7 @@ def _of(weights: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tenso
 def _components(
     weights: Mapping[str, torch.Tensor], about: Mapping[str, Any], base: GaussianImputer
 ) -> Iterator[Component]:
-    kinds = {kind.name: kind for kind in COMPONENTS}
+    kinds = {kind.name: kind for kind in KINDS}
     for name, of_one in about.items():
         arrays = {key: array.numpy() for key, array in _of(weights, name).items()}
         yield kinds[name].from_parts(arrays, of_one, base)

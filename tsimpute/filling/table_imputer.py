@@ -84,12 +84,12 @@ class TableImputer(Fitting):
         n_samples: draws per cell. Where nothing is calibrated, quantiles at 0.05 and 0.95 need 19 draws or more.
         quantiles: a level or levels in (0, 1).
         seed: of everything that is drawn.
-        effort: how long to learn: "instant" fits a Gaussian process, in seconds; "auto" trains a network beside it that
-            starts from the process's posterior, while there is time, and delivers of both what hidden cells say is
-            best; "quick", "normal" and "thorough" do so by a number of steps, whatever the time; "trial" trains a
-            small network alone.
-        minutes: how long "auto" takes, at most about; None = 5. How far a network comes depends on the machine: for
-            the same result everywhere choose another effort.
+        effort: how long to learn: "instant" fits a Gaussian process, in seconds; "auto" learns the errors of its
+            posterior mean by randomised trees, within some minutes, and uses them where hidden cells say that they
+            help; "quick", "normal" and "thorough" train a network that starts from the process's posterior, by a
+            number of steps, whatever the time; "trial" trains a small network alone.
+        minutes: how long "auto" takes, at most about; None = 5. Where that cuts it short, the result depends on the
+            machine.
         calibrate: True hides a share of the observed cells in ``fit``, measures on them and calibrates the quantiles.
             Fewer than 100 such cells calibrate nothing; ``calibration_.n_cells`` is 0 then.
         recalibrate: True does so on each table that is filled by a file of ``save``; otherwise its calibration holds.
