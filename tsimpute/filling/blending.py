@@ -97,6 +97,19 @@ class Evidence:
             gap=self.gap[cells], run=self.run[cells], stretch=self.stretch[cells],
         )  # fmt: skip
 
+    @classmethod
+    def joined(cls, parts: Sequence[Evidence]) -> Evidence:
+        """Evidence at other cells, of the same methods; draws are as many as the first has."""
+        row = lambda name: np.concatenate([getattr(part, name) for part in parts], -1)
+        numbered = lambda name: np.concatenate(
+            [getattr(part, name) + offset for part, offset in zip(parts, _offsets(parts, name), strict=True)]
+        )
+        points = [np.concatenate(of_one) for of_one in zip(*(part.points for part in parts), strict=True)]
+        return replace(
+            parts[0], draws=row("draws"), points=points, truth=row("truth"), feature=row("feature"), gap=row("gap"),
+            run=numbered("run"), stretch=numbered("stretch"),
+        )  # fmt: skip
+
     def best(self) -> Blend:
         """The blend that these cells say is best: one method after another, and the spread with the last."""
         centre = np.median(self.draws, 0)
@@ -106,6 +119,15 @@ class Evidence:
             weights.append(weight)
             centre = centre + weight[self.feature, self.gap] * (point - centre)
         return Blend(np.stack(weights), spread)
+
+    def with_spread(self, weights: np.ndarray) -> Blend:
+        """The blend of these weights (J, K, C), and the spread that these cells say is best with them."""
+        centre = np.median(self.draws, 0)
+        moved = centre_of(centre, self.points, weights[:, self.feature, self.gap])
+        losses = _losses(self.draws - centre, moved - self.truth, np.zeros(len(centre)), WEIGHTS[:1])
+        spread = np.ones((self.n_features, N_CLASSES))
+        self._choice(losses, spread, True)
+        return Blend(weights, spread)
 
     def _choice(self, losses: np.ndarray, spread: np.ndarray, local: bool) -> np.ndarray:
         """(K, C) weights of one method with the lowest losses (W, P, M) as far as can be told; sets the spreads, too.
@@ -140,7 +162,12 @@ class Evidence:
         """(K, W, P) what each weight and spread loses in each feature, in units of the loss as drawn."""
         own = [feature == k for k in range(self.n_features)]
         losses = [_towards(prior, gains[..., cells], as_drawn[cells], place[cells]) for cells in own]
-        return np.stack(losses) + _LEAST_GAIN * WEIGHTS[:, None]
+        return np.stack(losses) + _LEAST_GAIN * WEIGHTS[: len(prior), None]
+
+
+def _offsets(parts: Sequence[Evidence], name: str) -> np.ndarray:
+    """So much is added to the numbers of each part that none is another's."""
+    return np.cumsum([0, *(int(getattr(part, name).max(initial=-1)) + 1 for part in parts[:-1])])
 
 
 def _towards(prior: np.ndarray, gains: np.ndarray, as_drawn: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -151,7 +178,7 @@ def _towards(prior: np.ndarray, gains: np.ndarray, as_drawn: np.ndarray, place: 
     return (n_places * mean + _PRIOR_OF_ALL * prior) / (n_places + _PRIOR_OF_ALL)
 
 
-def _losses(deviations: np.ndarray, error: np.ndarray, way: np.ndarray) -> np.ndarray:
+def _losses(deviations: np.ndarray, error: np.ndarray, way: np.ndarray, weights: np.ndarray = WEIGHTS) -> np.ndarray:
     """(W, P, M) continuous ranked probability scores with each weight and spread.
 
     Args:
@@ -161,7 +188,7 @@ def _losses(deviations: np.ndarray, error: np.ndarray, way: np.ndarray) -> np.nd
     n = len(deviations)
     between = (2 * np.arange(n) - n + 1) @ np.sort(deviations, axis=0) / n**2
     wide = [(spread * deviations, spread * between) for spread in SPREADS.tolist()]
-    errors = [error + weight * way for weight in WEIGHTS.tolist()]
+    errors = [error + weight * way for weight in weights.tolist()]
     return np.stack([[np.abs(of_one + draws).mean(0) - apart for draws, apart in wide] for of_one in errors])
 
 
@@ -170,7 +197,7 @@ def _cautious(gains: np.ndarray, run: np.ndarray) -> np.ndarray:
     order = np.argsort(run, kind="stable")
     numbers, starts = np.unique(run[order], return_index=True)
     n_runs, mean = len(numbers), gains.mean(-1)
-    doubt = _PRIOR_LOSS * WEIGHTS[:, None] + _PRIOR_LOG_SPREAD * np.abs(np.log(SPREADS))
+    doubt = _PRIOR_LOSS * WEIGHTS[: len(gains), None] + _PRIOR_LOG_SPREAD * np.abs(np.log(SPREADS))
     sums = np.add.reduceat((gains - mean[..., None])[..., order], starts, axis=-1)
     error = np.sqrt((sums**2).sum(-1) * n_runs / (n_runs - 1)) / gains.shape[-1]
     return (n_runs * mean + _PRIOR_RUNS * doubt) / (n_runs + _PRIOR_RUNS) + _CAUTION * error

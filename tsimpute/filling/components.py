@@ -54,12 +54,13 @@ class Component(Protocol):
         """``fit`` to more values of the same panel."""
         ...
 
-    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """(K, T) finite values at the missing cells of one record; others are not looked at.
 
         Args:
             known: (K, T) in the scale of the process, NaN where nothing is known.
             times: (T,) as the process takes them: from one origin for all series.
+            cells: (K, T) bool, the missing cells that are wanted; None = all.
         """
         ...
 
@@ -99,9 +100,9 @@ class Unseasonal:
             return None
         return type(self)(*unseasonal(panel, base, 1, self.model))
 
-    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""
-        mean, spread = self.model.marginals(known, times)
+        mean, spread = self.model.marginals(known, times, cells if self.curves is None else None)
         if self.curves is not None:
             mean = mean + self.curves.moves(mean, spread, times)[0]
         return self.model.values(mean, times)
@@ -145,7 +146,7 @@ class Cubic(_Between):
 
     name = "cubic interpolation"
 
-    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""
         return curved(known[None], times[None], np.zeros(len(known)))[0]
 
@@ -155,7 +156,7 @@ class Lines(_Between):
 
     name = LINEAR
 
-    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""
         return interpolated(known[None], times[None], np.zeros(len(known)))[0]
 

@@ -19,6 +19,7 @@ from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
 from tsimpute.filling.learning import gaussian
 from tsimpute.filling.measuring import calibrated_on, drawn_again, halves, scores_of, spreads_of
 from tsimpute.filling.mixture import GAUSSIAN, METHODS, NETWORK, Learnt, Mixture, first_draws, in_pairs
+from tsimpute.filling.moved_gaps import evidence_of
 from tsimpute.filling.simple_guesses import LINEAR
 from tsimpute.filling.weights import best_weights
 from tsimpute.filling.windows import clock_times, without
@@ -83,11 +84,13 @@ class Measured:
         blind: fitted without the hidden cells, to be measured there.
         whole: fitted to all values, to fill tables.
         again: draws of what is delivered at further cells; see ``measuring.drawn_again``.
+        compared: what the first ones say under gaps that are moved; None = hidden cells alone say which is best.
     """
 
     blind: Learnt
     whole: Learnt
     again: tuple[Hidden, ...] = ()
+    compared: Evidence | None = None
 
     @property
     def name(self) -> str:
@@ -134,7 +137,9 @@ def first_answer(material: Material, progress: Tell) -> Delivered:
     blind = _learnt(material.shown, material, progress)
     if not any(cells.any() for cells in material.hidden):
         return Delivered(blind.base, Calibration(), (), None, Measured(blind, blind), None)
-    found = mixed(material, Measured(blind, blind), None, material.drawn(blind.base, progress), None)
+    compared = evidence_of(material.shown, blind, material.gaps, material.seed)
+    measured = Measured(blind, blind, compared)
+    found = mixed(material, measured, None, material.drawn(blind.base, progress), None)
     if sum(int(series.observed.sum()) for series in material.shown.series) > MANY_CELLS:
         return found
     used = [isinstance(found.model, Mixture) and c in found.model.learnt.components for c in blind.components]
@@ -148,7 +153,9 @@ def first_answer(material: Material, progress: Tell) -> Delivered:
         about = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
         more = tuple(drawn_again(model, *about))
         calibration = calibrated_on(model, found.measured, material.levels, more)
-    return replace(found, model=model, calibration=calibration, base=Measured(blind, whole, more), measured=None)
+    return replace(
+        found, model=model, calibration=calibration, base=replace(measured, whole=whole, again=more), measured=None
+    )
 
 
 def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
@@ -190,7 +197,7 @@ def mixed(
         calibration = calibrated_on(base, of_base, material.levels)
         scores = scores_of(base, material.panel, of_base)
         return Delivered(learnt.whole.base, calibration, scores, _alone(), learnt, at)
-    cells = _Cells.of(material, learnt.blind, of_base, of_network)
+    cells = _Cells.of(material, learnt, of_base, of_network)
     blend, shares, draws = cells.best(most if network is not None else 0.0)
     beside: list[tuple[TableModel, Hidden]] = [(base, of_base)]
     if network is not None and of_network is not None:
@@ -221,6 +228,7 @@ class _Cells:
         half: (M,) bool, one of two halves of which each says what is best for the other.
         spread: (M,) in whose units all features count alike.
         learnt: whose draws they are.
+        weights: (J, K, C) of the methods beside the process, where other cells than these said which is best.
     """
 
     process: Evidence
@@ -229,9 +237,11 @@ class _Cells:
     truth: np.ndarray
     spread: np.ndarray
     learnt: Learnt
+    weights: np.ndarray | None
 
     @classmethod
-    def of(cls, material: Material, learnt: Learnt, of_base: Hidden, of_network: Hidden | None) -> _Cells:
+    def of(cls, material: Material, measured: Measured, of_base: Hidden, of_network: Hidden | None) -> _Cells:
+        learnt, compared = measured.blind, measured.compared
         feature, scaler, n_features = of_base.feature, learnt.base.scaler_, len(learnt.base.features_)
         draws = scaler.transform_cells(of_base.draws[in_pairs(len(of_base.draws))], feature)
         truth = scaler.transform_cells(of_base.truth, feature)
@@ -242,14 +252,14 @@ class _Cells:
                 tuple(component.local for component in learnt.components),
             ),
             None if of_network is None else of_network.draws, halves(of_base)[0], of_base.truth,
-            spreads_of(material.panel)[feature], learnt,
+            spreads_of(material.panel)[feature], learnt, None if compared is None else compared.best().weights,
         )  # fmt: skip
 
     def best(self, most: float) -> tuple[Blend, np.ndarray, np.ndarray]:
         """A blend, (K, C) shares of the network, and draws (S, M) of both, in the data's units.
 
         The draws at each half of the cells are with what the other half says is best. They have to be better than the
-        process alone.
+        process alone, or than it is with weights that other cells gave.
         """
         everywhere = np.ones(len(self.truth), bool)
         blend, shares = self._best(everywhere, most)
@@ -258,15 +268,19 @@ class _Cells:
             # A half with too few cells takes what all cells say.
             used = self._best(~mine, most) if (~mine).sum() >= LEAST else (blend, shares)
             draws[:, mine] = self._mixed(*used, mine)
-        nothing = Blend.nothing(len(self.process.points), self.process.n_features), np.zeros_like(shares)
-        alone = self._mixed(*nothing, everywhere)
-        if self._score(draws) < (1 - _LEAST_GAIN) * self._score(alone):
+        if self.weights is not None and not shares.any():
+            return blend, shares, draws  # weights that were not chosen at these cells need not gain here once more
+        instead = Blend.nothing(len(self.process.points), self.process.n_features)
+        if self.weights is not None:
+            instead = self._best(everywhere, 0.0)[0]
+        without = self._mixed(instead, np.zeros_like(shares), everywhere)
+        if self._score(draws) < (1 - _LEAST_GAIN) * self._score(without):
             return blend, shares, draws
-        return *nothing, alone
+        return instead, np.zeros_like(shares), without
 
     def _best(self, at: np.ndarray, most: float) -> tuple[Blend, np.ndarray]:
         own = self.process.at(at)
-        blend = own.best()
+        blend = own.best() if self.weights is None else own.with_spread(self.weights)
         shares = np.zeros_like(blend.spread)
         if self.network is not None and most > 0:
             draws = [self._moved(blend, at), self.network[:, at]]
