@@ -14,13 +14,13 @@ from tsimpute.filling.blending import Blend, Evidence
 from tsimpute.filling.calendar import with_calendar
 from tsimpute.filling.calibration import LEAST, Calibration
 from tsimpute.filling.components import COMPONENTS
+from tsimpute.filling.delivered_texts import Scores, gain_text, shares_text
 from tsimpute.filling.gaps import gap_classes
 from tsimpute.filling.hidden_draws import Budget, Hidden, drawn_at
 from tsimpute.filling.learning import gaussian
 from tsimpute.filling.measuring import calibrated_on, drawn_again, halves, scores_of, spreads_of
 from tsimpute.filling.mixture import GAUSSIAN, METHODS, NETWORK, Learnt, Mixture, first_draws, in_pairs
 from tsimpute.filling.moved_gaps import evidence_of
-from tsimpute.filling.simple_guesses import LINEAR
 from tsimpute.filling.weights import best_weights
 from tsimpute.filling.windows import clock_times, without
 from tsimpute.imputers.base import TableModel
@@ -34,7 +34,6 @@ _LEAST_GAIN = 0.002
 """Share of the score of the process alone by which a mixture has to be better."""
 MANY_CELLS = 200_000
 """Known values from which on nothing is gained by learning from the hidden ones, too."""
-Scores = tuple[dict[str, str | float], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +124,7 @@ class Delivered:
     @property
     def text(self) -> str:
         """What is delivered, and by how much it is better than a straight line."""
-        return f"{_shares_text(self.shares)}{gain_text(self.scores)}{f'; {self.note}' * bool(self.note)}"
+        return f"{shares_text(self.shares)}{gain_text(self.scores)}{f'; {self.note}' * bool(self.note)}"
 
 
 def first_answer(material: Material, progress: Tell) -> Delivered:
@@ -377,26 +376,3 @@ def masks_of(hidden: Sequence[np.ndarray], at: Hidden) -> list[np.ndarray]:
     for s, k, t in zip(at.place[0], at.feature, at.place[1], strict=True):
         masks[s][k, t] = True
     return masks
-
-
-def _shares_text(shares: np.ndarray | None) -> str:
-    if shares is None:
-        return f"the {METHODS[GAUSSIAN]}"
-    if shares.max() > 0.995:
-        method = METHODS[int(shares.argmax())]
-        return f"the {method}" if method in METHODS[: NETWORK + 1] else f"{method} with the spread of the process"
-    parts = [f"{share:.0%} {name}" for share, name in zip(shares, METHODS, strict=True) if share >= 0.005]
-    return f"a mixture: {', '.join(parts)}"
-
-
-def gain_text(scores: Scores) -> str:
-    """How much nearer to hidden cells the last row is than straight lines."""
-    rows = {str(row["imputer"]): row for row in scores}
-    line = rows.get(LINEAR)
-    if line is None:
-        return ""
-    own, other, units = float(scores[-1]["MAE"]), float(line["MAE"]), scores[-1]["units"]
-    change = (other - own) / other if other > 0 else 0.0
-    than = f"{abs(change):.0%} {'less' if change >= 0 else 'more'} than that of {LINEAR} ({other:.4g})"
-    than = f"as that of {LINEAR} ({other:.4g})" if abs(change) < 0.005 else than
-    return f"; mean absolute error on hidden cells {own:.4g} {units}, {than}"
