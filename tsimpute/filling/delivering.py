@@ -137,7 +137,7 @@ def first_answer(material: Material, progress: Tell) -> Delivered:
     if not any(cells.any() for cells in material.hidden):
         return Delivered(blind.base, Calibration(), (), None, Measured(blind, blind), None)
     compared = evidence_of(material.shown, blind, material.gaps, material.seed)
-    measured = Measured(blind, blind, compared)
+    measured = Measured(blind, blind, compared=compared)
     found = mixed(material, measured, None, material.drawn(blind.base, progress), None)
     if sum(int(series.observed.sum()) for series in material.shown.series) > MANY_CELLS:
         return found
