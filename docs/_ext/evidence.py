@@ -30,6 +30,7 @@ def fragments(root: Path) -> Iterator[tuple[str, str]]:
         yield f"evidence/tables-{_slug(title)}.md", _with_pictures(text, "tables")
     yield "evidence/filled-year.md", table(results / "pm25" / "filled_year" / "scores.csv")
     yield "evidence/intervals.md", table(*(results / run / "intervals.csv" for run in INTERVALS))
+    yield "evidence/steps.md", by_steps(results / "evidence" / "steps.csv")
     yield "evidence/speed.md", _read(benchmarks / "results.md")
     yield "evidence/busy-neighbour.md", table(benchmarks / "busy_neighbour.csv")
 
@@ -55,6 +56,20 @@ def table(*paths: Path) -> str:
     body = [[_short(row[name]) for name in head] for row in rows]
     numeric = [all(re.fullmatch(r"[-\d.e+]*", line[i]) for line in body) for i in range(len(head))]
     return _lines([head, ["---:" if right else "---" for right in numeric], *body])
+
+
+def by_steps(path: Path) -> str:
+    """A row for each data set, share held out, method and number of evaluations; all records of the test part."""
+    metrics = ("crps", "crps_fair", "mae_median", "rmse_mean", "coverage_90")
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+        if row["feature"] == "all" and row["metric"] in metrics:
+            key = tuple(row[name] or "-" for name in ("dataset", "split", "rate", "imputer", "n_steps"))
+            rows.setdefault(key, {})[row["metric"]] = _short(row["value"])
+    head = ["data", "records", "held out", "method", "evaluations", *metrics]
+    ordered = sorted(rows, key=lambda key: (*key[:4], int(key[4])))
+    body = [[*key, *(rows[key].get(metric, "-") for metric in metrics)] for key in ordered]
+    return _lines([head, ["---"] * 4 + ["---:"] * (len(head) - 4), *body])
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> str:
