@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tiny_models import random_condition, shaken, waves
+from tiny_models import waves
 from torch import Tensor, nn
 
 from tsimpute import registry, sampling
@@ -28,6 +28,7 @@ from tsimpute.containers import Condition, Samples, Windows
 from tsimpute.evaluation import evaluate
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.tables import write_table
+from tsimpute.testing._records import random_condition, shaken
 
 TINY = {"width": 8, "n_heads": 1, "n_blocks": 1, "width_time": 8, "width_feature": 4, "width_tau": 8}
 WIDER = TINY | {"width": 32, "n_heads": 4, "n_blocks": 3}

@@ -36,7 +36,7 @@ LAYERS = (
     {"imputers"},
     {"peers"},
     {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "few_steps"},
-    {"filling", "suites", "demo"},
+    {"filling", "suites", "demo", "testing"},
     {"cli", "cli_parsing", "cli_doctor", "cli_suites", "cli_tables", "cli_words", "accessors", "__main__"},
 )
 """From the bottom up: a part may import any part of a layer below."""

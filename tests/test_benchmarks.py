@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 import torch
 from scipy.stats import binom
-from tiny_models import random_condition
 
 from tsimpute.backbones.csdi_weights import load_csdi_weights
 from tsimpute.backbones.dual_transformer import DualTransformer
@@ -24,6 +23,7 @@ from tsimpute.containers import Condition, Prediction
 from tsimpute.processes.diffusion import Diffusion
 from tsimpute.quantiles import quantiles
 from tsimpute.solvers.one_step import OneStep
+from tsimpute.testing._records import random_condition
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 KEYS = {

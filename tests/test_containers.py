@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_models import random_batch, random_condition
 
 from tsimpute.containers import Batch, Condition, Feature, Samples, Scales, Windows, spread
 from tsimpute.errors import DataError
+from tsimpute.testing._records import random_batch, random_condition
 
 
 def with_held_out(windows: Windows) -> Windows:

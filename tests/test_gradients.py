@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from lightning_fabric import Fabric
-from tiny_models import random_batch, tiny_network
+from tiny_models import tiny_network
 from torch import Tensor, nn
 
 from tsimpute import registry
@@ -13,6 +13,7 @@ from tsimpute.containers import Batch
 from tsimpute.devices import Calls
 from tsimpute.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
 from tsimpute.objective import draw, loss_per_record, squared_errors
+from tsimpute.testing._records import random_batch
 
 pytestmark = pytest.mark.threads(3)
 PROCESS = registry.make("processes", "flow_matching")

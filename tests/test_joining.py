@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import SIZES, random_condition, shaken, tiny_network
+from tiny_models import tiny_network
 from torch import Tensor
 
 from tsimpute import registry, sampling
@@ -19,6 +19,7 @@ from tsimpute.imputers._long import pieces, steps_within
 from tsimpute.joining import Joined, window_starts
 from tsimpute.sampling import sample
 from tsimpute.seeding import derive_seed
+from tsimpute.testing._records import SIZES, random_condition, shaken
 
 PROCESS = registry.make("processes", "flow_matching")
 SOLVER = registry.make("solvers", "multistep")

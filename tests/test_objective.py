@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_models import random_batch, tiny_network
+from tiny_models import tiny_network
 from torch import Tensor
 
 from tsimpute import registry
 from tsimpute.containers import Batch, Condition
 from tsimpute.objective import draw, loss_per_record, squared_errors
 from tsimpute.processes.base import Process
+from tsimpute.testing._records import random_batch
 
 PROCESSES = [registry.make("processes", name) for name in registry.available("processes")]
 every_process = pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process.name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import random_condition, tiny_network
+from tiny_models import tiny_network
 from torch import Tensor
 
 from tsimpute import registry
@@ -17,6 +17,7 @@ from tsimpute.backbones.base import Field
 from tsimpute.containers import Condition
 from tsimpute.errors import ConfigError, OutOfMemoryError
 from tsimpute.sampling import rows_within, sample
+from tsimpute.testing._records import random_condition
 
 pytestmark = pytest.mark.threads(1)  # rows come in order with one; more are asked for where they matter
 

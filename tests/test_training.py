@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import SIZES, random_batch, tiny_network, waves
+from tiny_models import tiny_network, waves
 from torch import nn
 
 from tsimpute.backbones.dual_transformer import DualTransformer
@@ -33,6 +33,7 @@ from tsimpute.pipeline.masking import RandomTargets
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.processes.diffusion import Diffusion
 from tsimpute.progress import Step
+from tsimpute.testing._records import SIZES, random_batch
 from tsimpute.training import Trainer
 
 TRAIN, VALID = waves(7), waves(3, seed=1, name="v")

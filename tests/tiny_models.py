@@ -1,28 +1,17 @@
-"""Small records, networks and exact denoisers that several test files share."""
+"""Small records and networks that several test files share, beside those of ``tsimpute.testing``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.config import NetworkConfig
-from tsimpute.containers import Batch, Condition, Feature, Windows
-from tsimpute.processes.base import Process
+from tsimpute.containers import Windows
+from tsimpute.testing._records import FEATURES, SIZES, shaken
 
-SIZES: dict[str, Any] = {
-    "width": 8,
-    "n_heads": 2,
-    "n_blocks": 1,
-    "width_time": 8,
-    "width_feature": 4,
-    "width_tau": 8,
-}
 NETWORK = NetworkConfig(options=SIZES)
-FEATURES = (Feature("HR", "bpm"), Feature("Temp", "degC"), Feature("Urine", "mL"))
 
 
 def waves(n: int = 8, n_steps: int = 8, seed: int = 0, name: str = "r") -> Windows:
@@ -40,59 +29,6 @@ def waves(n: int = 8, n_steps: int = 8, seed: int = 0, name: str = "r") -> Windo
     )
 
 
-def shaken(network: nn.Module, seed: int = 0) -> Any:
-    """``network`` with every parameter drawn anew, so that none is 0 and every input matters."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for weights in network.parameters():
-            weights.copy_(0.3 * torch.randn(weights.shape, generator=generator))
-    return network
-
-
 def tiny_network(n_features: int = 3, seed: int = 0, **options: Any) -> DualTransformer:
     """A network of some thousand parameters, none of which is 0."""
     return shaken(DualTransformer(n_features, **(SIZES | options)), seed)
-
-
-def random_batch(n: int = 4, k: int = 3, length: int = 8, seed: int = 0) -> Batch:
-    """Observed, shown and target cells at random; every record has at least one target and one shown cell."""
-    g = torch.Generator().manual_seed(seed)
-    observed = torch.rand(n, k, length, generator=g) < 0.7
-    cond_mask = observed & (torch.rand(n, k, length, generator=g) < 0.5)
-    observed.flatten(1)[:, 0], cond_mask.flatten(1)[:, 0] = True, False
-    if k * length > 1:
-        observed.flatten(1)[:, -1], cond_mask.flatten(1)[:, -1] = True, True
-    return Batch(
-        values=torch.randn(n, k, length, generator=g) * observed,
-        observed=observed,
-        cond_mask=cond_mask,
-        times=torch.arange(float(length)).repeat(n, 1),
-        record_ids=tuple(f"r{i}" for i in range(n)),
-        seeds=tuple(range(seed, seed + n)),
-    )
-
-
-def random_condition(n: int = 4, k: int = 3, length: int = 8, seed: int = 0) -> Condition:
-    return random_batch(n, k, length, seed).condition
-
-
-class ExactGaussian:
-    """The best possible network for clean data drawn from N(mean, covariance): it regresses what a process asks for.
-
-    E[clean | state] is the posterior mean of a Gaussian seen through ``state = alpha * clean + sigma * noise``; every
-    target is linear in clean and noise, so its expectation is the target of the expectations.
-    """
-
-    def __init__(self, process: Process, mean: Tensor, covariance: Tensor) -> None:
-        self.process, self.mean, self.covariance = process, mean, covariance
-        self.calls = 0
-
-    def __call__(self, state: Tensor, tau: Tensor) -> Tensor:
-        """(B, 1, M) -> (B, 1, M), all tau alike."""
-        self.calls += 1
-        scales = self.process.scales(tau[:1])
-        alpha, sigma = scales.alpha.item(), scales.sigma.item()
-        of_state = alpha**2 * self.covariance + sigma**2 * torch.eye(len(self.mean), dtype=state.dtype)
-        gain = alpha * torch.linalg.solve(of_state, self.covariance)
-        clean = self.mean + (state - alpha * self.mean) @ gain
-        return self.process.target(clean, (state - alpha * clean) / sigma, tau)

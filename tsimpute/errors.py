@@ -11,12 +11,17 @@
     ├── TrainingError       (RuntimeError)       training cannot go on; what was good is kept
     ├── OutOfMemoryError    (MemoryError)        not even the smallest piece of the work fits in memory
     ├── NotFittedError      (RuntimeError)       an imputer was asked to impute before it was fitted
-    └── MissingExtraError   (ImportError)        an optional package is not installed
+    ├── MissingExtraError   (ImportError)        an optional package is not installed
+    └── ContractError       (AssertionError)     a plug-in breaks laws of its kind
 
     ImputationWarning       (UserWarning)        what of a table a person should look at; nothing is wrong yet
 
 Every message says what was expected, what came, and what to do.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class TsimputeError(Exception):
@@ -57,6 +62,19 @@ class NotFittedError(TsimputeError, RuntimeError):
 
 class MissingExtraError(TsimputeError, ImportError):
     """An optional package is needed and not installed."""
+
+
+class ContractError(TsimputeError, AssertionError):
+    """A plug-in breaks laws of its kind.
+
+    Attributes:
+        broken: why, by the name of each law.
+    """
+
+    def __init__(self, plugin: str, broken: Mapping[str, str]) -> None:
+        self.broken = dict(broken)
+        lines = "".join(f"\n- {law}: {why}" for law, why in broken.items())
+        super().__init__(f"{plugin} breaks {len(broken)} of the laws of its kind:{lines}")
 
 
 class ImputationWarning(UserWarning):

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_models import SIZES, random_condition, shaken
 
 from tsimpute.backbones.context_cells import ContextCells
 from tsimpute.backbones.context_grid import ContextGrid, _Meeting
+from tsimpute.testing._records import SIZES, random_condition, shaken
 
 
 def both(n_given: int) -> tuple[ContextCells, ContextGrid]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_models import SIZES, random_condition, shaken
 from torch import Tensor
 
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.backbones.present_cells import PresentCells
 from tsimpute.containers import Condition
+from tsimpute.testing._records import SIZES, random_condition, shaken
 
 
 def network(n_features: int = 3) -> PresentCells:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import SIZES, random_condition, shaken
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -16,6 +15,7 @@ from tsimpute.backbones.context_cells import ContextCells
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.backbones.present_cells import PresentCells
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
+from tsimpute.testing._records import SIZES, random_condition, shaken
 
 pytestmark = pytest.mark.skipif(
     not is_compiled(torch.empty(1, 24), 1), reason="NO C COMPILER: compiled attention is not tested"

@@ -1,19 +1,17 @@
-"""What every data set keeps, on its sample files; a new file in ``tsimpute/datasets`` is under test at once."""
+"""The laws of every data set, on its sample files, and its card; each file in tsimpute/datasets is under test."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tsimpute.containers import Windows
 from tsimpute.datasets import available, make
 from tsimpute.datasets.base import DatasetAdapter
 from tsimpute.datasets.fetching import FileBased, find_root
-from tsimpute.errors import SourceError
-from tsimpute.limits import Limits
+from tsimpute.testing import Case, DoesNotApply, cases, subject
 
 CARDS = Path(__file__).parents[2] / "datasets"
 SAMPLES = CARDS / "samples"
@@ -39,22 +37,17 @@ def section(name: str, heading: str) -> str:
     return re.split(r"^## ", card_text(name).split(f"\n## {heading}\n")[1], flags=re.MULTILINE)[0].strip()
 
 
+@pytest.mark.parametrize("case", cases("datasets"), ids=str)
+def test_law(name: str, case: Case) -> None:
+    data = subject("datasets", name, root=sample_root(make(name)))
+    try:
+        case.check(data)
+    except DoesNotApply:
+        assert not data.is_of_files
+
+
 def test_name_is_the_file_name(name: str) -> None:
     assert make(name).name == name
-
-
-def test_card_of_the_adapter_is_complete(name: str) -> None:
-    card = make(name).card
-    assert card.title
-    assert card.licence
-    assert card.citation
-    assert card.synthetic != isinstance(make(name), FileBased)
-    assert bool(card.sources) == isinstance(make(name), FileBased)
-    for source in card.sources:
-        assert source.url.startswith("https://")
-        assert re.fullmatch("[0-9a-f]{64}", source.sha256)
-    assert set(card.limits) <= {feature.name for feature in load(name).features} | {"*"}
-    assert Limits() not in card.limits.values()
 
 
 def test_card_file_has_every_heading_filled(name: str) -> None:
@@ -85,49 +78,12 @@ def test_units_of_the_card_file_are_those_of_the_features(name: str) -> None:
         }
 
 
-def test_two_loads_are_equal(name: str) -> None:
-    first, second = load(name), load(name)
-    for field in ("values", "times", "held_out", "split", "lends_pattern"):
-        np.testing.assert_array_equal(getattr(first, field), getattr(second, field))
-    assert (first.features, first.record_ids, first.changes) == (second.features, second.record_ids, second.changes)
-
-
-def test_records_are_whole(name: str) -> None:
-    """Beyond what ``Windows`` checks itself: something is observed, units are named, changes are counts."""
-    windows = load(name)
-    assert len(windows) > 1
-    assert windows.values.dtype == windows.times.dtype == np.float64
-    assert windows.observed.any()
-    assert np.isnan(windows.values).any()
-    assert all(feature.unit for feature in windows.features)
-    assert all(isinstance(count, int) and count > 0 for count in windows.changes.values())
-    if windows.split is not None:
-        assert set(windows.split.tolist()) == {"train", "valid", "test"}
-
-
-def test_records_can_be_written_to_without_touching_each_other(name: str) -> None:
-    """No views of one series: filling one record must not fill its neighbours."""
-    windows = load(name)
-    before = windows.values[1].copy()
-    windows.values[0] = 0.0
-    np.testing.assert_array_equal(windows.values[1], before)
-
-
-def test_loading_leaves_the_files_and_global_random_state_alone(name: str) -> None:
+def test_loading_leaves_the_files_of_all_data_sets_alone(name: str) -> None:
     files = {path: path.read_bytes() for path in SAMPLES.rglob("*") if path.is_file()}
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
     load(name)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     assert {path: path.read_bytes() for path in SAMPLES.rglob("*") if path.is_file()} == files
 
 
 def test_samples_are_found_by_name_in_a_folder_of_data_sets(name: str) -> None:
     root = find_root(name, SAMPLES)
     assert len(make(name).load(root)) == len(load(name))
-
-
-def test_no_files_is_a_source_error_that_helps(name: str, tmp_path: Path) -> None:
-    adapter = make(name)
-    if isinstance(adapter, FileBased):
-        with pytest.raises(SourceError, match=rf"(?s){re.escape(str(tmp_path))}.*tsimpute fetch {name}"):
-            adapter.load(tmp_path)

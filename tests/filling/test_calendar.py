@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_models import SIZES, shaken
 
 import tsimpute as ti
 from tsimpute.config import TrainingConfig
@@ -22,6 +21,7 @@ from tsimpute.filling.measuring import hidden_cells
 from tsimpute.registry import make
 from tsimpute.tables.frames import Clockwork
 from tsimpute.tables.reading import read_table
+from tsimpute.testing._records import SIZES, shaken
 
 SMALL: dict[str, Any] = {"effort": "trial", "n_samples": 5, "seed": 0, "calibrate": False}
 DAY, WEEK = (0, 1), (2, 3)

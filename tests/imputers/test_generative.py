@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import FEATURES, NETWORK, waves
+from tiny_models import NETWORK, waves
 
 from tsimpute.backbones.context_cells import ContextCells
 from tsimpute.checkpoints import read_model, write_model
@@ -19,6 +19,7 @@ from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, Traini
 from tsimpute.containers import Condition, Feature, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.testing._records import FEATURES
 
 TRAINING = TrainingConfig(epochs=2, batch_size=3, learning_rate=1e-2, masks="mix")
 SAMPLING = SamplingConfig(n_steps=3, rows_at_once=2)

@@ -1,0 +1,181 @@
+"""The laws of a backbone; each takes a factory, ``make(n_features=3, **options)`` -> a torch module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from tsimpute.containers import Condition
+from tsimpute.errors import ConfigError
+from tsimpute.testing._laws import DoesNotApply, Laws, expect, expect_refused
+from tsimpute.testing._records import random_batch, random_condition, shaken
+
+LAWS = Laws()
+
+SHAPES = ((4, 3, 8), (1, 3, 8), (2, 1, 8), (2, 3, 1), (1, 1, 1), (2, 3, 30))
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Networks under test; every weight is drawn anew, so that none is 0 and every input matters."""
+
+    make: Callable[..., Any]
+
+    def __call__(self, n_features: int = 3, **options: Any) -> Any:
+        return shaken(self.make(n_features=n_features, **options))
+
+    def takes_a_spread(self) -> bool:
+        try:
+            self.make(n_features=3, with_spread=True)
+        except ConfigError as error:
+            if "unknown option with_spread" in str(error):
+                return False
+            raise
+        return True
+
+
+def subject(make: Callable[..., Any]) -> Networks:
+    """What the laws of this kind take."""
+    return Networks(make)
+
+
+def tau_of(n: int) -> torch.Tensor:
+    return torch.linspace(0.1, 0.9, n, dtype=torch.float64)
+
+
+def state_of(n: int = 4, k: int = 3, length: int = 8) -> torch.Tensor:
+    return torch.randn(n, k, length, generator=torch.Generator().manual_seed(1))
+
+
+def greatest(a: torch.Tensor, b: torch.Tensor) -> str:
+    return f"a difference of {(a - b).abs().max().item():.3g}"
+
+
+@LAWS.law(lambda: [{"n": n, "k": k, "length": length} for n, k, length in SHAPES])
+def one_finite_number_per_cell_for_any_size(networks: Networks, n: int, k: int, length: int) -> None:
+    """It gives one finite float32 number per cell, for any number of records, features and steps."""
+    with torch.no_grad():
+        found = networks(k)(state_of(n, k, length), tau_of(n), random_condition(n, k, length))
+    expect(found.shape == (n, k, length), f"shape {(n, k, length)}", tuple(found.shape))
+    expect(found.dtype == torch.float32, "torch.float32", found.dtype)
+    expect(found.isfinite().all(), "finite numbers", found.tolist())
+
+
+@LAWS.law()
+def state_matters_at_the_cells_to_fill_and_nowhere_else(networks: Networks) -> None:
+    """The noisy state matters at the cells to fill, and at no other cell."""
+    network, condition, state = networks(), random_condition(), state_of()
+    with torch.no_grad():
+        found = network(state, tau_of(4), condition)
+        elsewhere = network(torch.where(condition.fill_mask, state, 1e6), tau_of(4), condition)
+        there = network(torch.where(condition.fill_mask, state + 1, state), tau_of(4), condition)
+    expect(torch.equal(found, elsewhere), "the same where the state of other cells changes", greatest(found, elsewhere))
+    expect(
+        ((found != there).flatten(1).any(1)).all(), "a change in each record where the state changes", "none in some"
+    )
+
+
+@LAWS.law()
+def hidden_values_cannot_matter(networks: Networks) -> None:
+    """Values at hidden cells change nothing, and those at shown cells something."""
+    network, batch, state = networks(), random_batch(), state_of()
+    hidden = replace(batch, values=torch.where(batch.target_mask, 1e6, batch.values))
+    shown = replace(batch, values=torch.where(batch.cond_mask, batch.values + 1, batch.values))
+    with torch.no_grad():
+        found, other, changed = (network(state, tau_of(4), b.condition) for b in (batch, hidden, shown))
+    expect(torch.equal(found, other), "the same where hidden values change", greatest(found, other))
+    expect((found != changed).any(), "a change where shown values change", "the same")
+
+
+@LAWS.law()
+def a_spread_matters_at_the_cells_to_fill_where_the_network_is_made_for_one(networks: Networks) -> None:
+    """Made with ``with_spread=True``, it uses a condition's spread and refuses a condition without one."""
+    if not networks.takes_a_spread():
+        raise DoesNotApply("it has no option with_spread")
+    plain: Condition = random_condition()
+    network, state = networks(with_spread=True), state_of()
+    one, two = (replace(plain, guess=plain.fill_mask * 0.5, spread=1 + x * plain.fill_mask) for x in (0.0, 1.5))
+    with torch.no_grad():
+        changed = network(state, tau_of(4), one) != network(state, tau_of(4), two)
+        expect(changed[plain.fill_mask].any(), "a change at cells to fill where the spread changes", "none")
+        expect_refused(ConfigError, lambda: network(state, tau_of(4), plain), "expected a condition with a spread")
+
+
+@LAWS.law()
+def process_time_clock_and_mask_matter(networks: Networks) -> None:
+    """The process time, the series' own times and the mask of shown cells each matter."""
+    network, condition, state = networks(), random_condition(), state_of()
+    blank = replace(condition, values=torch.zeros_like(condition.values))
+    unknown = replace(blank, cond_mask=torch.zeros_like(condition.cond_mask))
+    with torch.no_grad():
+        found = network(state, tau_of(4), condition)
+        later = network(state, tau_of(4) + 0.05, condition)
+        slower = network(state, tau_of(4), replace(condition, times=condition.times * 2))
+        known, not_known = network(state, tau_of(4), blank), network(state, tau_of(4), unknown)
+    expect(not torch.allclose(found, later, atol=1e-6), "a change with tau", greatest(found, later))
+    expect(not torch.allclose(found, slower), "a change with the times", greatest(found, slower))
+    expect(not torch.allclose(known, not_known, atol=1e-6), "a change with the mask alone", greatest(known, not_known))
+
+
+@LAWS.law()
+def a_record_does_not_depend_on_its_neighbours_in_the_batch(networks: Networks) -> None:
+    """A record gives the same alone and in a batch, up to rounding."""
+    network, condition, state = networks(), random_condition(), state_of()
+    with torch.no_grad():
+        together = network(state, tau_of(4), condition)
+        for b in range(4):
+            at = slice(b, b + 1)
+            alone = network(state[at], tau_of(4)[at], condition.select(at))
+            expect(
+                torch.allclose(alone[0], together[b], atol=1e-5),
+                f"record {b} alone as in a batch of four",
+                greatest(alone[0], together[b]),
+            )
+
+
+@LAWS.law()
+def bound_to_one_record_it_takes_any_number_of_draws(networks: Networks) -> None:
+    """``bind`` to one record gives a function of any number of draws, each as if it were alone."""
+    network, condition = networks(), random_condition(1)
+    states = torch.randn(5, 3, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        field = network.bind(condition)
+        together = field(states, tau_of(5))
+        for s in range(5):
+            at = slice(s, s + 1)
+            alone = network(states[at], tau_of(5)[at], condition)
+            bound, unbound = together[at][condition.fill_mask], alone[condition.fill_mask]
+            expect(
+                torch.allclose(bound, unbound, atol=1e-5),
+                f"draw {s} of the bound function as of the network",
+                greatest(bound, unbound),
+            )
+        again = field(states, tau_of(5))
+    expect(torch.equal(again, together), "the same of a second call of the bound function", greatest(again, together))
+
+
+@LAWS.law()
+def gradient_reaches_every_parameter(networks: Networks) -> None:
+    """The gradient of its output reaches every parameter."""
+    network = networks()
+    (network(state_of(), tau_of(4), random_condition()) ** 2).sum().backward()
+    for parameter, weights in network.named_parameters():
+        expect(weights.grad is not None, f"a gradient of {parameter}", "none")
+        expect(weights.grad.abs().sum() > 0, f"a gradient of {parameter} that is not 0", weights.grad.abs().sum())
+
+
+@LAWS.law()
+def is_a_function_of_its_inputs_and_leaves_them_alone(networks: Networks) -> None:
+    """Called twice it gives the same bits, and writes to none of its inputs."""
+    network, condition, state = networks(), random_condition(), state_of()
+    before = [x.clone() for x in (state, condition.values, condition.times)]
+    with torch.no_grad():
+        first, second = network(state, tau_of(4), condition), network(state, tau_of(4), condition)
+    expect(torch.equal(first, second), "the same of a second call", greatest(first, second))
+    for name, a, b in zip(
+        ("state", "values", "times"), before, (state, condition.values, condition.times), strict=True
+    ):
+        expect(torch.equal(a, b), f"that {name} is not written to", greatest(a, b))
