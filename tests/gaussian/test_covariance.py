@@ -72,6 +72,17 @@ def test_positions_lay_out_lags_and_are_linear_between_them() -> None:
     np.testing.assert_allclose(matrix.reshape(12, 12), matrix.reshape(12, 12).T)
 
 
+def test_steps_that_follow_each_other_are_laid_out_like_any_others() -> None:
+    covariance = noisy()
+    for n_steps in (1, 2, 6):
+        steps = np.arange(float(n_steps))
+        apart = np.append(steps, steps[-1] + 20.0)  # which takes the general way
+        n_cells = n_steps * 3
+        np.testing.assert_array_equal(
+            at_positions(covariance, steps), at_positions(covariance, apart)[:n_cells, :n_cells]
+        )
+
+
 def test_edge_effects_make_mean_products_those_of_the_semivariogram() -> None:
     rng = np.random.default_rng(4)
     records = [rng.normal(size=(2, 30)).cumsum(1), rng.normal(size=(2, 3)).cumsum(1)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
+from tsimpute.gaussian import model as fitting
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.model import Regularisation, choose, fit
 from tsimpute.gaussian.process import GaussianModel
@@ -157,3 +160,34 @@ def test_the_order_of_records_does_not_matter() -> None:
     one, other = (fit(Records(tuple(v), times, 1.0), settings=settings) for v in (values, values[::-1]))
     np.testing.assert_allclose(one.covariance, other.covariance, atol=0.06)
     np.testing.assert_allclose(one.centre, other.centre, atol=1e-12)
+
+
+def test_giving_up_early_what_is_behind_costs_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, rng = autoregressive(3_000, 0.95, 0), np.random.default_rng(1)
+    values = np.where(rng.random(truth.shape) < 0.2, np.nan, truth)
+    records, gaps = Records((values,), (np.arange(3_000.0),), 1.0), np.isnan(values)
+    errors, asked = [], []
+    marginals = GaussianModel.marginals
+    monkeypatch.setattr(GaussianModel, "marginals", lambda *given: asked.append(early) or marginals(*given))
+    for early in (0.3, 2.0):  # 2 = none is given up
+        monkeypatch.setattr(fitting, "EARLY", early)
+        mean, _ = marginals(fit(records), values, records.times[0])
+        errors.append(np.abs(mean - truth / truth.std(1, keepdims=True))[gaps].mean())
+    assert errors[0] == pytest.approx(errors[1], rel=0.01)
+    assert asked.count(0.3) < 0.7 * asked.count(2.0)
+
+
+def test_a_fit_goes_on_from_one_to_fewer_values() -> None:
+    whole = autoregressive(1_000, 0.95, 0)
+    whole[np.random.default_rng(1).random(whole.shape) < 0.2] = np.nan
+    less = np.where(np.random.default_rng(2).random(whole.shape) < 0.1, np.nan, whole)
+    times = (np.arange(1_000.0),)
+    chosen: list[Regularisation] = []
+    start = fit(Records((less,), times, 1.0), tell_settings=chosen.append)
+    one_round = Regularisation(**{**asdict(chosen[0]), "n_rounds": 1})
+    found = fit(Records((whole,), times, 1.0), settings=one_round, start=start)
+    anew = fit(Records((whole,), times, 1.0), settings=chosen[0])
+    assert found.tails is start.tails
+    np.testing.assert_array_equal(found.scale, anew.scale)
+    assert np.abs(found.covariance - anew.covariance).max() < 0.1
+    assert not np.array_equal(found.covariance, start.covariance)
