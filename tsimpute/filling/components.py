@@ -98,7 +98,7 @@ class Unseasonal:
         """See ``Component``; a round of EM goes on from where it is."""
         if not base.model_.seasons.weights.any():
             return None
-        return type(self)(*unseasonal(panel, base, 1, self.model))
+        return type(self)(*unseasonal(panel, base, 1, (self.model, self.curves)))
 
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""

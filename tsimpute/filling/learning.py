@@ -93,11 +93,11 @@ def gaussian(
         records, panel.features, Standardizer.fit(together, limits), regular=regular,
         time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total), start=start,
     )  # fmt: skip
-    return imputer.learn_curves(records, start)
+    return imputer.learn_curves(records) if start is None else imputer
 
 
 def unseasonal(
-    panel: Panel, base: GaussianImputer, n_rounds: int, start: GaussianModel | None = None
+    panel: Panel, base: GaussianImputer, n_rounds: int, start: tuple[GaussianModel, Curves | None] | None = None
 ) -> tuple[GaussianModel, Curves | None]:
     """The process of the same settings and scale that takes what is seasonal for a part of its covariances.
 
@@ -106,11 +106,13 @@ def unseasonal(
     Args:
         base: fitted to the panel.
         n_rounds: of EM.
-        start: see ``gaussian.model.fit``.
+        start: what this gave for fewer of the values; its curves are kept.
     """
     records, _ = _records(panel)
     scaled = Records(tuple(map(base.scaler_.transform, records.values)), records.times, records.step)
-    model = fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed, start=start)
+    model = fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed, start=start and start[0])
+    if start is not None:
+        return model, start[1]
     return model, fit_curves(model, scaled, base.seed, base.model_.seasons.periods, base.curved)
 
 

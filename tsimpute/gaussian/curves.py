@@ -176,7 +176,6 @@ def fit_curves(
     seed: int,
     periods: Sequence[float] | None = None,
     only: Collection[int] | None = None,
-    like: Curves | None = None,
 ) -> Curves | None:
     """Curves of the features in which records have gaps; None where none of them helps.
 
@@ -185,10 +184,7 @@ def fit_curves(
         seed: of how gaps are moved and of the cells that are used.
         periods: of which the first one's phase is looked at; None = those of the model's seasons.
         only: features that may have a curve, by their index; None = all.
-        like: learnt from fewer values of the same records: its features alone may have a curve, of the same inputs.
     """
-    inputs = {} if like is None else {curve.inputs.features[0]: curve.inputs for curve in like.curves}
-    only = only if like is None else inputs
     missing = np.sum([np.isnan(values).sum(1) for values in records.values], 0)
     order = np.argsort(-missing, kind="stable")[:MOST_FEATURES]
     features = [k for k in np.sort(order).tolist() if missing[k] and (only is None or k in only)]
@@ -197,7 +193,7 @@ def fit_curves(
     rounds = int(np.clip(np.ceil(_CELLS / np.median(missing[features])), *_ROUNDS))
     parts = [part for n in range(rounds) for part in _moved(model, records, n, rounds, seed)]
     period = (model.seasons.periods if periods is None else tuple(periods))[:1]
-    found = [_best(model, parts, k, seed, period, inputs.get(k)) for k in features]
+    found = [_best(model, parts, k, seed, period) for k in features]
     curves = tuple(curve for curve in found if curve is not None)
     return Curves(curves) if curves else None
 
@@ -221,14 +217,8 @@ def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: in
             yield _Part(hidden, mean, np.clip(error, -_FARTHEST, _FARTHEST), times, block)
 
 
-def _best(
-    model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, period: tuple[float, ...], given: Inputs | None
-) -> Curve | None:
-    """The curve of one feature that predicts best what it was not learnt from; None where that is no gain.
-
-    Args:
-        given: what it looks at; None = chosen.
-    """
+def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, period: tuple[float, ...]) -> Curve | None:
+    """The curve of one feature that predicts best what it was not learnt from; None where that is no gain."""
     cells = [part.hidden[k] for part in parts]
     error = np.concatenate([part.error[k, of_one] for part, of_one in zip(parts, cells, strict=True)])
     if len(error) < _FEWEST or not error.any():
@@ -236,15 +226,14 @@ def _best(
     some = np.sort(np.random.default_rng(derive_seed(seed, "cells", str(k))).permutation(len(error))[:_MOST_CELLS])
     block = np.concatenate([part.block[of_one] for part, of_one in zip(parts, cells, strict=True)])[some]
     others = np.argsort(-np.abs(model.covariance[0, k]), kind="stable")
-    inputs = given or Inputs((k, *(j for j in others.tolist() if j != k))[: 1 + MOST_INPUTS])
+    inputs = Inputs((k, *(j for j in others.tolist() if j != k))[: 1 + MOST_INPUTS])
 
     def tried(inputs: Inputs, widths: Sequence[float]) -> _Fit:
         rows = [inputs.of(part.mean, part.times)[of_one] for part, of_one in zip(parts, cells, strict=True)]
         return _fit(np.concatenate(rows)[some], error[some], block, widths, derive_seed(seed, "nodes", str(k)))
 
     best, chosen = tried(inputs, _WIDTHS), inputs
-    choices = [] if given else list(product((False, True), (0.0, *period)))[1:]
-    for slopes, phase in choices:
+    for slopes, phase in list(product((False, True), (0.0, *period)))[1:]:
         other = replace(inputs, slopes=slopes, period=phase)
         found = tried(other, (best.width, 2 * best.width))
         if found.loss < best.loss:

@@ -30,8 +30,8 @@ from tsimpute.seeding import derive_seed
 
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000
 """At most so many known cells to choose settings on, and to learn the covariances from by EM."""
-EARLY = 0.3
-"""Share of the hidden cells from which on settings that are behind are given up."""
+EARLY, BEHIND = 0.3, 0.003
+"""Share of the hidden cells from which on settings are given up that are behind by more than a share of the score."""
 LARGEST = 1e100
 """Values beyond it cannot be squared and summed."""
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -295,11 +295,12 @@ class _Contest:
             if not self.work.step():
                 break
             self._add(found, model, n)
-            behind = best is not None and found.score(done) >= best.score(done)
+            behind = best is not None and found.score(done) > (1 + BEHIND) * best.score(done)
             if behind and counts[done - 1] >= EARLY * counts[-1]:
                 self.work.skip(len(places) - done)
                 break
-        return found if best is None or found.score(len(places)) < best.score(len(found.losses)) else best
+        n_done = len(found.losses)
+        return found if best is None or found.score(n_done) < best.score(n_done) else best
 
     def _add(self, found: _Scored, model: GaussianModel, n: int) -> None:
         """What a model says of one stretch."""

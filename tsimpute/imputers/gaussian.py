@@ -133,8 +133,8 @@ class GaussianImputer:
             regular: whether all records keep to one step.
             for_others: see ``gaussian.model.fit``.
             progress: called with rounds done and their number.
-            start: fitted to fewer values of these records: its settings are kept, and a round of EM takes up its
-                covariances.
+            start: fitted to fewer values of these records: its settings and curves are kept, and a round of EM takes
+                up its covariances.
         """
         scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
         told: list[Regularisation] = []
@@ -145,22 +145,16 @@ class GaussianImputer:
         )  # fmt: skip
         self.chosen_ = told[0]
         lengths = {len(times) for times in records.times}
-        self.features_, self.scaler_, self.model_, self.curves_ = tuple(features), scaler, model, None
+        self.features_, self.scaler_, self.model_ = tuple(features), scaler, model
+        self.curves_ = None if start is None else start.curves_
         self.time_step_, self.time_unit_, self.regular_ = records.step, time_unit, regular
         self.n_steps_ = lengths.pop() if len(lengths) == 1 else 0
         return self
 
-    def learn_curves(self, records: Records, start: GaussianImputer | None = None) -> Self:
-        """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``.
-
-        Args:
-            start: its curves are learnt anew, and no others are looked for.
-        """
+    def learn_curves(self, records: Records) -> Self:
+        """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``."""
         scaled = Records(tuple(map(self.scaler_.transform, records.values)), records.times, records.step)
-        if start is None:
-            self.curves_ = fit_curves(self.model_, scaled, self.seed)
-        elif start.curves_ is not None:
-            self.curves_ = fit_curves(self.model_, scaled, self.seed, like=start.curves_)
+        self.curves_ = fit_curves(self.model_, scaled, self.seed)
         return self
 
     @property
