@@ -24,6 +24,8 @@ _FEWEST_RUNS = 8
 """Of a class, for any evidence at all."""
 _PRIOR_OF_ALL = 8.0
 """What runs of all features say of a class counts as that many runs of a feature; what all classes say, of a class."""
+_OF_THE_WAY = 0.5
+"""See ``Evidence.after``."""
 _LEAST_GAIN = 0.005
 """Share of the score that another method has to gain for its whole weight."""
 
@@ -120,14 +122,23 @@ class Evidence:
             centre = centre + weight[self.feature, self.gap] * (point - centre)
         return Blend(np.stack(weights), spread)
 
-    def with_spread(self, weights: np.ndarray) -> Blend:
-        """The blend of these weights (J, K, C), and the spread that these cells say is best with them."""
-        centre = np.median(self.draws, 0)
-        moved = centre_of(centre, self.points, weights[:, self.feature, self.gap])
-        losses = _losses(self.draws - centre, moved - self.truth, np.zeros(len(centre)), WEIGHTS[:1])
-        spread = np.ones((self.n_features, N_CLASSES))
+    def after(self, weights: np.ndarray) -> Blend:
+        """The blend of given weights (J', K, C) of the first methods, and what these cells say of the others.
+
+        The others go half of the way. The process was fitted without these cells; the one that fills tables knows them
+        and is better, which a method that looks single values up is by less.
+        """
+        median = np.median(self.draws, 0)
+        deviations, spread = self.draws - median, np.ones((self.n_features, N_CLASSES))
+        found, n = [*weights], len(weights)
+        centre = centre_of(median, self.points[:n], weights[:, self.feature, self.gap])
+        for point, local in zip(self.points[n:], self.local[n:], strict=True):
+            losses = _losses(deviations, centre - self.truth, point - centre)
+            found.append(_OF_THE_WAY * self._choice(losses, spread.copy(), local))
+            centre = centre + found[-1][self.feature, self.gap] * (point - centre)
+        losses = _losses(deviations, centre - self.truth, np.zeros(len(centre)), WEIGHTS[:1])
         self._choice(losses, spread, True)
-        return Blend(weights, spread)
+        return Blend(np.stack(found), spread)
 
     def _choice(self, losses: np.ndarray, spread: np.ndarray, local: bool) -> np.ndarray:
         """(K, C) weights of one method with the lowest losses (W, P, M) as far as can be told; sets the spreads, too.

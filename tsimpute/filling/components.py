@@ -1,7 +1,7 @@
 """Methods beside the Gaussian process that say one value for each missing cell.
 
 A mixture moves the process's draws towards such values as far as hidden cells say that it helps; see ``blending``. To
-add a method, write a class that is a ``Component`` and put it into ``COMPONENTS``, before those that are there: methods
+add a method, write a class that is a ``Component`` and put it into ``AT_KNOWN`` or ``COMPONENTS``: methods
 take their turn in this order, and each moves what the ones before it have left. Nothing else has to know of it. A
 component is fitted twice: beside the process that has not seen the hidden cells, to be measured, and beside the one
 that has seen all, to be delivered. It may use that process (``base.model_.moments``, for one); it must not see more of
@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from tsimpute.filling.learning import unseasonal
+from tsimpute.filling.neighbours import Neighbours
 from tsimpute.filling.simple_guesses import LINEAR
 from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
@@ -161,8 +162,10 @@ class Lines(_Between):
         return interpolated(known[None], times[None], np.zeros(len(known)))[0]
 
 
-COMPONENTS: tuple[type[Component], ...] = (Unseasonal, Cubic, Lines)
-"""In the order in which they take their turn."""
+AT_KNOWN: tuple[type[Component], ...] = (Unseasonal, Cubic, Lines)
+"""Those that can be compared at values that they were fitted to; see ``moved_gaps``."""
+COMPONENTS: tuple[type[Component], ...] = (*AT_KNOWN, Neighbours)
+"""In the order in which they take their turn; those that keep single values, which they know too well, are last."""
 
 
 def record_of(windows: Windows, n_features: int) -> tuple[np.ndarray, np.ndarray]:

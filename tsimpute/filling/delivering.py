@@ -227,7 +227,7 @@ class _Cells:
         half: (M,) bool, one of two halves of which each says what is best for the other.
         spread: (M,) in whose units all features count alike.
         learnt: whose draws they are.
-        weights: (J, K, C) of the methods beside the process, where other cells than these said which is best.
+        weights: (J', K, C) of the first methods, where other cells than these said which is best.
     """
 
     process: Evidence
@@ -279,7 +279,7 @@ class _Cells:
 
     def _best(self, at: np.ndarray, most: float) -> tuple[Blend, np.ndarray]:
         own = self.process.at(at)
-        blend = own.best() if self.weights is None else own.with_spread(self.weights)
+        blend = own.best() if self.weights is None else own.after(self.weights)
         shares = np.zeros_like(blend.spread)
         if self.network is not None and most > 0:
             draws = [self._moved(blend, at), self.network[:, at]]

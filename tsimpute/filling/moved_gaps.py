@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from tsimpute.filling.blending import Evidence
+from tsimpute.filling.components import AT_KNOWN
 from tsimpute.filling.gaps import gap_classes, gap_numbers
 from tsimpute.filling.mixture import Learnt
 from tsimpute.filling.windows import clock_times, window_steps, without
@@ -82,7 +83,7 @@ def _compared(panel: Panel, learnt: Learnt, hidden: Sequence[np.ndarray]) -> Evi
 def _of_series(
     learnt: Learnt, series: Series, whole: Series, cells: np.ndarray, length: int, times: np.ndarray
 ) -> Evidence:
-    base, components = learnt.base, learnt.components
+    base, components = learnt.base, [one for one in learnt.components if isinstance(one, AT_KNOWN)]
     known, missing, n_features = base.scaler_.transform(series.values), ~series.observed, len(base.features_)
     feature, step = np.nonzero(cells)
     return Evidence(
