@@ -97,6 +97,8 @@ class Forest:
             if rows is not None and len(rows.errors) >= _FEWEST:
                 corrections[k] = _grown(rows, derive_seed(seed, "trees", str(k)))
             watch.tell(n_features + k + 1, 2 * n_features)
+            if watch.should_stop():
+                return None
         return cls(base, unseasonal, corrections) if corrections else None
 
     def beside(self, base: GaussianImputer, unseasonal: Unseasonal | None) -> Forest:
@@ -219,9 +221,10 @@ def _of_mask(
         other = _in_scores_of(model, unseasonal, *pools[1].posterior(s, number)[1:], times)
     truth = pool.scores.transform(series.values) - season
     seen = Seen.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other)
-    found = []
+    rng, found = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
     for k, of_feature in enumerate(hidden):
         steps = np.flatnonzero(of_feature)
+        steps = np.sort(rng.permutation(steps)[:_ROWS])
         errors = truth[k, steps] - seen.mean[k, steps] - seen.move[k, steps]
         weights = np.maximum(seen.spread[k, steps], _LEAST_SPREAD)
         found.append(_Rows(seen.rows(k, steps, others[k]), errors, seen.way[k, steps], weights))

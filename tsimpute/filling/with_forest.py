@@ -17,9 +17,8 @@ from tsimpute.terminal import Tell
 
 _LEAST_GAIN = 0.01
 """Share of the score without trees by which it has to be lower with them: what is less may be chance."""
-_MASKS, _AGAIN = 0.3, 2.0
-"""Share of the time for masks and what processes say of them; trees grow a second time if so many times as long as the
-first time is left."""
+_FIRST, _AGAIN = 0.6, 1.5
+"""Share of the time in which trees have to grow; they grow again if so many times as long as that took is left."""
 _LEAST_SECONDS = 5.0
 """With less left nothing is begun."""
 
@@ -39,19 +38,21 @@ def with_forest(
         return replace(first, note=f"no trees: {n_cells} hidden cells are too few to tell whether they help")
     if until - began < _LEAST_SECONDS:
         return replace(first, note=f"no trees: {max(0.0, until - began):.0f} seconds are left")
-    watch = _watch(began, until, progress, should_stop)
+    watch = _watch(began + _FIRST * (until - began), progress, should_stop)
     blind, whole = first.base.blind, first.base.whole
     forest = Forest.fit(material.shown, blind.base, material.seed, _unseasonal(blind), watch)
     if should_stop():
         return replace(first, note="no trees: it was stopped before they had grown")
     if forest is None:
-        return replace(first, note="no trees: too few values are known")
+        why = "the time does not suffice" if watch.should_stop() else "too few values are known"
+        return replace(first, note=f"no trees: {why}")
     beside = Learnt(blind.base, (forest, *blind.components))
     found = mixed(material, Measured(beside, beside), None, first.at, None)
     before, after = (float(of_one.scores[-1]["CRPS"]) for of_one in (first, found))
-    if not isinstance(found.model, Mixture) or after > (1 - _LEAST_GAIN) * before:
+    components = found.model.learnt.components if isinstance(found.model, Mixture) else ()
+    used = [component in components for component in beside.components]
+    if not isinstance(found.model, Mixture) or not used[0] or after > (1 - _LEAST_GAIN) * before:
         return replace(first, note=f"randomised trees lower the CRPS on hidden cells by less than {_LEAST_GAIN:.0%}")
-    used = [component in found.model.learnt.components for component in beside.components]
     took = time.monotonic() - began
     # Where all but trees stay as they were fitted, there is a process without seasons that has not seen all values.
     there = [
@@ -63,7 +64,7 @@ def with_forest(
     whole = Learnt(whole.base, tuple(there))
     of_whole: Forest | None = None
     if whole.base is not blind.base and time.monotonic() + _AGAIN * took < until:
-        watch = _watch(began, until, progress, should_stop)
+        watch = _watch(until, progress, should_stop)
         of_whole = Forest.fit(material.panel, whole.base, material.seed, _unseasonal(whole), watch)
     components = (of_whole or forest.beside(whole.base, _unseasonal(whole)), *there)
     delivered = Learnt(whole.base, tuple(c for c, is_used in zip(components, used, strict=True) if is_used))
@@ -78,9 +79,14 @@ def _unseasonal(learnt: Learnt) -> Unseasonal | None:
 
 def _of_whole(component: Component, fitted: Component, material: Material, whole: Learnt) -> Component:
     """The component fitted to all values."""
-    return type(component).fit(material.panel, whole.base, material.seed) or fitted
+    return component.refit(material.panel, whole.base, material.seed) or fitted
 
 
-def _watch(began: float, until: float, progress: Tell, should_stop: Callable[[], bool]) -> Watch:
-    ends = time.monotonic() + _MASKS * (until - began)
-    return Watch(lambda done, total: progress("fitting", done, total), lambda: time.monotonic() > ends, should_stop)
+def _watch(until: float, progress: Tell, should_stop: Callable[[], bool]) -> Watch:
+    """Half of the time is for masks; at its end there is no forest."""
+    half = (time.monotonic() + until) / 2
+    return Watch(
+        lambda done, total: progress("fitting", done, total),
+        late=lambda: time.monotonic() > half,
+        should_stop=lambda: should_stop() or time.monotonic() > until,
+    )
