@@ -20,7 +20,7 @@ from tsimpute.filling.gaps import N_CLASSES
 from tsimpute.filling.learning import gaussian, untrained
 from tsimpute.filling.mixture import Learnt, Mixture
 from tsimpute.filling.models import model_from_file
-from tsimpute.filling.posterior_network import Training, masks_within, steps_of, windows_for
+from tsimpute.filling.posterior_network import Training, masks_of_panel, steps_of, windows_for
 from tsimpute.filling.windows import clock_times
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.panel import Clock, Panel, Series
@@ -53,7 +53,7 @@ def panel(frame: pd.DataFrame) -> Panel:
 def network() -> tuple[Training, GenerativeImputer]:
     table = panel(hourly())
     training = Training(table, gaussian(table, {}, 0, silent), replace(EFFORTS["quick"], **TINY), 0, None)
-    masks, _ = masks_within(training, None, None, silent, lambda: False)
+    masks = masks_of_panel(training, silent, lambda: False)
     windows = windows_for(training, masks, 30)
     imputer = untrained(training.effort, len(windows), 0)
     for _ in steps_of(training, imputer, masks, windows, None, lambda: False):

@@ -137,7 +137,7 @@ class Fitting(Persistent):
         if effort.methods == "forest":
             better = with_forest(material, answer, until, progress, should_stop)
         else:
-            better = improved(material, answer, effort, until, folder, progress, should_stop)
+            better = improved(material, answer, effort, folder, progress, should_stop)
         self._take_answer(prepared, name, better)
         return better.model is not answer.model
 
