@@ -101,11 +101,11 @@ class Forest:
                 return None
         return cls(base, unseasonal, corrections) if corrections else None
 
-    def beside(self, base: GaussianImputer, unseasonal: Unseasonal | None) -> Forest:
-        """The same trees with the posterior of other processes of these features."""
-        return Forest(base, unseasonal, self.corrections)
+    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
+        """See ``Component``."""
+        return type(self).fit(panel, base, seed, self.unseasonal)
 
-    def at(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""
         model = self.base.model_
         scores, other = model.scores(known, times), None

@@ -21,7 +21,7 @@ from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.pipeline.scaling import Standardizer
 from tsimpute.windows import Feature, Samples, Windows
 
-KINDS: tuple[type[Component], ...] = (Forest, *COMPONENTS)
+KINDS: tuple[type[Component], ...] = (*COMPONENTS, Forest)
 """What draws may be moved towards, in the order in which they take their turn."""
 METHODS = ("Gaussian process", "network", *(component.name for component in KINDS))
 """In the order of shares."""
