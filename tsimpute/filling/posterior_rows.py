@@ -57,7 +57,7 @@ class Seen:
         known, steps = ~np.isnan(scores), np.arange(len(times))
         mean, spread = np.where(known, scores, mean), np.where(known, 0.0, spread)
         move = np.zeros(mean.shape) if curves is None else curves.moves(mean, spread, times)[0]
-        way, other_spread = np.zeros((2, *mean.shape))
+        way, other_spread = np.zeros(mean.shape), np.zeros(mean.shape)
         if other is not None:
             way = np.where(known, 0.0, other[0] - mean - move)
             other_spread = np.where(known, 0.0, other[1])
