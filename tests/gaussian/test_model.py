@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 
@@ -175,19 +173,3 @@ def test_giving_up_early_what_is_behind_costs_next_to_nothing(monkeypatch: pytes
         errors.append(np.abs(mean - truth / truth.std(1, keepdims=True))[gaps].mean())
     assert errors[0] == pytest.approx(errors[1], rel=0.01)
     assert asked.count(0.3) < asked.count(2.0)
-
-
-def test_a_fit_goes_on_from_one_to_fewer_values() -> None:
-    whole = autoregressive(1_000, 0.95, 0)
-    whole[np.random.default_rng(1).random(whole.shape) < 0.2] = np.nan
-    less = np.where(np.random.default_rng(2).random(whole.shape) < 0.1, np.nan, whole)
-    times = (np.arange(1_000.0),)
-    chosen: list[Regularisation] = []
-    start = fit(Records((less,), times, 1.0), tell_settings=chosen.append)
-    one_round = Regularisation(**{**asdict(chosen[0]), "n_rounds": 1})
-    found = fit(Records((whole,), times, 1.0), settings=one_round, start=start)
-    anew = fit(Records((whole,), times, 1.0), settings=chosen[0])
-    assert found.tails is start.tails
-    np.testing.assert_array_equal(found.scale, anew.scale)
-    assert np.abs(found.covariance - anew.covariance).max() < 0.1
-    assert not np.array_equal(found.covariance, start.covariance)

@@ -51,10 +51,6 @@ class Component(Protocol):
         """
         ...
 
-    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
-        """``fit`` to more values of the same panel."""
-        ...
-
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """(K, T) finite values at the missing cells of one record; others are not looked at.
 
@@ -95,12 +91,6 @@ class Unseasonal:
             return None
         return cls(*unseasonal(panel, base, _ROUNDS))
 
-    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
-        """See ``Component``; a round of EM goes on from where it is."""
-        if not base.model_.seasons.weights.any():
-            return None
-        return type(self)(*unseasonal(panel, base, 1, (self.model, self.curves)))
-
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""
         mean, spread = self.model.marginals(known, times, cells if self.curves is None else None)
@@ -127,10 +117,6 @@ class _Between:
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self:
         """See ``Component``."""
         return cls()
-
-    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self:
-        """See ``Component``."""
-        return self
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """See ``Component``."""

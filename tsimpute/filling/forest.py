@@ -101,10 +101,6 @@ class Forest:
                 return None
         return cls(base, unseasonal, corrections) if corrections else None
 
-    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
-        """See ``Component``."""
-        return type(self).fit(panel, base, seed, self.unseasonal)
-
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""
         model = self.base.model_

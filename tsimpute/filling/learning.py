@@ -72,15 +72,12 @@ def untrained(effort: Effort, n_windows: int, seed: int) -> GenerativeImputer:
     return GenerativeImputer("flow_matching", effort.network, training, sampling)
 
 
-def gaussian(
-    panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell, start: GaussianImputer | None = None
-) -> GaussianImputer:
+def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell) -> GaussianImputer:
     """A Gaussian process fitted to whole series.
 
     Args:
         panel: all that may be learnt from; of its own features alone.
         limits, seed, progress: see ``learnt``.
-        start: fitted to fewer of these values; what it has chosen is kept, which takes a fraction of the time.
 
     Raises:
         DataError: no series has a value.
@@ -91,14 +88,12 @@ def gaussian(
     has_dates = panel.clock.unit == "hours" and panel.series[0].labels.dtype.kind == "M"
     imputer = GaussianImputer(PERIODS if has_dates else (), seed=seed).fit_records(
         records, panel.features, Standardizer.fit(together, limits), regular=regular,
-        time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total), start=start,
+        time_unit=panel.clock.unit, progress=lambda done, total: progress("fitting", done, total),
     )  # fmt: skip
-    return imputer.learn_curves(records) if start is None else imputer
+    return imputer.learn_curves(records)
 
 
-def unseasonal(
-    panel: Panel, base: GaussianImputer, n_rounds: int, start: tuple[GaussianModel, Curves | None] | None = None
-) -> tuple[GaussianModel, Curves | None]:
+def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[GaussianModel, Curves | None]:
     """The process of the same settings and scale that takes what is seasonal for a part of its covariances.
 
     Where the process has curves, so has this one: without them it would be held against one that has some.
@@ -106,13 +101,10 @@ def unseasonal(
     Args:
         base: fitted to the panel.
         n_rounds: of EM.
-        start: what this gave for fewer of the values; its curves are kept.
     """
     records, _ = _records(panel)
     scaled = Records(tuple(map(base.scaler_.transform, records.values)), records.times, records.step)
-    model = fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed, start=start and start[0])
-    if start is not None:
-        return model, start[1]
+    model = fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed)
     return model, fit_curves(model, scaled, base.seed, base.model_.seasons.periods, base.curved)
 
 

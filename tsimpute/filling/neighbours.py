@@ -62,10 +62,6 @@ class Neighbours:
         x, y = np.concatenate(inputs, 1)[:, kept], np.concatenate(known, 1)[:, kept]
         return cls(base, x, y, np.stack([_weights(x, row, k) for k, row in enumerate(y)]), period)
 
-    def refit(self, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
-        """See ``Component``."""
-        return type(self).fit(panel, base, seed)
-
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
         """See ``Component``."""
         inputs, wanted = _inputs(self.process, known, times, self.period), np.isnan(known) if cells is None else cells

@@ -83,7 +83,7 @@ def _unseasonal(learnt: Learnt) -> Unseasonal | None:
 
 def _of_whole(component: Component, fitted: Component, material: Material, whole: Learnt) -> Component:
     """The component fitted to all values."""
-    return component.refit(material.panel, whole.base, material.seed) or fitted
+    return component.fit(material.panel, whole.base, material.seed) or fitted
 
 
 def _watch(until: float, progress: Tell, should_stop: Callable[[], bool]) -> Watch:

@@ -105,7 +105,6 @@ def fit(
     should_stop: Callable[[], bool] = lambda: False,
     for_others: bool = False,
     tell_settings: Callable[[Regularisation], None] = lambda settings: None,
-    start: GaussianModel | None = None,
 ) -> GaussianModel:
     """A model of incomplete records.
 
@@ -118,8 +117,6 @@ def fit(
         progress: called about every second with the work done and all of it.
         should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
         tell_settings: called with the settings that are used.
-        start: a model of fewer values of these records, with the same settings: its covariances are where EM begins,
-            and its tails stay.
 
     Raises:
         DataError: a value is too large to be squared.
@@ -134,15 +131,12 @@ def fit(
         settings, covariance, tails = _chosen(records, periods, seed, work, for_others)
     tell_settings(settings)
     empty = _empty(records, periods, settings.normality)
-    if start is not None and start.covariance.shape == empty.covariance.shape:
-        covariance, tails = start.covariance, start.tails
     if covariance is None:
         covariance = settings.of_pairs(_scores(empty, records), len(empty.covariance))
     some = _scores(empty, records.parts(em_parts))
     for n in range(n_rounds):
         if not work.stopped:
-            prior = Prior(covariance) if start is None or covariance is not start.covariance else start.prior
-            covariance = settings.of(_completed(prior, some, derive_seed(seed, "em", str(n)), work))
+            covariance = settings.of(_completed(Prior(covariance), some, derive_seed(seed, "em", str(n)), work))
     work.progress(work.total, work.total)
     return replace(empty, covariance=covariance, tails=tails)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, astuple
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -125,7 +125,6 @@ class GaussianImputer:
         time_unit: str | None = None,
         for_others: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
-        start: GaussianImputer | None = None,
     ) -> Self:
         """``fit`` of records of any lengths, with times from one origin.
 
@@ -133,20 +132,16 @@ class GaussianImputer:
             regular: whether all records keep to one step.
             for_others: see ``gaussian.model.fit``.
             progress: called with rounds done and their number.
-            start: fitted to fewer values of these records: its settings and curves are kept, and a round of EM takes
-                up its covariances.
         """
         scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
         told: list[Regularisation] = []
-        settings = self.settings if start is None else replace(start.chosen_, n_rounds=1)
         model = fit(
-            scaled, self.periods, settings, self.seed, progress, for_others=for_others, tell_settings=told.append,
-            start=None if start is None else start.model_,
+            scaled, self.periods, self.settings, self.seed, progress, for_others=for_others, tell_settings=told.append
         )  # fmt: skip
         self.chosen_ = told[0]
         lengths = {len(times) for times in records.times}
         self.features_, self.scaler_, self.model_ = tuple(features), scaler, model
-        self.curves_ = None if start is None else start.curves_
+        self.curves_ = None
         self.time_step_, self.time_unit_, self.regular_ = records.step, time_unit, regular
         self.n_steps_ = lengths.pop() if len(lengths) == 1 else 0
         return self
