@@ -31,7 +31,7 @@ def normal(name: str) -> str:
 
 EXTRAS = PROJECT["optional-dependencies"]
 NEEDED = {name_of(one) for one in PROJECT["dependencies"]}
-OPTIONAL = {name_of(one) for extra, of_one in EXTRAS.items() if extra != "dev" for one in of_one}
+OPTIONAL = {name_of(one) for extra, of_one in EXTRAS.items() if extra not in ("dev", "docs") for one in of_one}
 
 
 @cache
