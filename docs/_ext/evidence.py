@@ -15,6 +15,8 @@ RUNS = (
     "pm25/laptop", "pm25/cpu_2_epochs",
 )  # fmt: skip
 """Folders of single runs, with a ``table.md`` each."""
+OPTIONAL = ("other-libraries-and-efforts-against-instant", "without-scores")
+"""Sections on real tables that are left out where nothing would stand in them."""
 INTERVALS = ("physionet2012/laptop", "pm25/laptop")
 
 
@@ -26,8 +28,9 @@ def fragments(root: Path) -> Iterator[tuple[str, str]]:
             yield f"evidence/{suite}-{_slug(task)}.md", _with_pictures(text, suite)
     for run in RUNS:
         yield f"evidence/{run.replace('/', '-')}.md", _with_pictures(_read(results / run / "table.md"), run)
-    for title, text in sections(results / "tables" / "tables.md").items():
-        yield f"evidence/tables-{_slug(title)}.md", _with_pictures(text, "tables")
+    of_tables = {_slug(title): text for title, text in sections(results / "tables" / "tables.md").items()}
+    for title, text in (dict.fromkeys(OPTIONAL, "None.\n") | of_tables).items():
+        yield f"evidence/tables-{title}.md", _with_pictures(text, "tables")
     yield "evidence/filled-year.md", table(results / "pm25" / "filled_year" / "scores.csv")
     yield "evidence/intervals.md", table(*(results / run / "intervals.csv" for run in INTERVALS))
     yield "evidence/steps.md", by_steps(results / "evidence" / "steps.csv")
