@@ -549,7 +549,10 @@ def test_an_imputer_that_is_not_there_is_named(suite: Suite, tmp_path: Path) -> 
         with pytest.raises(ConfigError, match=match):
             run(replace(suite, methods={"m": replace(TRAINED, settings=settings)}), tmp_path)
     for imputer, match in (
-        ("linaer", "expected one of .*linear.*, my_imputer.py or my_imputer.py:MyImputer; came 'linaer'"),
+        (
+            "linaer",
+            "expected one of .*linear.*, my_imputer.py, my_imputer.py:MyImputer or package.module:Class; came 'linaer'",
+        ),
         ("x.py:A", "expected a file x.py"),
     ):
         with pytest.raises(ConfigError, match=match):

@@ -134,9 +134,11 @@ def _forward(
     n_states, n_tokens, width = qkv.shape
     library, described = _described(qkv, (start, length, start_shared, length_shared, bias), n_heads)
     out, scores = qkv.new_zeros(n_states, n_tokens, width // 3), qkv.new_empty(max(1, longest), library.lanes())
-    kept = [qkv.new_empty(n_states, n_tokens, n_heads) if keeps else qkv.new_empty(0) for _ in range(2)]
-    library.forward(described, *map(_pointer, (qkv, shared, out, *[one if keeps else None for one in kept], scores)))
-    return out, *kept
+    of_scores = (n_states, n_tokens, n_heads) if keeps else (0,)
+    largest, inverse = qkv.new_empty(of_scores), qkv.new_empty(of_scores)
+    kept = (largest, inverse) if keeps else (None, None)
+    library.forward(described, *map(_pointer, (qkv, shared, out, *kept, scores)))
+    return out, largest, inverse
 
 
 @_forward.register_fake
@@ -145,8 +147,8 @@ def _(
     bias: Tensor, n_heads: int, longest: int, keeps: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     n_states, n_tokens, width = qkv.shape
-    kept = [qkv.new_empty(n_states, n_tokens, n_heads) if keeps else qkv.new_empty(0) for _ in range(2)]
-    return qkv.new_empty(n_states, n_tokens, width // 3), *kept
+    of_scores = (n_states, n_tokens, n_heads) if keeps else (0,)
+    return qkv.new_empty(n_states, n_tokens, width // 3), qkv.new_empty(of_scores), qkv.new_empty(of_scores)
 
 
 @torch.library.custom_op("tsimpute::row_attention_backward", mutates_args=(), device_types="cpu")
