@@ -60,7 +60,7 @@ def config_of(data: str, guess: Any) -> ti.RunConfig:
 def rows_of(config: ti.RunConfig, task: Task, budgets: list[float], n_records: int) -> Iterator[dict[str, Any]]:
     """Scores after each of the budgets, in CPU seconds."""
     imputer = GenerativeImputer(config.process, config.network, config.training, config.sampling)
-    with_cells = np.flatnonzero(task.valid.scored.any((1, 2)))
+    with_cells = np.flatnonzero(task.valid.held_out_mask.any((1, 2)))
     at = np.unique(np.linspace(0, len(with_cells) - 1, n_records).round().astype(int))
     records = task.valid.select(with_cells[at])
     scaler = None if config.evaluation.units == "data" else task.scaler

@@ -51,7 +51,7 @@ def prepare(data: str, n_records: int, folder: Path) -> Prepared:
         SourceError: the data set is not there.
     """
     windows = load_windows(data)
-    task = csdi(windows, rate=None if windows.scored.any() else 0.1)
+    task = csdi(windows, rate=None if windows.held_out_mask.any() else 0.1)
     chosen = np.random.default_rng(0).choice(len(task.train), min(n_records, len(task.train)), replace=False)
     train, test = task.train.select(chosen), scored_records(task, n_records)
     name = f"{data}_flow_matching"
@@ -66,7 +66,7 @@ def prepare(data: str, n_records: int, folder: Path) -> Prepared:
     (folder / "prepared.pickle").write_bytes(pickle.dumps(found))
     names = ("values", "observed", "cond_mask", "times")
     np.savez(folder / "training.npz", **{name: np.stack([getattr(b, name) for b in batches]) for name in names})
-    condition = condition_of(test, task.scaler, test.scored)
+    condition = condition_of(test, task.scaler, test.held_out_mask)
     names = ("values", "cond_mask", "times")
     np.savez(folder / "impute.npz", **{name: getattr(condition, name).numpy() for name in names})
     return found

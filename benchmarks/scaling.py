@@ -21,7 +21,7 @@ from serving import Run, ask, start
 from speed import HERE, machine, say
 from worker_package import load, untrained
 
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 BASE = {"records": 2, "features": 35, "steps": 48, "samples": 8}
 AXES = {
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows += line(axis, chosen, network, fill, asked.threads, asked.limit, versions)
     asked.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(rows, indent=1) + "\n"
-    write_whole(asked.out / "scaling.json", lambda partial: partial.write_text(text, encoding="utf-8"))
+    atomic_write(asked.out / "scaling.json", lambda partial: partial.write_text(text, encoding="utf-8"))
     draw(rows, asked.out / "scaling.png")
     return 0
 
@@ -112,7 +112,7 @@ def build(request: dict[str, Any]) -> tuple[Run, float]:
     )
     scaler = Standardizer.fit(windows)
     imputer = untrained(windows, scaler, request["network"], "flow_matching", {"n_steps": EVALUATIONS})
-    hidden, fill = windows.without_held_out(), windows.scored if request["fill"] == "scored" else None
+    hidden, fill = windows.without_held_out(), windows.held_out_mask if request["fill"] == "scored" else None
     return lambda: imputer.impute(hidden, request["samples"], fill=fill), 1.0
 
 

@@ -28,7 +28,7 @@ from preparing import prepare
 
 from tsimpute.config.registry import available
 from tsimpute.errors import TsimputeError
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 HERE = Path(__file__).parent
 PYPOTS = HERE / "peers" / ".venv" / "bin" / "python"
@@ -252,7 +252,7 @@ def write(rows: list[dict[str, Any]], folder: Path) -> None:
         lines.append(f"| {' | '.join(cells)} |")
     texts = {"results.json": json.dumps(rows, indent=1), "results.md": "\n".join(lines)}
     for name, text in texts.items():
-        write_whole(folder / name, lambda partial, text=text: partial.write_text(text + "\n", encoding="utf-8"))
+        atomic_write(folder / name, lambda partial, text=text: partial.write_text(text + "\n", encoding="utf-8"))
 
 
 def say(text: str) -> None:

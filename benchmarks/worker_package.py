@@ -72,7 +72,7 @@ def load() -> tuple[Any, dict[str, str]]:
         imputer = untrained(records, prepared.scaler, network, process, request["options"].get("sampling", {}))
         imputer.time_step_ = float(records.times[0, 1] - records.times[0, 0])
         draws = min(request["options"].get("draws", request["samples"]), request["samples"])
-        hidden, fill = records.without_held_out(), records.scored
+        hidden, fill = records.without_held_out(), records.held_out_mask
         fraction = draws * len(records) / (request["samples"] * len(prepared.test))
         return lambda: imputer.impute(hidden, draws, seed=0, fill=fill), fraction
 

@@ -69,9 +69,9 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 INTERNAL = {
-    "can_improve", "check", "clockwork", "defaults", "effective_params", "fillings_of", "fit_rules", "has_to_predict",
-    "ignored", "is_known", "keeps_calibration", "levels", "minutes_within", "prepared", "rules", "settings",
-    "take_first_back", "told",
+    "can_improve", "check", "defaults", "effective_params", "fillings_of", "fit_rules", "has_to_predict", "ignored",
+    "is_known", "keeps_calibration", "levels", "minutes_within", "prepared", "rules", "settings", "spec",
+    "take_first_back", "time_options",
 }  # fmt: skip
 """Members that other parts of the package use."""
 

@@ -21,7 +21,7 @@ import torch
 from tiny_models import waves
 from torch import Tensor, nn
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.config import registry
 from tsimpute.config.settings import NetworkConfig, SamplingConfig, TrainingConfig
 from tsimpute.core.containers import Condition
@@ -39,7 +39,7 @@ WIDER = TINY | {"width": 32, "n_heads": 4, "n_blocks": 3}
 class Nothing(nn.Module):
     """A network that costs neither time nor memory: what is measured is what draws are kept in."""
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         return lambda state, tau: torch.zeros(()).expand_as(state)
 
     def bytes_per_row(self, condition: Condition) -> int:

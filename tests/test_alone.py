@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tsimpute.errors import BusyError
-from tsimpute.system.files import alone
+from tsimpute.system.files import exclusive_lock
 
 HOLD = """
 import sys
@@ -40,18 +40,18 @@ def held_by_another(folder: Path) -> Iterator[subprocess.Popen]:
 def test_a_second_process_is_refused_and_a_killed_one_leaves_the_folder_free(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with held_by_another(folder) as other:
-        with pytest.raises(BusyError, match="expected to be alone here, another process"), alone(folder):
+        with pytest.raises(BusyError, match="expected to be alone here, another process"), exclusive_lock(folder):
             pass
         other.kill()
         other.wait()
-        with alone(folder):
+        with exclusive_lock(folder):
             pass
-    with alone(folder):
+    with exclusive_lock(folder):
         pass
 
 
 def test_no_folder_is_always_free() -> None:
-    with alone(None), alone(None):
+    with exclusive_lock(None), exclusive_lock(None):
         pass
 
 

@@ -47,7 +47,7 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def all_hidden_to_fill(condition: Condition) -> Condition:
     """The reference puts noise into every cell that is not shown."""
-    return replace(condition, fill_mask=~condition.cond_mask)
+    return replace(condition, query_mask=~condition.cond_mask)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_reference_sampler_equals_the_ancestral_solver(
     found = reference.draw(condition.values, condition.cond_mask, condition.times)
     assert next(draws, None) is None
     assert next(again, None) is None
-    hidden = condition.fill_mask
+    hidden = condition.query_mask
     assert (found - expected)[hidden].abs().max() < 1e-4 * expected[hidden].abs().max()
     assert torch.equal(found[~hidden], condition.values[~hidden])
 

@@ -91,7 +91,7 @@ def test_the_loss_is_that_of_the_package(
     n_features = records.values.shape[1]
     network = ContextGrid(n_features, max_frequency=of.tau_frequency, with_spread=with_process, **SMALL)
     torch.nn.init.normal_(network.leave.weight)
-    mask, index, masks = records.mask(records.shown), torch.arange(3), torch.tensor([0, 1, 1])
+    mask, index, masks = records.mask(records.visible), torch.arange(3), torch.tensor([0, 1, 1])
     guess, spread, given_all = None, None, (None, None)
     values = records.values
     if with_process:
@@ -99,7 +99,7 @@ def test_the_loss_is_that_of_the_package(
         assert records.given_all is not None
         mask, guess, spread = (x[index * 2 + masks] for x in records.pool)
         given_all = records.given_all
-        values = (values - guess * records.shown) / torch.where(records.shown, spread, 1.0)
+        values = (values - guess * records.visible) / torch.where(records.visible, spread, 1.0)
     else:
         records.pool = records.given_all = None
         records.mask = lambda shown: mask  # type: ignore[method-assign]
@@ -107,8 +107,8 @@ def test_the_loss_is_that_of_the_package(
     uniform, noise = torch.rand(3, dtype=torch.float64), torch.randn(values.shape)
     mine = batch_loss(network, Levels(of, CPU), records, index, masks, uniform, noise, ask)
     batch = Batch(
-        values=values, observed=records.shown, cond_mask=mask, times=records.times, record_ids=("a", "b", "c"),
-        seeds=(0, 1, 2), asked=None if ask is None else ~records.shown & ask[:, None, None], guess=guess,
+        values=values, observed=records.visible, cond_mask=mask, times=records.times, record_ids=("a", "b", "c"),
+        seeds=(0, 1, 2), asked=None if ask is None else ~records.visible & ask[:, None, None], guess=guess,
         spread=spread, guess_given_all=given_all[0], spread_given_all=given_all[1],
     )  # fmt: skip
     errors = squared_errors(network, of, batch, of.sample_tau(uniform), noise)
@@ -132,4 +132,4 @@ def test_from_data_to_a_model_file(prepared: Path, tmp_path: Path) -> None:
         test = task.test.select(np.arange(2)).without_held_out()
         samples = imputer.impute(test, n_samples=2)
         assert np.isfinite(samples.values).all()
-        np.testing.assert_array_equal(samples.values[:, test.shown], np.stack([test.values[test.shown]] * 2))
+        np.testing.assert_array_equal(samples.values[:, test.visible], np.stack([test.values[test.visible]] * 2))

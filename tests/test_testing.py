@@ -101,29 +101,29 @@ class Dangling(FlowMatching):
 class Prying(DualTransformer):
     """Looks at the state of all cells."""
 
-    def bind(self, condition: Condition) -> Any:
-        field = super().bind(condition)
+    def condition_on(self, condition: Condition) -> Any:
+        field = super().condition_on(condition)
         return lambda state, tau: field(state, tau) + 0.001 * state.mean((1, 2), keepdim=True)
 
 
 class Social(DualTransformer):
     """Looks at the other records of the batch."""
 
-    def bind(self, condition: Condition) -> Any:
-        field = super().bind(condition)
+    def condition_on(self, condition: Condition) -> Any:
+        field = super().condition_on(condition)
         return lambda state, tau: field(state, tau) + condition.values.mean()
 
 
 class Blind(DualTransformer):
     """Knows which cells are shown, not their values."""
 
-    def bind(self, condition: Condition) -> Any:
-        return super().bind(replace(condition, values=torch.zeros_like(condition.values)))
+    def condition_on(self, condition: Condition) -> Any:
+        return super().condition_on(replace(condition, values=torch.zeros_like(condition.values)))
 
 
 class Timeless(DualTransformer):
-    def bind(self, condition: Condition) -> Any:
-        return super().bind(replace(condition, times=torch.zeros_like(condition.times)))
+    def condition_on(self, condition: Condition) -> Any:
+        return super().condition_on(replace(condition, times=torch.zeros_like(condition.times)))
 
 
 class Idle(DualTransformer):
@@ -144,7 +144,7 @@ class Changed(LinearImputer):
         samples = super().impute(windows, n_samples, seed, fill)
         values = samples.values.copy()
         for i in range(len(windows)):
-            gap = np.isfinite(values[0, i]) & ~windows.shown[i]
+            gap = np.isfinite(values[0, i]) & ~windows.visible[i]
             self._change(values[:, i], gap, windows, i)
         return replace(samples, values=values)
 
@@ -156,7 +156,7 @@ class Smoothing(Changed):
     """Changes observed values by their last bit."""
 
     def _change(self, values: np.ndarray, gap: np.ndarray, windows: Windows, i: int) -> None:
-        shown = windows.shown[i] & (windows.values[i] > 0)
+        shown = windows.visible[i] & (windows.values[i] > 0)
         values[:, shown] = np.nextafter(values[:, shown], values.dtype.type(0))
 
 
@@ -164,7 +164,7 @@ class Peeking(Changed):
     """Looks at the held-out cells that it fills."""
 
     def _change(self, values: np.ndarray, gap: np.ndarray, windows: Windows, i: int) -> None:
-        values[:, gap] += 1e-6 * np.nansum(np.where(windows.scored[i], windows.values[i], 0.0))
+        values[:, gap] += 1e-6 * np.nansum(np.where(windows.held_out_mask[i], windows.values[i], 0.0))
 
 
 class InOrder(Changed):

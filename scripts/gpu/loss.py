@@ -40,7 +40,7 @@ def seen_by(values: Tensor, cond: Tensor, fill: Tensor, times: Tensor, guess: An
     """What a network reads of a ``Condition``, without its checks, which wait for the device."""
     known = values if guess is None else values + guess
     return SimpleNamespace(
-        values=values, cond_mask=cond, fill_mask=fill, times=times, known=known, spread=spread, usual_cells=math.inf
+        values=values, cond_mask=cond, query_mask=fill, times=times, known=known, spread=spread, usual_cells=math.inf
     )
 
 
@@ -60,7 +60,7 @@ def batch_loss(
         index: (B,) records. masks: (B,) their masks in the pool. uniform: (B,) float64. noise: (B, K, L).
         ask: (B,) bool, records all of whose unobserved cells are to be filled; None = there are none.
     """
-    values, shown, times = records.values[index], records.shown[index], records.times[index]
+    values, shown, times = records.values[index], records.visible[index], records.times[index]
     guess = spread = None
     if records.pool is None:
         cond = records.mask(shown)
@@ -80,7 +80,7 @@ def batch_loss(
     if guess is not None:  # as it is made in use: where cells are to be filled
         guess, spread = guess * fill, torch.where(fill, spread, 1.0)
     condition = seen_by(values * cond, cond, fill, times, guess, spread)
-    output = network.bind(condition)(state, tau)
+    output = network.condition_on(condition)(state, tau)
     errors = (output - levels.target(values, noise, tau)).square() * targets
     return (errors.sum((1, 2)) / targets.sum((1, 2)).clamp(min=1)).mean()
 
@@ -90,12 +90,12 @@ def states_in_use(
     network: Any, levels: Levels, records: Resident, index: Tensor, asked: Tensor, tau: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
     """(B, K, L) standardised values at the asked cells, and what is left of the noise; see ``objective``."""
-    values, shown, times = records.values[index], records.shown[index], records.times[index]
+    values, shown, times = records.values[index], records.visible[index], records.times[index]
     guess = spread = None
     if records.given_all is not None:
         guess, spread = (x[index] for x in records.given_all)
         guess, spread = guess * asked, torch.where(asked, spread, 1.0)
-    field = network.bind(seen_by(values, shown, asked, times, guess, spread))
+    field = network.condition_on(seen_by(values, shown, asked, times, guess, spread))
     found = levels.of.predict(field(noise, 0 * tau), noise, 0 * tau)
     state = levels.of.scales(tau / 2).mix(found.clean, found.noise)
     found = levels.of.predict(field(state, tau / 2), state, tau / 2)

@@ -29,9 +29,9 @@ def joined(first: Windows, second: Windows) -> Windows:
     both = {name: np.concatenate([getattr(first, name), getattr(second, name)])[order] for name in ("values", "times")}
     names = np.array(first.record_ids + second.record_ids)[order]
     lends = None
-    if first.lends_pattern is not None and second.lends_pattern is not None:
-        lends = np.concatenate([first.lends_pattern, second.lends_pattern])[order]
-    return replace(first, **both, record_ids=tuple(names.tolist()), held_out=None, split=None, lends_pattern=lends)
+    if first.pattern_donor is not None and second.pattern_donor is not None:
+        lends = np.concatenate([first.pattern_donor, second.pattern_donor])[order]
+    return replace(first, **both, record_ids=tuple(names.tolist()), held_out=None, split=None, pattern_donor=lends)
 
 
 def prepare(
@@ -65,7 +65,7 @@ def prepare(
     arrays: dict[str, np.ndarray] = {"patterns": policy.patterns}
     for name, windows in (("train", train), ("valid", task.valid)):
         loader = Loader(windows, scale, policy, 16)
-        arrays |= {f"{name}_values": loader.values, f"{name}_shown": loader.shown, f"{name}_times": loader.times}
+        arrays |= {f"{name}_values": loader.values, f"{name}_shown": loader.visible, f"{name}_times": loader.times}
         arrays[f"{name}_ids"] = np.array(loader.record_ids)
     if base is not None:
         arrays |= {f"base.{name}": x for name, x in base.to_arrays().items()}

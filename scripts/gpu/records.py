@@ -31,7 +31,7 @@ class Resident:
         # Many validation windows overlap: some of them tell as much.
         thinned = slice(None, None, max(1, len(arrays["valid_values"]) // MOST_VALID) if part == "valid" else 1)
         there = lambda name: torch.from_numpy(arrays[f"{part}_{name}"][thinned]).to(device)
-        self.values, self.shown, self.times = there("values"), there("shown"), there("times")
+        self.values, self.visible, self.times = there("values"), there("shown"), there("times")
         self.patterns = torch.from_numpy(arrays["patterns"]).to(device)
         self.masks, self.n_masks = masks, n_masks
         self.generator = torch.Generator(device).manual_seed(int(part == "valid"))
@@ -64,12 +64,12 @@ class Resident:
         for f, apart in enumerate(aparts):
             posterior = Posterior(base, apart, length, cond.device)
             for at in torch.from_numpy(np.flatnonzero(fold_of == f)).to(cond.device).split(64):
-                shown = self.shown[at].repeat_interleave(self.n_masks, 0)
+                shown = self.visible[at].repeat_interleave(self.n_masks, 0)
                 masks = self.mask(shown, self.generator)
                 found = posterior(self.values[at].repeat_interleave(self.n_masks, 0), masks)
                 for kept, new in zip((cond, guess, spread), (masks, *found), strict=True):
                     kept[at] = new.unflatten(0, (len(at), self.n_masks))
-                for kept, new in zip(given_all, posterior(self.values[at], self.shown[at]), strict=True):
+                for kept, new in zip(given_all, posterior(self.values[at], self.visible[at]), strict=True):
                     kept[at] = new
         self.pool, self.given_all = (cond.flatten(0, 1), guess.flatten(0, 1), spread.flatten(0, 1)), given_all
 

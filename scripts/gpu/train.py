@@ -116,7 +116,7 @@ class Training:
         """(steps, B) records: each epoch goes through all in a new order."""
         size = self.job.batch_size
         generator = torch.Generator().manual_seed(self.job.seed)
-        usable = self.records.shown.flatten(1).any(1).cpu().nonzero()[:, 0]
+        usable = self.records.visible.flatten(1).any(1).cpu().nonzero()[:, 0]
         epochs = -(-self.job.steps * size // len(usable))
         order = torch.cat([usable[torch.randperm(len(usable), generator=generator)] for _ in range(epochs)])
         return order[: self.job.steps * size].view(self.job.steps, size).to(self.device)
@@ -213,7 +213,7 @@ class Training:
         """The loss of the averaged weights on validation records with fixed masks, times and noise."""
         device, losses, sizes = self.device, [], []
         generator = torch.Generator(device).manual_seed(1)
-        shown = self.valid.shown.flatten(1).any(1).nonzero()[:, 0]
+        shown = self.valid.visible.flatten(1).any(1).nonzero()[:, 0]
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(1)
             for index in shown.split(128):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tsimpute.backbones.context_cells import ContextCells
-from tsimpute.backbones.context_grid import ContextGrid, _Meeting
+from tsimpute.backbones.context_grid import ContextGrid, _MaskedAttention
 from tsimpute.testing._records import SIZES, random_condition, shaken
 
 
@@ -25,7 +25,7 @@ def both(n_given: int) -> tuple[ContextCells, ContextGrid]:
 def test_the_grid_gives_what_cells_give(n_given: int, usual: float) -> None:
     cells, grid = both(n_given)
     condition = replace(random_condition(), usual_cells=usual)
-    own = condition.fill_mask & (torch.arange(3) < 3 - n_given)[:, None]
+    own = condition.query_mask & (torch.arange(3) < 3 - n_given)[:, None]
     state = torch.randn(condition.values.shape, generator=torch.Generator().manual_seed(1))
     tau = torch.tensor([0.2, 0.4, 0.6, 0.8], dtype=torch.float64)
     expected = cells(state, tau, condition)
@@ -39,7 +39,7 @@ def test_several_states_of_one_record(usual: float) -> None:
     condition = replace(random_condition(), usual_cells=usual).select(slice(0, 1))
     state = torch.randn(5, *condition.values.shape[1:], generator=torch.Generator().manual_seed(1))
     tau = torch.linspace(0.1, 0.9, 5, dtype=torch.float64)
-    expected = cells(state, tau, condition) * condition.fill_mask
+    expected = cells(state, tau, condition) * condition.query_mask
     torch.testing.assert_close(grid(state, tau, condition), expected, rtol=1e-5, atol=1e-6)
 
 
@@ -50,7 +50,7 @@ def test_gradients_are_those_of_cells() -> None:
     tau = torch.tensor([0.2, 0.4, 0.6, 0.8], dtype=torch.float64)
     found = []
     for net in (cells, grid):
-        (net(state, tau, condition) * condition.fill_mask).square().sum().backward()
+        (net(state, tau, condition) * condition.query_mask).square().sum().backward()
         found.append({name: w.grad for name, w in net.named_parameters()})
     for name, gradient in found[0].items():
         torch.testing.assert_close(found[1][name], gradient, rtol=1e-4, atol=1e-6)
@@ -66,7 +66,7 @@ def test_attention_of_gpus(axis: str, with_shared: bool) -> None:
     )
     shown = torch.rand(2, 5, 36, device="cuda", generator=generator) < 0.5
     shown[:, 0], shown[:, :, 0] = True, True  # a cell that is shown in each row
-    meet = _Meeting(axis, shown, ~shown if with_shared else None)
+    meet = _MaskedAttention(axis, shown, ~shown if with_shared else None)
     others = shared if with_shared else None
     mine, torchs = meet(own, 8, others), meet._in_rows(own, 8, others)
     torch.testing.assert_close(mine, torchs, rtol=0.01, atol=0.01)

@@ -27,7 +27,7 @@ def output(net: torch.nn.Module, condition: Condition, seed: int = 1) -> Tensor:
 def filled(n: int, k: int, length: int) -> Condition:
     """Every cell is shown or to be filled."""
     condition = random_condition(n, k, length)
-    return replace(condition, fill_mask=~condition.cond_mask)
+    return replace(condition, query_mask=~condition.cond_mask)
 
 
 @pytest.mark.parametrize(("n", "k", "length"), [(4, 3, 8), (1, 5, 40), (2, 35, 48), (3, 1, 20), (2, 4, 1)])
@@ -35,9 +35,9 @@ def test_equals_the_dense_network_where_no_cell_is_blank(n: int, k: int, length:
     dense, packed, condition = shaken(DualTransformer(k, **SIZES)), network(k), filled(n, k, length)
     packed.load_state_dict(dense.state_dict())
     found, expected = output(packed, condition), output(dense, condition)
-    torch.testing.assert_close(found * condition.fill_mask, expected * condition.fill_mask, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found * condition.query_mask, expected * condition.query_mask, rtol=1e-4, atol=1e-4)
     for out in (found, expected):
-        (out * condition.fill_mask).square().sum().backward()
+        (out * condition.query_mask).square().sum().backward()
     for (name, a), b in zip(packed.named_parameters(), dense.parameters(), strict=True):
         if b.grad is None:  # an axis of one cell is passed over
             assert a.grad is None, name
@@ -48,7 +48,9 @@ def test_equals_the_dense_network_where_no_cell_is_blank(n: int, k: int, length:
 def test_gradients_are_those_of_finite_differences():
     """The reorderings' backward is written by hand; blank positions must give nothing to it."""
     net, condition = network().double(), random_condition(3)
-    condition = Condition(condition.values.double(), condition.cond_mask, condition.fill_mask, condition.times.double())
+    condition = Condition(
+        condition.values.double(), condition.cond_mask, condition.query_mask, condition.times.double()
+    )
     state = torch.randn(3, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2), requires_grad=True)
     tau = torch.tensor([0.2, 0.5, 0.8], dtype=torch.float64)
     weights = (net.enter.weight, net.blocks[0].feature_axis.qkv.weight, net.blocks[0].side.of_feature.weight)
@@ -60,13 +62,13 @@ def test_steps_and_features_without_a_cell_change_nothing():
     net, condition = network(), random_condition(4, 3, 8)
     gone = torch.tensor([1, 4, 6])
     kept = torch.tensor([0, 2, 3, 5, 7])
-    for mask in (condition.values, condition.cond_mask, condition.fill_mask):
+    for mask in (condition.values, condition.cond_mask, condition.query_mask):
         mask[..., gone] = 0
     state = torch.randn(4, 3, 8, generator=torch.Generator().manual_seed(1))
     tau = torch.full((4,), 0.3, dtype=torch.float64)
     short = Condition(*(x[..., kept] for x in list(vars(condition).values())[:4]))
     whole, cut = net(state, tau, condition), net(state[..., kept], tau, short)
-    torch.testing.assert_close((whole * condition.fill_mask)[..., kept], cut * short.fill_mask, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close((whole * condition.query_mask)[..., kept], cut * short.query_mask, rtol=1e-5, atol=1e-5)
 
 
 def test_times_are_real_numbers():

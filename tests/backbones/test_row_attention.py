@@ -178,7 +178,7 @@ def test_networks_give_the_same_with_and_without_it(network: type, monkeypatch: 
 
     def outcome() -> list[Tensor]:
         net.zero_grad()
-        out = net(state, tau, condition) * condition.fill_mask
+        out = net(state, tau, condition) * condition.query_mask
         out.square().sum().backward()
         return [out.detach(), *(w.grad for w in net.parameters())]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsimpute.batches.guessing import first_guess, last_shown
+from tsimpute.batches.guessing import first_guess, last_visible
 
 
 def one(values: list[float], shown: list[int], times: list[float] | None = None, span: float = 1e12) -> np.ndarray:
@@ -53,7 +53,7 @@ def test_features_and_records_do_not_mix() -> None:
 def test_the_last_shown_step_before_each_of_some_steps_is_found() -> None:
     shown = np.random.default_rng(2).random((2, 3, 40)) < 0.1
     steps = [0, 0, 3, 4, 4, 20, 39, 40]
-    for step, found in zip(steps, last_shown(shown, steps), strict=True):
+    for step, found in zip(steps, last_visible(shown, steps), strict=True):
         for n in range(2):
             for k in range(3):
                 assert found[n, k] == max(np.flatnonzero(shown[n, k, :step]), default=-1)

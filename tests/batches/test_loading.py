@@ -137,11 +137,11 @@ def test_validation_batches_are_always_the_same():
 def test_nothing_of_held_out_cells_comes_in():
     windows = waves(8)
     windows = replace(windows, held_out=windows.observed & (np.arange(8) % 3 == 1))
-    extreme = replace(windows, values=np.where(windows.scored, 1e9, windows.values))
+    extreme = replace(windows, values=np.where(windows.held_out_mask, 1e9, windows.values))
     for a, b in zip(loader(windows).epoch(1), loader(extreme).epoch(1), strict=True):
         assert same(a.batch, b.batch)
         for i, record in enumerate(a.batch.record_ids):
-            scored = windows.scored[windows.record_ids.index(record)]
+            scored = windows.held_out_mask[windows.record_ids.index(record)]
             assert not a.batch.observed[i].numpy()[scored].any()
     scaler = Standardizer.fit(windows)
     assert torch.equal(condition_of(windows, scaler).values, condition_of(extreme, scaler).values)
@@ -162,10 +162,12 @@ def test_condition_fills_what_is_missing_or_what_is_asked_for():
     windows = waves(3)
     windows = replace(windows, held_out=windows.observed & (np.arange(8) % 3 == 1))
     scaler = Standardizer.fit(windows)
-    np.testing.assert_array_equal(condition_of(windows, scaler).fill_mask.numpy(), ~windows.shown)
-    np.testing.assert_array_equal(condition_of(windows, scaler, windows.scored).fill_mask.numpy(), windows.scored)
+    np.testing.assert_array_equal(condition_of(windows, scaler).query_mask.numpy(), ~windows.visible)
+    np.testing.assert_array_equal(
+        condition_of(windows, scaler, windows.held_out_mask).query_mask.numpy(), windows.held_out_mask
+    )
     everywhere = condition_of(windows, scaler, np.ones((3, 3, 8), bool))
-    np.testing.assert_array_equal(everywhere.fill_mask.numpy(), ~windows.shown)
+    np.testing.assert_array_equal(everywhere.query_mask.numpy(), ~windows.visible)
     for bad in (np.ones((3, 8, 3), bool), np.ones((3, 3, 8))):
         with pytest.raises(DataError, match="fill: expected bool of shape"):
             condition_of(windows, scaler, bad)
@@ -183,7 +185,7 @@ def test_parts_of_a_record_are_those_of_the_whole_bit_for_bit(span: float | None
     whole = condition_of(windows, scaler, fill, guess)
     parts = [slice(0, 30), slice(10, 50), slice(50, 51), slice(200, 300), slice(260, 400)]
     for part, found in zip(parts, conditions_of(windows, scaler, parts, fill, guess), strict=True):
-        for name in ("values", "cond_mask", "fill_mask") + ("guess",) * (span is not None):
+        for name in ("values", "cond_mask", "query_mask") + ("guess",) * (span is not None):
             assert torch.equal(getattr(found, name), getattr(whole, name)[..., part])
         np.testing.assert_array_equal(found.times.numpy(), windows.times[:, part])
         assert (found.guess is None) == (span is None)

@@ -65,7 +65,7 @@ def test_targets_hold_the_difference_in_units_of_the_spread() -> None:
         values = torch.from_numpy(plain.values[at])
         torch.testing.assert_close(batch.condition.restored(batch.values)[batch.target_mask], values[batch.target_mask])
         assert torch.equal(batch.values[batch.cond_mask], values[batch.cond_mask])
-        cells = batch.condition.fill_mask
+        cells = batch.condition.query_mask
         assert (batch.spread[cells] > 1).all()
         assert (batch.spread[~cells] == 1).all()
         assert (batch.spread_given_all is not None) == (asking > 0)

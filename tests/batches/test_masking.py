@@ -110,7 +110,7 @@ def test_mix_is_half_and_half():
 def test_patterns_come_from_shown_cells_of_lending_records_only(small_windows: Windows):
     held_out = small_windows.observed & (np.random.default_rng(9).random(small_windows.values.shape) < 0.3)
     lends = np.array([True, False, True, False, False, True])
-    train = replace(small_windows, held_out=held_out, lends_pattern=lends)
+    train = replace(small_windows, held_out=held_out, pattern_donor=lends)
     for name in ("historical", "mix"):
         policy = make_policy(name, train)
         assert isinstance(policy, Historical | Mix)
@@ -161,7 +161,7 @@ def test_a_missing_cell_meets_long_gaps_more_often_than_an_even_choice_of_gaps_w
 @pytest.mark.parametrize("name", ["historical", "mix"])
 def test_no_lending_record_is_refused(small_windows: Windows, name: str):
     with pytest.raises(ConfigError, match="lends its pattern"):
-        make_policy(name, replace(small_windows, lends_pattern=np.zeros(6, bool)))
+        make_policy(name, replace(small_windows, pattern_donor=np.zeros(6, bool)))
 
 
 def test_unknown_policy_and_wrong_shapes_are_refused(small_windows: Windows):

@@ -15,7 +15,7 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.filling.blending.blending import Blend
 from tsimpute.filling.blending.kinds import model_from_file
-from tsimpute.filling.blending.mixture import Learnt, Mixture
+from tsimpute.filling.blending.mixture import FittedMethods, Mixture
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.improving import with_network
 from tsimpute.filling.improving.posterior_network import Training, masks_of_panel, steps_of, windows_for
@@ -74,7 +74,7 @@ def test_a_mixture_gives_its_network_the_clock_and_comes_back_from_its_file(
     assert training.base.model_.seasons.periods == (24.0,)
     record = record_of(training.panel)
     ((_, own),) = imputer.impute_long(record, 6, 1)
-    learnt = Learnt(training.base, ())
+    learnt = FittedMethods(training.base, ())
     mixture = Mixture(learnt, Blend.nothing(0, 2), imputer, np.ones((2, N_CLASSES)))
     found = np.concatenate([draws.values for _, draws in mixture.impute_long(record, 6, 1)], -1)
     np.testing.assert_array_equal(found, own.values)

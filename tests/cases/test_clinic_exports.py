@@ -13,21 +13,21 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
 from tsimpute.screening.column_kinds import column_kinds
-from tsimpute.tables.frames.frames import Clockwork, FrameReading, read_frame
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import FrameReading, TimeOptions, read_frame
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.text_tables import TextTable, read_text_table
 
 RNG = np.random.default_rng(11)
 
 
-def text_of(folder: Path, text: str, **told: Any) -> TextTable:
+def text_of(folder: Path, text: str, **spec: Any) -> TextTable:
     path = folder / "t.csv"
     path.write_text(text, encoding="utf-8")
-    return read_text_table(path, Told(**told))
+    return read_text_table(path, ColumnSpec(**spec))
 
 
-def frame_of(frame: pd.DataFrame, missing_times: Any = "auto", **told: Any) -> FrameReading:
-    return read_frame(frame, Told(**told), Clockwork(missing_times=missing_times))
+def frame_of(frame: pd.DataFrame, missing_times: Any = "auto", **spec: Any) -> FrameReading:
+    return read_frame(frame, ColumnSpec(**spec), TimeOptions(missing_times=missing_times))
 
 
 def names(reading: FrameReading, places: Any) -> list[Any]:
@@ -122,9 +122,9 @@ def test_each_stay_of_a_patient_is_a_series_without_a_known_time() -> None:
     frame = pd.DataFrame({**stays, "hr": list(range(12)) * 3, "map": RNG.normal(size=36)})
     with pytest.raises(DataError, match="'hr' rises from row to row within each 'subject_id' and 'stay_id'"):
         frame_of(frame)
-    told = frame_of(frame, time=["hr"])
-    assert names(told, told.roles.group) == ["subject_id", "stay_id"]
-    assert len(told.panel.series) == 3
+    spec = frame_of(frame, time=["hr"])
+    assert names(spec, spec.roles.group) == ["subject_id", "stay_id"]
+    assert len(spec.panel.series) == 3
 
 
 def test_waves_in_letters_are_no_series_of_persons() -> None:
@@ -235,8 +235,8 @@ def test_a_result_in_words_is_no_gap(tmp_path: Path, number: str, text: str) -> 
                     [stay, f"2153-03-01 {hour:02d}:00:00", item, None if below else value, "<0.30" if below else value]
                 )
     out = out.replace("2,2153-03-01 05:00:00,50912,1.5,1.5\n", "2,2153-03-01 05:00:00,50912,,\n")
-    told = {"feature": "itemid", "value": number, "time": ["charttime"], "group": ["stay_id"]}
-    table = text_of(tmp_path, out, **told)
+    spec = {"feature": "itemid", "value": number, "time": ["charttime"], "group": ["stay_id"]}
+    table = text_of(tmp_path, out, **spec)
     assert [int(absent.sum()) for absent in table.absent] == [2, 2]
     assert any("whose result is a text" in note and "'<0.30'" in note for note in table.notes)
     assert np.isnan(table.panel.series[1].values[0, 5])

@@ -16,16 +16,16 @@ from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
 from tsimpute.screening.column_kinds import column_kinds
 from tsimpute.screening.screening import screen
-from tsimpute.tables.frames.frames import Clockwork, read_frame
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.text_tables import read_text_table
 
 RNG = np.random.default_rng(3)
 OPTIONS = ("time", "group", "features", "feature", "value", "units", "predict")
 
 
-def of(frame: pd.DataFrame, **told: Any) -> dict[str, Any]:
-    reading = read_frame(frame, Told(**told), Clockwork(missing_times="keep"))
+def of(frame: pd.DataFrame, **spec: Any) -> dict[str, Any]:
+    reading = read_frame(frame, ColumnSpec(**spec), TimeOptions(missing_times="keep"))
     names, own = reading.columns.names, reading.roles
     named = lambda places: [names[at] for at in places]
     one = lambda at: None if at is None else names[at]
@@ -75,7 +75,7 @@ def test_rows_of_several_people_are_not_the_steps_of_one_series(case: Any, order
     assert f"--group {case[0]} and --time {case[2]}" in text
     assert "--group none and --time none" in text
     assert of(frame, group=[case[0]], time=[case[2]])["group"] == [case[0]]
-    assert len(read_frame(frame, Told(group=(), time=())).panel.series) == 1
+    assert len(read_frame(frame, ColumnSpec(group=(), time=())).panel.series) == 1
 
 
 def test_a_person_and_a_day_name_a_series_together() -> None:
@@ -92,7 +92,7 @@ def test_a_time_that_starts_anew_in_each_patient_is_not_passed_over(group: str) 
     with pytest.raises(DataError, match=r"time='hr_since_admit'. If each row is one step, set time=\(\)"):
         read_frame(frame)
     assert of(frame, time=["hr_since_admit"])["group"] == [group]
-    assert len(read_frame(frame, Told(time=())).panel.series) == 7
+    assert len(read_frame(frame, ColumnSpec(time=())).panel.series) == 7
 
 
 def test_rows_without_any_such_column_are_steps_as_before() -> None:

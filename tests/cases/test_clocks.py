@@ -11,7 +11,7 @@ import pytest
 
 from tsimpute.errors import DataError
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.tables.frames.frames import Clockwork, FrameReading
+from tsimpute.tables.frames.frames import FrameReading, TimeOptions
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.sources.text_tables import TextTable
 
@@ -29,7 +29,7 @@ def reading_of(tmp_path: Path) -> Callable[..., FrameReading]:
         values = 10 + np.sin(np.arange(len(when)) / 7).round(2)
         frame = pd.DataFrame({"date": when.strftime(form), "a": values, "b": 2 * values})
         frame.to_csv(path, index=False, sep=sep)
-        table = read_file(path, None, Clockwork(**clock))  # type: ignore[arg-type]
+        table = read_file(path, None, TimeOptions(**clock))  # type: ignore[arg-type]
         assert isinstance(table, TextTable)
         return table.inner.reading
 
@@ -37,16 +37,16 @@ def reading_of(tmp_path: Path) -> Callable[..., FrameReading]:
 
 
 def added(reading: FrameReading) -> list[str]:
-    placement = reading.placement
+    alignment = reading.alignment
     return [
         str(label.astype("M8[m]")).replace("T", " ")
-        for labels, inserted in zip(placement.labels, placement.inserted, strict=True)
+        for labels, inserted in zip(alignment.labels, alignment.inserted, strict=True)
         for label in labels[inserted]
     ]
 
 
 def said(reading: FrameReading) -> str:
-    return "\n".join((*reading.placement.notes, *reading.placement.warnings))
+    return "\n".join((*reading.alignment.notes, *reading.alignment.warnings))
 
 
 @pytest.mark.parametrize(("form", "sep"), [("%Y-%m-%d", ","), ("%d.%m.%Y", ";"), ("%m/%d/%Y", ","), ("%Y%m%d", "\t")])
@@ -54,7 +54,7 @@ def test_a_table_of_working_days_gets_no_weekend(reading_of, form: str, sep: str
     gone = [pd.Timestamp("2024-01-17"), pd.Timestamp("2024-02-09")]
     reading = reading_of(WORKING.drop(gone), form, sep)
     assert added(reading) == ["2024-01-17 00:00", "2024-02-09 00:00"]
-    assert reading.placement.step_text == "1 working day"
+    assert reading.alignment.step_text == "1 working day"
     assert "no row on Saturday or Sunday" in said(reading)
     assert added(reading_of(WORKING, form, sep)) == []
 
@@ -163,7 +163,7 @@ def test_hours_of_observers_are_a_clock_with_pauses(reading_of) -> None:
     when = HOURS[HOURS.hour.isin([7, 14, 21])]
     reading = reading_of(when.delete([7, 50]))
     assert added(reading) == [f"{time:%Y-%m-%d %H:%M}" for time in when[[7, 50]]]
-    assert reading.placement.step == 1.0
+    assert reading.alignment.step == 1.0
     assert "no row at 08:00 to 13:00, 15:00 to 20:00, 22:00 to 06:00" in said(reading)
 
 
@@ -172,7 +172,7 @@ def test_some_days_of_the_week_are_a_clock_with_pauses(reading_of) -> None:
     reading = reading_of(days.delete(5), "%Y-%m-%d")
     assert added(reading) == [f"{days[5]:%Y-%m-%d} 00:00"]
     assert "no row on Tuesday, Thursday, Saturday or Sunday" in said(reading)
-    assert reading.placement.step_text == "1 day"
+    assert reading.alignment.step_text == "1 day"
 
 
 def test_days_at_random_are_irregular(reading_of) -> None:
@@ -180,7 +180,7 @@ def test_days_at_random_are_irregular(reading_of) -> None:
         gaps = np.random.default_rng(seed).permutation(np.arange(120) % 11 + 1)
         days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.cumsum(gaps), unit="D")
         reading = reading_of(days, "%Y-%m-%d")
-        assert (reading.placement.step, added(reading)) == (None, [])
+        assert (reading.alignment.step, added(reading)) == (None, [])
 
 
 def test_series_keep_calendars_of_their_own(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_missing_months_quarters_years_and_weeks_are_seen_and_added(
     dates = pd.date_range("1990-01-01", periods=48, freq=freq)
     reading = reading_of(dates.delete([13, 14, 30]), form)
     assert added(reading) == [f"{date:%Y-%m-%d} 00:00" for date in dates[[13, 14, 30]]]
-    assert reading.placement.step_text == text
+    assert reading.alignment.step_text == text
 
 
 @pytest.mark.parametrize("day", [15, 28, 29, 30, 31])
@@ -261,7 +261,7 @@ def test_the_hour_that_clocks_skip_is_not_added_and_its_zone_is_named(
     gone = (when >= start) & (when < start + pd.Timedelta(length))
     reading = reading_of(when[~gone])
     assert added(reading) == []
-    (warning,) = reading.placement.warnings
+    (warning,) = reading.alignment.warnings
     assert f"timezone='{zone}' (--timezone {zone})" in warning
     assert len(added(reading_of(when[~gone], missing_times="insert"))) == np.count_nonzero(gone)
     assert added(reading_of(when[~gone], timezone=zone)) == []
@@ -272,7 +272,7 @@ def test_the_skipped_hour_within_a_longer_gap_is_not_added_either(reading_of) ->
     gone = (when >= pd.Timestamp("2024-03-31 02:00")) & (when < pd.Timestamp("2024-03-31 05:00"))
     reading = reading_of(when[~gone])
     assert added(reading) == [f"2024-03-31 {hour}" for hour in ("03:00", "03:30", "04:00", "04:30")]
-    assert "2 times (first: 2024-03-31 02:00): clocks go forward" in reading.placement.warnings[0]
+    assert "2 times (first: 2024-03-31 02:00): clocks go forward" in reading.alignment.warnings[0]
     long = (when >= pd.Timestamp("2024-03-30 02:00")) & (when < pd.Timestamp("2024-03-31 05:00"))
     assert len(added(reading_of(when[~long]))) == np.count_nonzero(long)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.tables.frames.frames import Clockwork, read_frame
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
 
 
 def months(*days: int) -> pd.DatetimeIndex:
@@ -36,7 +36,7 @@ def read(dates: pd.DatetimeIndex, absent: Sequence[int] = (), form: str = "", **
     if form:
         frame["date"] = frame["date"].dt.strftime(form)
     both = pd.concat([frame.assign(pixel="a"), frame.assign(pixel="b")])
-    found = read_frame(both, clockwork=Clockwork(**settings))
+    found = read_frame(both, time_options=TimeOptions(**settings))
     assert found.n_added == 0
     return "\n".join(found.notes), list(found.panel.series[0].labels.astype("M8[D]"))
 

@@ -62,13 +62,13 @@ class Known:
             rng = np.random.default_rng(derive_seed(seed, name))
             noise = rng.standard_t(4, size=(n, *one.values.shape))
             draws = centre(one.n_steps) + self.spread * np.arange(1.0, 5.0)[:, None] * noise
-            asked = ~one.shown if fill is None else fill[[i]]
-            values = np.where(one.shown, one.values, np.where(asked, draws, np.nan))
-            yield Samples(values.astype(one.values.dtype), one.shown, one.features, one.record_ids)
+            asked = ~one.visible if fill is None else fill[[i]]
+            values = np.where(one.visible, one.values, np.where(asked, draws, np.nan))
+            yield Samples(values.astype(one.values.dtype), one.visible, one.features, one.record_ids)
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: Any = None) -> Samples:
         parts = list(self.impute_records(windows, n_samples, seed, fill))
-        values, shown = np.concatenate([p.values for p in parts], 1), np.concatenate([p.shown for p in parts])
+        values, shown = np.concatenate([p.values for p in parts], 1), np.concatenate([p.visible for p in parts])
         return Samples(values, shown, windows.features, windows.record_ids)
 
     def impute_long(self, record: Windows, n: int, seed: int, fill: Any, progress: Any) -> Iterator[Any]:
@@ -82,10 +82,10 @@ def scored(samples: Samples, windows: Windows) -> dict[str, float]:
 def share_inside(frame: pd.DataFrame, windows: Windows) -> float:
     """Of the scored cells, by the columns of a table of ``to_frame``'s form."""
     frame = frame.set_index(["record", "feature", "time"])
-    n, k, step = np.nonzero(windows.scored)
+    n, k, step = np.nonzero(windows.held_out_mask)
     names = [f.name for f in windows.features]
     keys = [(windows.record_ids[a], names[b], float(windows.times[a, c])) for a, b, c in zip(n, k, step, strict=True)]
-    rows, truth = frame.loc[keys], windows.values[windows.scored]
+    rows, truth = frame.loc[keys], windows.values[windows.held_out_mask]
     return float(((rows["q0.05"] <= truth) & (truth <= rows["q0.95"])).mean())
 
 
@@ -103,7 +103,7 @@ def test_a_frame_delivers_the_interval_that_is_scored(n_samples: int, dtype: typ
     for percent in (50, 90, 95):
         low, high = samples.quantile([(100 - percent) / 200, (100 + percent) / 200])
         inside = (low <= windows.values) & (windows.values <= high)
-        assert inside[windows.scored].mean() == found[f"coverage_{percent}"]
+        assert inside[windows.held_out_mask].mean() == found[f"coverage_{percent}"]
 
 
 @pytest.mark.parametrize("n_samples", DRAWS)
@@ -154,8 +154,8 @@ def test_the_bands_of_a_picture_are_the_intervals_that_are_scored(n_samples: int
                 inside[percent] += bool(ends.min() <= windows.values[n, k, step] <= ends.max())
     found = scored(samples, windows)
     for percent, count in inside.items():
-        assert count / windows.scored.sum() == found[f"coverage_{percent}"]
-    assert inside[90] / windows.scored.sum() == pytest.approx(0.9, abs=0.02)
+        assert count / windows.held_out_mask.sum() == found[f"coverage_{percent}"]
+    assert inside[90] / windows.held_out_mask.sum() == pytest.approx(0.9, abs=0.02)
 
 
 @pytest.mark.parametrize(("n_samples", "words"), [(20, "90 % band"), (8, "range of 8 samples")])
@@ -178,7 +178,7 @@ def test_a_table_is_filled_with_the_interval_that_is_scored(n_samples: int) -> N
         model, panel, series, seen, codes, levels=(0.05, 0.5, 0.95), n_samples=n_samples, seed=0,
         calibration=Calibration(), keep_samples=True,
     )  # fmt: skip
-    at, truth = windows.scored[0], windows.values[0]
+    at, truth = windows.held_out_mask[0], windows.values[0]
     delivered = ((filling.quantiles[0] <= truth) & (truth <= filling.quantiles[2]))[at].mean()
     samples = model.impute(windows.without_held_out(), n_samples)
     assert delivered == scored(samples, windows)["coverage_90"]
@@ -187,8 +187,8 @@ def test_a_table_is_filled_with_the_interval_that_is_scored(n_samples: int) -> N
 
 
 def hidden(windows: Windows, samples: Samples) -> Hidden:
-    n, feature, _ = np.nonzero(windows.scored)
-    draws, truth = samples.values[:, windows.scored], windows.values[windows.scored]
+    n, feature, _ = np.nonzero(windows.held_out_mask)
+    draws, truth = samples.values[:, windows.held_out_mask], windows.values[windows.held_out_mask]
     return Hidden(draws, truth, feature, n)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tsimpute.errors import DataError
 from tsimpute.screening.kind_names import named_code
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.roles.wide_times import check_wide_times
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.sources.reading import Table, read_table
@@ -20,9 +20,9 @@ HOURS = pd.date_range("2024-02-20", periods=20 * 24, freq="h")
 WAVE = [f"{10 + 5 * np.sin(k / 4):.1f}" for k in range(len(HOURS))]
 
 
-def read(path: Path, lines: list[str], told: Told | None = None) -> Table:
+def read(path: Path, lines: list[str], spec: ColumnSpec | None = None) -> Table:
     (path / "table.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return read_file(path / "table.csv", told)
+    return read_file(path / "table.csv", spec)
 
 
 def labels(table: Table) -> np.ndarray:
@@ -128,7 +128,7 @@ def test_days_in_columns_are_refused_with_a_recipe_that_works(prefix: str, flags
     assert isinstance(long, pd.DataFrame)
     assert len(long) == 365 + 31 + 29 + 31  # no 30 February
     assert (long["value"] == long["time"].dt.month * 100 + long["time"].dt.day).all()
-    found = read_table(long, Told(time=["time"], features=["value"]))
+    found = read_table(long, ColumnSpec(time=["time"], features=["value"]))
     assert found.panel.series[0].values.shape == (1, len(long))
 
 
@@ -149,7 +149,7 @@ def test_times_in_columns_are_refused_with_a_recipe_that_works(as_text: bool) ->
     exec(next(line.strip() for line in str(error.value).splitlines() if line.startswith("  ")), known)
     long = known["long"]
     assert isinstance(long, pd.DataFrame)
-    assert len(read_table(long, Told(time=["time"], group=["Station"])).panel.series) == 3
+    assert len(read_table(long, ColumnSpec(time=["time"], group=["Station"])).panel.series) == 3
 
 
 def test_years_in_columns_are_refused_and_months_are_not() -> None:
@@ -172,9 +172,9 @@ def test_quantities_in_rows_and_places_in_columns_are_refused() -> None:
     exec(next(line.strip() for line in str(error.value).splitlines() if line.startswith("  ")), known)
     long = known["long"]
     assert isinstance(long, pd.DataFrame)
-    found = read_table(long, Told(feature="type", value="value", group=["place"]))
+    found = read_table(long, ColumnSpec(feature="type", value="value", group=["place"]))
     assert [feature.name for feature in found.panel.features] == ["AQI", "PM2.5", "PM2.5_24h", "CO"]
-    assert len(read_table(frame, Told(group=["type"])).panel.series) == 4
+    assert len(read_table(frame, ColumnSpec(group=["type"])).panel.series) == 4
 
 
 @pytest.mark.parametrize("first", ["1402/07/01", "1445-01-01"])
@@ -183,7 +183,7 @@ def test_dates_of_another_calendar_are_refused(tmp_path: Path, first: str) -> No
     rows = [f"{year}{first[4]}{month + k // 28:02d}{first[4]}{1 + k % 28:02d},{WAVE[k]}" for k in range(100)]
     with pytest.raises(DataError, match="Gregorian"):
         read(tmp_path, ["date,level", *rows])
-    assert len(read(tmp_path, ["date,level", *rows], Told(time=())).panel.series) == 1
+    assert len(read(tmp_path, ["date,level", *rows], ColumnSpec(time=())).panel.series) == 1
 
 
 def test_a_zone_behind_am_and_pm_is_named_as_such() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.sources.reading import read_table
 
@@ -166,6 +166,6 @@ def test_lists_and_complex_numbers_tell_no_rows_apart() -> None:
     frame = pd.DataFrame({"time": pd.date_range("2024-03-01", periods=40, freq="D"), "x": [1.5, 2.5] * 20})
     for column in ([["a"], ["b"]] * 20, [1j, 2.0] * 20):
         odd = frame.assign(**{"hour": pd.Series(column, dtype=object), "kind": pd.Series(column, dtype=object)})
-        read = read_table(odd, Told(features=["x"]))
+        read = read_table(odd, ColumnSpec(features=["x"]))
         assert [feature.name for feature in read.panel.features] == ["x"]
         assert read.silent_rows(read.panel.series[0].observed, [0]) == ()

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.tables.frames.frames import Clockwork
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.reading import FrameTable, read_table
 from tsimpute.tables.sources.text_tables import TextTable, read_text_table
 
@@ -20,10 +20,10 @@ START = pd.Timestamp("2024-01-01")
 FILL = 7777.0
 
 
-def of_file(frame: pd.DataFrame, path: Path, told: Told | None = None, sep: str = ",", **clock: Any) -> TextTable:
+def of_file(frame: pd.DataFrame, path: Path, spec: ColumnSpec | None = None, sep: str = ",", **clock: Any) -> TextTable:
     source = path / "in.csv"
     frame.to_csv(source, index=False, sep=sep)
-    return read_text_table(source, told, Clockwork(**clock))
+    return read_text_table(source, spec, TimeOptions(**clock))
 
 
 def roles(table: TextTable) -> dict[str, Any]:
@@ -195,8 +195,8 @@ def test_it_is_asked_where_a_column_may_name_quantities_or_places(tmp_path: Path
     frame = pd.DataFrame(rows, columns=["time", "sensor", "value"]).round(2)
     with pytest.raises(DataError, match=r"--feature sensor --value value .*--group sensor"):
         of_file(frame, tmp_path)
-    assert len(of_file(frame, tmp_path, Told(feature="sensor", value="value")).panel.features) == 3
-    assert len(of_file(frame, tmp_path, Told(group=["sensor"])).panel.series) == 3
+    assert len(of_file(frame, tmp_path, ColumnSpec(feature="sensor", value="value")).panel.features) == 3
+    assert len(of_file(frame, tmp_path, ColumnSpec(group=["sensor"])).panel.series) == 3
     frame["value"] = 20.5 + np.arange(len(frame)) % 5  # of one size: sensors of one quantity
     assert roles(of_file(frame, tmp_path))["group"] == ["sensor"]
     two = frame.rename(columns={"sensor": "labname", "value": "a"}).assign(b=1.5 + np.arange(len(frame)))
@@ -240,7 +240,7 @@ def test_two_columns_that_tell_rows_apart_together_are_named(tmp_path: Path) -> 
     frame = pd.DataFrame(rows, columns=["time", "store_id", "item_id", "sales"])
     with pytest.raises(DataError, match=r"'store_id' and 'item_id' together tell.*--group store_id,item_id\)"):
         of_file(frame, tmp_path)
-    assert len(of_file(frame, tmp_path, Told(group=["store_id", "item_id"])).panel.series) == 4
+    assert len(of_file(frame, tmp_path, ColumnSpec(group=["store_id", "item_id"])).panel.series) == 4
 
 
 def test_cycles_of_units_are_times_of_series(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_added_rows_hold_nothing_that_is_known_of_another_row_alone(tmp_path: Pa
         ],
         columns=["stay", "t", "lab", "result", "labid", "text", "flag", "ward", "code", "hospital", "status"],
     )  # fmt: skip
-    table = of_file(frame, tmp_path, Told(time=["t"], group=["stay"], feature="lab", value="result"))
+    table = of_file(frame, tmp_path, ColumnSpec(time=["t"], group=["stay"], feature="lab", value="result"))
     new = added(table, tmp_path)
     assert len(new) == 18
     assert (new["lab"] == "lactate").all()
@@ -336,7 +336,7 @@ def test_a_lab_seen_once_in_each_stay_lends_nothing_to_added_rows(tmp_path: Path
     rows = [(s, 60 * h, "glucose", 100.5 + h, 5000 + 20 * s + h, "a") for s in (1, 2) for h in range(9)]
     rows += [(s, 300, "lactate", 1.6, 6000 + s, "1.6 (ok)") for s in (1, 2)]
     frame = pd.DataFrame(rows, columns=["stay", "t", "lab", "result", "labid", "text"])
-    table = of_file(frame, tmp_path, Told(time=["t"], group=["stay"], feature="lab", value="result"))
+    table = of_file(frame, tmp_path, ColumnSpec(time=["t"], group=["stay"], feature="lab", value="result"))
     new = added(table, tmp_path)
     assert len(new) == 16
     assert (new["labid"] == "").all()
@@ -348,7 +348,7 @@ def test_added_rows_of_a_wide_table_hold_the_names_of_their_station_and_no_ids_f
         name=lambda d: "town " + d["station_id"], lat=lambda d: d["station_id"].map({"S0": 1.5, "S1": 2.5, "S2": 3.5}),
         network="N", qc_flag=0, comment="fine", batch_id=5,
     )  # fmt: skip
-    table = read_table(frame.drop(index=[12, 20]), Told(features=["NO2"]))
+    table = read_table(frame.drop(index=[12, 20]), ColumnSpec(features=["NO2"]))
     assert isinstance(table, FrameTable)
     gaps = [np.isnan(s.values) for s in table.panel.series]
     out = table.completed(gaps, [np.full(cells.shape, FILL) for cells in gaps])

@@ -16,7 +16,7 @@ from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.preparing.prepare import prepare
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.files import TextForm, check_ending, read_file, write_object
 from tsimpute.tables.sources.reading import Table, read_table
 
@@ -33,9 +33,11 @@ def value(i: int, text: str) -> str:
     return "" if i in GAPS else text
 
 
-def read(folder: Path, content: str | bytes, name: str = "in.csv", told: Told | None = None, **form: object) -> Table:
+def read(
+    folder: Path, content: str | bytes, name: str = "in.csv", spec: ColumnSpec | None = None, **form: object
+) -> Table:
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_file(folder / name, told, form=TextForm(**form))  # type: ignore[arg-type]
+    return read_file(folder / name, spec, form=TextForm(**form))  # type: ignore[arg-type]
 
 
 def filled(folder: Path, table: Table, number: float) -> bytes:
@@ -102,7 +104,7 @@ def _gaps_filled(rows: str) -> str:
 def test_buoys_have_two_lines_above_the_rows_and_mm_is_missing(second: str, tmp_path: Path) -> None:
     rows = body(lambda i, t: f"{t:%Y %m %d %H} 00 175 3.{i % 10} {value(i, '14.6') or 'MM'}")
     content = f"#YY  MM DD hh mm WDIR WSPD ATMP\n{second}\n{rows}"
-    table = read(tmp_path, content, "in.txt", Told(features=["WDIR", "WSPD", "ATMP"], time=()))
+    table = read(tmp_path, content, "in.txt", ColumnSpec(features=["WDIR", "WSPD", "ATMP"], time=()))
     assert (names(table), units(table)) == (["WDIR", "WSPD", "ATMP"], ["degT", "m/s", "degC"])
     assert np.flatnonzero(np.isnan(table.panel.series[0].values[2])).tolist() == list(GAPS)
     assert filled(tmp_path, table, 2.5).decode() == content.replace("MM\n", "2.5\n")
@@ -156,7 +158,7 @@ def test_few_numbers_with_units_in_all_rows_are_names(tmp_path: Path) -> None:
     content = "time,height,a\n" + "".join(
         f"{t:%Y-%m-%d %H:%M},{h},{value(i, '1.5')}\n" for i, t in enumerate(HOURS) for h in ("2m", "10m")
     )
-    table = read(tmp_path, content, told=Told(group=["height"]))
+    table = read(tmp_path, content, spec=ColumnSpec(group=["height"]))
     assert [series.name for series in table.panel.series] == ["2m", "10m"]
     one = content.replace("10m", "2m").splitlines(keepends=True)
     assert names(read(tmp_path, "".join(one[:1] + one[1::2]))) == ["a"]
@@ -170,7 +172,7 @@ def test_a_last_row_with_a_time_is_a_row_whatever_stands_before_it(tmp_path: Pat
 
 def test_a_last_row_of_values_is_a_row_whatever_its_first_field(tmp_path: Path) -> None:
     rows = "".join(f"{site},{t:%Y-%m-%d},{i}\n" for i, t in enumerate(DAYS[:3]) for site in ("Min", "Total"))
-    assert len(read(tmp_path, "site,time,a\n" + rows, told=Told(group=["site"])).panel.series) == 2
+    assert len(read(tmp_path, "site,time,a\n" + rows, spec=ColumnSpec(group=["site"])).panel.series) == 2
 
 
 @pytest.mark.parametrize("head", ["time,a,b\n", "time,a,b\n,degC,%\n", "Report,of,today\ntime,a,b\n"])
@@ -261,7 +263,7 @@ def test_what_is_no_number_among_numbers_is_refused_by_name_and_some_ways_out_ho
         read(tmp_path, content)
     marked = read(tmp_path, content, missing_marks=(odd,))
     assert np.isnan(marked.panel.series[0].values[0, 3])
-    assert names(read(tmp_path, content, told=Told(text=["a"]))) == ["b"]
+    assert names(read(tmp_path, content, spec=ColumnSpec(text=["a"]))) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -293,11 +295,11 @@ def test_a_column_with_gaps_that_looks_like_numbers_and_cannot_be_filled_is_list
     assert "4 gaps stay empty" in reason
     prepared = prepare(table, limits={}, missing_codes="certain", drop_invalid=False)
     assert prepared.unfillable == table.unfillable
-    assert read(tmp_path, content, told=Told(text=["a"])).unfillable == ()
+    assert read(tmp_path, content, spec=ColumnSpec(text=["a"])).unfillable == ()
     frame = pd.read_csv(tmp_path / "in.csv")
     assert [of_one for of_one, _ in read_table(frame).unfillable] == ["a"]
     with pytest.raises(DataError, match=rf"one column of numbers.*column 'a'.*{said}"):
-        read(tmp_path, content, told=Told(text=["b"]))
+        read(tmp_path, content, spec=ColumnSpec(text=["b"]))
 
 
 @pytest.mark.parametrize("texts", [["12A", "13A"], ["5 mg given"], ["see above"], ["2nd", "3rd"]])
@@ -317,12 +319,12 @@ def test_marks_of_gaps_hold_beside_numbers_only(mark: str, tmp_path: Path) -> No
 
 
 def test_text_is_a_setting_of_the_imputer_and_a_name_that_is_not_there_is_refused() -> None:
-    assert list(TableImputer(text="note").told.text or ()) == ["note"]
+    assert list(TableImputer(text="note").spec.text or ()) == ["note"]
     frame = pd.DataFrame({"time": HOURS, "a": 1.5, "note": ["1.5 A"] * 39 + [None]})
     assert read_table(frame).unfillable[0][0] == "note"
-    assert read_table(frame, Told(text=["note"])).unfillable == ()
+    assert read_table(frame, ColumnSpec(text=["note"])).unfillable == ()
     with pytest.raises(ConfigError, match="text: expected one column 'no'"):
-        read_table(frame, Told(text=["no"]))
+        read_table(frame, ColumnSpec(text=["no"]))
 
 
 HOUR_NAMES = [
@@ -373,7 +375,7 @@ def test_a_folder_of_files_is_one_table_and_comes_back_as_a_folder(suffix: str, 
     one = f"HR|Temp|ICULOS{end}80|NaN|1{end}NaN|36.5|2{end}"
     two = f"HR|Temp|ICULOS{end}90|37.5|1{end}91|NaN|3{end}"
     folder = folder_of(tmp_path, {f"p1{suffix}": one, f"p2{suffix}": two, ".hidden": "x", "notes.pdf": "x"})
-    table = read_file(folder, Told(time=["ICULOS"]))
+    table = read_file(folder, ColumnSpec(time=["ICULOS"]))
     assert [series.name for series in table.panel.series] == ["p1", "p2"]
     assert names(table) == ["HR", "Temp"]
     assert any("1 in the folder not read: notes.pdf" in note for note in table.notes)
@@ -438,7 +440,7 @@ def test_a_folder_of_days_is_one_series_where_there_are_no_groups(tmp_path: Path
     days = {
         f"{day[0]:%Y-%m-%d}.csv": "time,a\n" + "".join(f"{t:%Y-%m-%d %H:%M},{t.hour}.5\n" for t in day) for day in hours
     }
-    table = read_file(folder_of(tmp_path, days), Told(group=()))
+    table = read_file(folder_of(tmp_path, days), ColumnSpec(group=()))
     assert [len(series.times) for series in table.panel.series] == [72]
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.sources.reading import read_table
 from tsimpute.tables.sources.text_tables import TextTable
@@ -32,10 +32,10 @@ def text_of(names: str, rows: Sequence[Sequence[str]], sep: str = ",") -> str:
     return "\n".join([sep.join([*names.split(","), "load"]), *lines]) + "\n"
 
 
-def read(folder: Path, text: str, **told: Any) -> TextTable:
+def read(folder: Path, text: str, **spec: Any) -> TextTable:
     path = folder / "in.csv"
     path.write_text(text, encoding="utf-8")
-    table = read_file(path, Told(**told))
+    table = read_file(path, ColumnSpec(**spec))
     assert isinstance(table, TextTable)
     return table
 

@@ -96,9 +96,9 @@ def test_values_outside_a_models_limits_are_hidden_from_it_and_stay_as_they_are(
         pass
     parts, n_outside = fill_gaps(imputer, windows, n_samples=2, seed=0)
     samples = list(parts)
-    shown, below = windows.shown, windows.shown[:, 0] & (windows.values[:, 0] < low)
+    shown, below = windows.visible, windows.visible[:, 0] & (windows.values[:, 0] < low)
     assert n_outside == below.sum() > 0
-    assert (np.concatenate([record.shown for record in samples]) == shown).all()
+    assert (np.concatenate([record.visible for record in samples]) == shown).all()
     values = np.concatenate([record.values for record in samples], 1)
     assert (values[:, shown] == windows.values[shown]).all()
     hidden = imputer.impute(bounded, 2, fill=~shown).values
@@ -205,8 +205,8 @@ def test_an_epoch_that_was_not_kept_is_named_with_those_that_were(run: Path) -> 
 def test_draw_keeps_values_that_a_data_set_holds_out_for_scoring(tmp_path: Path) -> None:
     samples = Path(__file__).parents[2] / "datasets" / "samples" / "pm25"
     windows = load_windows("pm25", samples, window_steps=6)
-    assert windows.scored.any()
-    out, record = tmp_path / "filled.csv", windows.record_ids[int(windows.scored.any((1, 2)).argmax())]
+    assert windows.held_out_mask.any()
+    out, record = tmp_path / "filled.csv", windows.record_ids[int(windows.held_out_mask.any((1, 2)).argmax())]
     data = ["--data.name", "pm25", "--data.root", str(samples), "--data.options", "{window_steps: 6}"]
     main(
         ["train", "--out", str(tmp_path / "run"), "--training.epochs", "1", *data, "--protocol.rate", "null", *TINY[4:]]

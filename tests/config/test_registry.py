@@ -206,7 +206,7 @@ def test_an_adapter_loads_its_records():
 
 def test_protocols_take_a_mechanism_of_another_package():
     task = clean(waves(40), rate=0.25, mechanism=f"{__name__}:first_steps", seed=1)
-    assert not task.test.scored[..., 2:].any()
-    assert task.test.scored[..., :2].any()
+    assert not task.test.held_out_mask[..., 2:].any()
+    assert task.test.held_out_mask[..., :2].any()
     with pytest.raises(ConfigError, match=r"mechanism: expected one of random, .*came 'holes'"):
         clean(waves(40), rate=0.25, mechanism="holes", seed=1)

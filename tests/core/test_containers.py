@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tsimpute.core.containers import Batch, Condition, Scales, spread
+from tsimpute.core.containers import Batch, Condition, PathCoefficients, expand_like
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import DataError
 from tsimpute.testing._records import random_batch, random_condition
@@ -21,10 +21,10 @@ def with_held_out(windows: Windows) -> Windows:
 
 def test_observed_is_shown_or_scored_and_never_both(small_windows: Windows):
     windows = with_held_out(small_windows)
-    assert not (windows.shown & windows.scored).any()
-    np.testing.assert_array_equal(windows.shown | windows.scored, windows.observed)
+    assert not (windows.visible & windows.held_out_mask).any()
+    np.testing.assert_array_equal(windows.visible | windows.held_out_mask, windows.observed)
     np.testing.assert_array_equal(windows.observed, ~np.isnan(windows.values))
-    assert not small_windows.scored.any()
+    assert not small_windows.held_out_mask.any()
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_observed_is_shown_or_scored_and_never_both(small_windows: Windows):
         ("held_out", np.zeros((6, 8, 3), bool), r"\(6, 3, 8\)"),
         ("held_out", np.ones((6, 3, 8), bool), "NaN"),
         ("split", np.array(["train"] * 5), "split"),
-        ("lends_pattern", np.ones(2, bool), "lends_pattern"),
+        ("pattern_donor", np.ones(2, bool), "pattern_donor"),
     ],
 )
 def test_windows_refuse(small_windows: Windows, field: str, bad: object, says: str):
@@ -62,13 +62,13 @@ def test_an_infinite_value_is_named_by_record_feature_and_step(small_windows: Wi
 @pytest.mark.parametrize("index", [[4, 0], slice(1, 3), np.array([True, False] * 3)])
 def test_select_takes_every_field_along(small_windows: Windows, index):
     split = np.array(["train", "valid", "test"] * 2)
-    windows = replace(with_held_out(small_windows), split=split, lends_pattern=np.arange(6) < 3)
+    windows = replace(with_held_out(small_windows), split=split, pattern_donor=np.arange(6) < 3)
     part = windows.select(index)
     expected = np.arange(6)[index]
     np.testing.assert_array_equal(part.values, windows.values[expected])
-    np.testing.assert_array_equal(part.held_out, windows.scored[expected])
+    np.testing.assert_array_equal(part.held_out, windows.held_out_mask[expected])
     np.testing.assert_array_equal(part.split, split[expected])
-    np.testing.assert_array_equal(part.lends_pattern, expected < 3)
+    np.testing.assert_array_equal(part.pattern_donor, expected < 3)
     assert part.record_ids == tuple(f"r{i}" for i in expected)
 
 
@@ -80,8 +80,8 @@ def test_the_same_record_twice_is_refused(small_windows: Windows):
 def test_without_held_out_shows_the_same_cells_and_holds_no_other_value(small_windows: Windows):
     windows = with_held_out(small_windows)
     seen = windows.without_held_out()
-    np.testing.assert_array_equal(seen.observed, windows.shown)
-    np.testing.assert_array_equal(seen.values[windows.shown], windows.values[windows.shown])
+    np.testing.assert_array_equal(seen.observed, windows.visible)
+    np.testing.assert_array_equal(seen.values[windows.visible], windows.values[windows.visible])
     assert windows.observed.sum() > seen.observed.sum()
 
 
@@ -97,11 +97,11 @@ def test_condition_holds_nothing_of_what_is_hidden():
 def test_condition_refuses_hidden_values_and_cells_both_shown_and_to_be_filled():
     good = random_condition()
     with pytest.raises(DataError, match="hidden values must not reach a model"):
-        replace(good, values=torch.where(good.fill_mask, 1.0, good.values))
+        replace(good, values=torch.where(good.query_mask, 1.0, good.values))
     with pytest.raises(DataError, match="hidden values must not reach a model"):
-        replace(good, values=torch.where(good.fill_mask, torch.nan, good.values))
+        replace(good, values=torch.where(good.query_mask, torch.nan, good.values))
     with pytest.raises(DataError, match="both shown and to be filled"):
-        replace(good, fill_mask=good.cond_mask)
+        replace(good, query_mask=good.cond_mask)
     with pytest.raises(DataError, match="times"):
         replace(good, times=good.times[:, 1:])
     with pytest.raises(DataError, match="guess: expected 0 at shown cells"):
@@ -109,15 +109,15 @@ def test_condition_refuses_hidden_values_and_cells_both_shown_and_to_be_filled()
     with pytest.raises(DataError, match="spread: expected positive numbers beside a guess"):
         replace(good, spread=torch.ones_like(good.values))
     with pytest.raises(DataError, match="spread: expected positive numbers beside a guess"):
-        replace(good, guess=good.fill_mask * 2.0, spread=torch.zeros_like(good.values))
+        replace(good, guess=good.query_mask * 2.0, spread=torch.zeros_like(good.values))
 
 
 def test_steps_of_a_condition_count_their_times_from_the_first_of_them():
-    good = replace(random_condition(), guess=random_condition().fill_mask * 2.0, usual_cells=7)
+    good = replace(random_condition(), guess=random_condition().query_mask * 2.0, usual_cells=7)
     part = good.steps(slice(3, 7))
     assert torch.equal(part.times, torch.arange(4.0).repeat(4, 1))
     assert torch.equal(part.known, good.known[..., 3:7])
-    assert torch.equal(part.fill_mask, good.fill_mask[..., 3:7])
+    assert torch.equal(part.query_mask, good.query_mask[..., 3:7])
     assert part.usual_cells == 7
 
 
@@ -141,17 +141,17 @@ def test_select_keeps_what_belongs_to_a_record_together():
     assert torch.equal(part.values, batch.values[1:3])
     one = condition.select(slice(2, 3))
     assert isinstance(one, Condition)
-    assert torch.equal(one.fill_mask, condition.fill_mask[2:3])
+    assert torch.equal(one.query_mask, condition.query_mask[2:3])
     assert torch.equal(one.times, condition.times[2:3])
 
 
 def test_scales_mix_per_record_in_the_dtype_of_the_data():
     alpha, sigma = torch.tensor([0.25, 0.5], dtype=torch.float64), torch.tensor([2.0, 4.0], dtype=torch.float64)
     clean, noise = torch.full((2, 1, 3), 8.0), torch.ones(2, 1, 3)
-    mixed = Scales(alpha, sigma).mix(clean, noise)
+    mixed = PathCoefficients(alpha, sigma).mix(clean, noise)
     assert mixed.dtype == torch.float32
     assert mixed[:, 0, 0].tolist() == [4.0, 8.0]
-    assert spread(alpha, clean).shape == (2, 1, 1)
+    assert expand_like(alpha, clean).shape == (2, 1, 1)
 
 
 def made_samples() -> tuple[np.ndarray, np.ndarray, Samples]:
@@ -177,7 +177,7 @@ def test_samples_refuse_a_missing_axis_wrong_masks_and_levels():
     values, shown, samples = made_samples()
     with pytest.raises(DataError, match="One draw is a leading axis"):
         replace(samples, values=values[0])
-    with pytest.raises(DataError, match="shown"):
-        replace(samples, shown=shown[:1])
+    with pytest.raises(DataError, match="visible"):
+        replace(samples, visible=shown[:1])
     with pytest.raises(DataError, match="levels"):
         samples.quantile([50])

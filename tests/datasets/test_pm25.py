@@ -63,10 +63,10 @@ def test_published_facts_of_the_tables(tables: tuple[np.ndarray, np.ndarray, np.
 
 def test_test_windows_score_each_published_cell_once(real_pm25: Windows) -> None:
     test = part(real_pm25, "test")
-    per_month = {month: int(test.scored[months(test) == month].sum()) for month in TEST_CELLS}
+    per_month = {month: int(test.held_out_mask[months(test) == month].sum()) for month in TEST_CELLS}
     assert per_month == TEST_CELLS
     assert len(test) == 82
-    assert (~test.shown.any(2)).any(1).sum() == 40  # windows in which some station shows nothing
+    assert (~test.visible.any(2)).any(1).sum() == 40  # windows in which some station shows nothing
 
 
 def test_station_001013_is_stuck_for_27_hours(real_pm25: Windows) -> None:
@@ -86,9 +86,9 @@ def test_windows_of_the_original_csdi(real_pm25: Windows) -> None:
 
 
 def test_only_months_that_made_no_hole_lend_patterns(real_pm25: Windows) -> None:
-    assert real_pm25.lends_pattern is not None
-    assert set(months(real_pm25)[real_pm25.lends_pattern]) == {2, 5, 8, 11}
-    assert set(months(real_pm25)[~real_pm25.lends_pattern]).isdisjoint({2, 5, 8, 11})
+    assert real_pm25.pattern_donor is not None
+    assert set(months(real_pm25)[real_pm25.pattern_donor]) == {2, 5, 8, 11}
+    assert set(months(real_pm25)[~real_pm25.pattern_donor]).isdisjoint({2, 5, 8, 11})
 
 
 def test_against_a_naive_cutter(real_pm25: Windows, tables: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
@@ -106,7 +106,7 @@ def test_against_a_naive_cutter(real_pm25: Windows, tables: tuple[np.ndarray, np
         values[holes & repeated] = np.nan
         already |= set(rows) if split == "test" else set()
         np.testing.assert_array_equal(real_pm25.values[n], values)
-        np.testing.assert_array_equal(real_pm25.scored[n], holes & ~repeated)
+        np.testing.assert_array_equal(real_pm25.held_out_mask[n], holes & ~repeated)
     assert real_pm25.changes == {"cells scored in the test window before (missing in the overlap)": 56}
 
 
@@ -124,11 +124,11 @@ def test_overlap_neither_shows_nor_scores_a_cell_twice() -> None:
     hours, _, ground = read_table(SAMPLES / GROUND)
     _, _, missing = read_table(SAMPLES / MISSING)
     june = slice(*np.searchsorted(hours, np.array(["2014-06-01T00", "2014-06-04T13"], "datetime64[h]")))
-    assert test.scored.sum() == (~np.isnan(ground[june]) & np.isnan(missing[june])).sum()
+    assert test.held_out_mask.sum() == (~np.isnan(ground[june]) & np.isnan(missing[june])).sum()
     overlap = 36 - 85 % 36
-    assert not test.scored[2, :, :overlap].any()
+    assert not test.held_out_mask[2, :, :overlap].any()
     np.testing.assert_array_equal(test.values[2, :, :overlap], missing[june][49 : 49 + overlap].T)
-    assert not np.isnan(test.values[2, :, overlap:][test.scored[2, :, overlap:]]).any()
+    assert not np.isnan(test.values[2, :, overlap:][test.held_out_mask[2, :, overlap:]]).any()
 
 
 def test_windows_cross_neither_months_nor_missing_hours(sample: Path) -> None:
@@ -147,9 +147,9 @@ def test_windows_cross_neither_months_nor_missing_hours(sample: Path) -> None:
 def test_any_window_scores_each_test_cell_once(window_steps: int, valid_month: int) -> None:
     windows = PM25(valid_month=valid_month, window_steps=window_steps).load(SAMPLES)
     assert windows.values.shape[1:] == (5, window_steps)
-    assert part(windows, "test").scored.sum() == part(PM25().load(SAMPLES), "test").scored.sum()
+    assert part(windows, "test").held_out_mask.sum() == part(PM25().load(SAMPLES), "test").held_out_mask.sum()
     assert set(months(part(windows, "valid"))) == {valid_month}
-    assert part(windows, "train").scored.any()
+    assert part(windows, "train").held_out_mask.any()
 
 
 def test_windows_line_ends_and_release_folder(sample: Path) -> None:
@@ -160,7 +160,7 @@ def test_windows_line_ends_and_release_folder(sample: Path) -> None:
         (inner / name).write_bytes((sample / name).read_bytes().replace(b"\n", b"\r\n"))
     found = PM25().load(sample / "unpacked")
     np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.scored, expected.scored)
+    np.testing.assert_array_equal(found.held_out_mask, expected.held_out_mask)
 
 
 @pytest.mark.parametrize("line", ["2014/05/01 03:00:00,1,2,3", "2014/05/01 03:00:00,1,2,x,4,5", ""])

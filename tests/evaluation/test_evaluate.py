@@ -53,9 +53,9 @@ class Noise:
             [np.random.default_rng(derive_seed(seed, r)).normal(size=(n_samples, 3, 8)) for r in windows.record_ids], 1
         )
         drawn = drawn * np.array([10.0, 1.0, 300.0])[:, None] + np.array([80.0, 37.0, 0.0])[:, None]
-        asked = ~windows.shown if fill is None else fill
-        values = np.where(windows.shown, windows.values, np.where(asked, drawn, np.nan))
-        return Samples(values, windows.shown, windows.features, windows.record_ids)
+        asked = ~windows.visible if fill is None else fill
+        values = np.where(windows.visible, windows.values, np.where(asked, drawn, np.nan))
+        return Samples(values, windows.visible, windows.features, windows.record_ids)
 
 
 SCALER = Standardizer(np.array([80.0, 37.0, 0.0]), np.array([10.0, 1.0, 300.0]), np.array([9, 9, 9]))
@@ -76,10 +76,10 @@ def test_the_imputer_sees_no_held_out_value(windows: Windows, fill: str) -> None
     for chunk, mask in zip(noise.seen, noise.fills, strict=True):
         assert chunk.held_out is None
         index = [place[r] for r in chunk.record_ids]
-        np.testing.assert_array_equal(chunk.values, np.where(windows.scored, np.nan, windows.values)[index])
+        np.testing.assert_array_equal(chunk.values, np.where(windows.held_out_mask, np.nan, windows.values)[index])
         if fill == "scored":
             assert mask is not None
-            np.testing.assert_array_equal(mask, windows.scored[index])
+            np.testing.assert_array_equal(mask, windows.held_out_mask[index])
         else:
             assert mask is None
     seen = [r for chunk in noise.seen for r in chunk.record_ids]
@@ -91,13 +91,13 @@ def test_the_imputer_sees_no_held_out_value(windows: Windows, fill: str) -> None
 def test_held_out_values_reach_only_the_scores(windows: Windows, name: str) -> None:
     imputer = imputers.make(name).fit(windows)
     clean = evaluate(imputer, windows, n_samples=2)
-    poison = replace(windows, values=np.where(windows.scored, 1e9, windows.values))
+    poison = replace(windows, values=np.where(windows.held_out_mask, 1e9, windows.values))
     spoilt = evaluate(imputers.make(name).fit(poison), poison, n_samples=2)
     # The imputer's answers are the same, so every error is that of the same answer to 1e9.
-    answers = imputer.impute(windows, 1).values[0][windows.scored]
+    answers = imputer.impute(windows, 1).values[0][windows.held_out_mask]
     assert spoilt.value("mae_median") == pytest.approx(np.abs(answers - 1e9).mean(), rel=1e-12)
     assert clean.value("mae_median") == pytest.approx(
-        np.abs(answers - windows.values[windows.scored]).mean(), rel=1e-12
+        np.abs(answers - windows.values[windows.held_out_mask]).mean(), rel=1e-12
     )
 
 
@@ -109,10 +109,10 @@ def test_scores_are_those_of_the_held_out_cells_in_each_unit(windows: Windows) -
     per_cell = crps(samples.values, windows.values)
     std = SCALER.std[:, None]
     own, z = (evaluate(Noise(), windows, n_samples=40, seed=3, scaler=s) for s in (None, SCALER))
-    assert own.value("crps") == pytest.approx(per_cell[windows.scored].mean(), rel=1e-12)
-    assert z.value("crps") == pytest.approx((per_cell / std)[windows.scored].mean(), rel=1e-9)
+    assert own.value("crps") == pytest.approx(per_cell[windows.held_out_mask].mean(), rel=1e-12)
+    assert z.value("crps") == pytest.approx((per_cell / std)[windows.held_out_mask].mean(), rel=1e-9)
     for k, feature in enumerate(FEATURES):
-        expected = per_cell[:, k][windows.scored[:, k]].mean()
+        expected = per_cell[:, k][windows.held_out_mask[:, k]].mean()
         assert own.value("crps", feature.name) == pytest.approx(expected, rel=1e-12)
     assert z.value("coverage_90", n_samples=40) == pytest.approx(0.9, abs=0.1)
 
@@ -185,13 +185,13 @@ def test_every_row_says_what_it_is(windows: Windows) -> None:
         assert (row.n_samples, row.fill, row.seed) == (6, "missing", 11)
         assert row.seconds > 0
     row = report.where(metric="crps", feature="all").rows[0]
-    assert (row.n_cells, row.n_records) == (windows.scored.sum(), 9)
+    assert (row.n_cells, row.n_records) == (windows.held_out_mask.sum(), 9)
 
 
 def test_a_feature_that_the_imputer_never_saw_is_noted(windows: Windows) -> None:
     values = windows.values.copy()
     values[:, 2] = np.nan
-    train = replace(windows, values=values, held_out=windows.scored & ~np.isnan(values))
+    train = replace(windows, values=values, held_out=windows.held_out_mask & ~np.isnan(values))
     report = evaluate(imputers.make("mean").fit(train), windows, n_samples=2)
     noted = {r.feature for r in report.rows if "no training data for Urine" in r.note}
     assert noted == {"Urine"}
@@ -215,7 +215,7 @@ def test_simple_imputers_beat_nothing_but_run_in_the_same_harness(windows: Windo
 
 
 def test_windows_without_a_scored_cell_are_refused(windows: Windows) -> None:
-    for empty in (replace(windows, held_out=None), replace(windows, held_out=np.zeros_like(windows.scored))):
+    for empty in (replace(windows, held_out=None), replace(windows, held_out=np.zeros_like(windows.held_out_mask))):
         with pytest.raises(DataError, match="held-out cells"):
             evaluate(Noise(), empty, n_samples=2)
 
@@ -238,9 +238,9 @@ def test_a_scaler_of_other_features_is_refused(windows: Windows) -> None:
     [
         (lambda s: replace(s, values=s.values[:1]), "asked for 2 samples, it gave 1"),
         (lambda s: replace(s, values=s.values + 1), "shown cell"),
-        (lambda s: replace(s, values=np.where(s.shown, s.values, np.nan)), "finite.*record 'r0'"),
+        (lambda s: replace(s, values=np.where(s.visible, s.values, np.nan)), "finite.*record 'r0'"),
         (lambda s: replace(s, record_ids=s.record_ids[::-1]), "record_ids"),
-        (lambda s: replace(s, shown=~s.shown), "shown cells are not those"),
+        (lambda s: replace(s, visible=~s.visible), "shown cells are not those"),
     ],
 )
 def test_an_imputer_that_breaks_its_contract_fails(windows: Windows, change, message: str, tmp_path: Path) -> None:
@@ -270,10 +270,10 @@ def test_numbers_are_recomputed_from_kept_samples_to_the_bit(
         draws = np.concatenate([file[f"draws_{i}"] for i in range(5)])
         truth = np.concatenate([file[f"truth_{i}"] for i in range(5)])
         ids = np.concatenate([file[f"record_ids_{i}"][file[f"record_{i}"]] for i in range(5)])
-    n, k, step = np.nonzero(windows.scored)
+    n, k, step = np.nonzero(windows.held_out_mask)
     np.testing.assert_array_equal(truth, windows.values[n, k, step])
     assert ids.tolist() == [windows.record_ids[i] for i in n]
-    expected = Noise().impute(windows.without_held_out(), 9).values[:, windows.scored].T
+    expected = Noise().impute(windows.without_held_out(), 9).values[:, windows.held_out_mask].T
     np.testing.assert_array_equal(draws, expected)
 
 
@@ -373,7 +373,7 @@ def test_the_table_shows_each_evaluation_once_with_footnotes(windows: Windows) -
         assert cells["imputer"] == imputer
         assert cells["epoch"] == ("-" if epoch is None else str(epoch))
         assert cells["rmse_mean"] == f"{report.value('rmse_mean', imputer=imputer, epoch=epoch):.4g}"
-        assert cells["n_cells"] == str(windows.scored.sum())
+        assert cells["n_cells"] == str(windows.held_out_mask.sum())
         if imputer == "mean":
             assert cells["crps_fair"].startswith("undefined [")
             assert cells["crps"].endswith("]")

@@ -348,13 +348,13 @@ def pair() -> tuple[Samples, Windows]:
     windows = Windows(
         values, np.tile(np.arange(4.0), (3, 1)), tuple(Feature(n, "u") for n in "abcd"), ("x", "y", "z"), held_out
     )
-    drawn = np.where(windows.shown, values, rng.normal(size=(6, *values.shape)))
-    return Samples(drawn, windows.shown, windows.features, windows.record_ids), windows
+    drawn = np.where(windows.visible, values, rng.normal(size=(6, *values.shape)))
+    return Samples(drawn, windows.visible, windows.features, windows.record_ids), windows
 
 
 def test_score_takes_the_held_out_cells() -> None:
     samples, windows = pair()
-    expected = crps(samples.values, windows.values)[windows.scored].mean()
+    expected = crps(samples.values, windows.values)[windows.held_out_mask].mean()
     found = {(s.metric, s.feature): s for s in score(samples, windows)}
     assert found["crps", "all"].value == pytest.approx(expected, rel=1e-12)
     assert {s.metric for s in score(samples, windows)} == {*METRICS, *OVER_FEATURES}
@@ -376,12 +376,14 @@ def test_names_are_compared(change: dict, message: str) -> None:
 
 def test_swapped_axes_of_equal_length_and_changed_values_are_found() -> None:
     samples, windows = pair()
-    turned = Samples(samples.values.swapaxes(2, 3), samples.shown.swapaxes(1, 2), samples.features, samples.record_ids)
+    turned = Samples(
+        samples.values.swapaxes(2, 3), samples.visible.swapaxes(1, 2), samples.features, samples.record_ids
+    )
     with pytest.raises(DataError, match="swapped"):
         score(turned, windows)
-    less = Samples(samples.values, np.zeros_like(samples.shown), samples.features, samples.record_ids)
+    less = Samples(samples.values, np.zeros_like(samples.visible), samples.features, samples.record_ids)
     with pytest.raises(DataError, match="shown cells are not those"):
         score(less, windows)
-    rescaled = Samples(samples.values * 2, samples.shown, samples.features, samples.record_ids)
+    rescaled = Samples(samples.values * 2, samples.visible, samples.features, samples.record_ids)
     with pytest.raises(DataError, match="scaled units"):
         score(rescaled, windows)

@@ -11,7 +11,7 @@ import pytest
 
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, TrainingConfig
 from tsimpute.core.windows import Samples, Windows
-from tsimpute.experiments.leakage import PASSES, sabotage, sabotage_filling, scaler_moves
+from tsimpute.experiments.leakage import NO_LEAK, leakage_of, leakage_of_filling, scaler_moves
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.linear import LinearImputer
 from tsimpute.imputers.mean import MeanImputer
@@ -58,7 +58,7 @@ class PeeksAtWhatIsPlausible(LinearImputer):
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
         samples = super().impute(windows, n_samples, seed, fill)
-        peeked = np.where(windows.scored & (np.abs(windows.values) < 2000), windows.values, samples.values)
+        peeked = np.where(windows.held_out_mask & (np.abs(windows.values) < 2000), windows.values, samples.values)
         return replace(samples, values=peeked)
 
 
@@ -71,19 +71,19 @@ class NeverTheSame(LinearImputer):
         samples = super().impute(windows, n_samples, seed, fill)
         type(self).calls += 1
         noise = np.random.default_rng(self.calls).normal(scale=0.01, size=samples.values.shape)
-        return replace(samples, values=np.where(samples.shown, samples.values, samples.values + noise))
+        return replace(samples, values=np.where(samples.visible, samples.values, samples.values + noise))
 
 
 class NeverTheSameAndPeeks(NeverTheSame):
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
         samples = super().impute(windows, n_samples, seed, fill)
-        peeked = np.where(windows.scored, windows.values, samples.values)
+        peeked = np.where(windows.held_out_mask, windows.values, samples.values)
         return replace(samples, values=peeked)
 
 
 @pytest.mark.parametrize("kind", [MeanImputer, LinearImputer])
 def test_honest_imputers_pass(kind: type, task: Task) -> None:
-    assert sabotage(kind, task) == PASSES
+    assert leakage_of(kind, task) == NO_LEAK
 
 
 @pytest.mark.parametrize("process", ["flow_matching", "diffusion"])
@@ -92,7 +92,7 @@ def test_what_is_trained_passes_with_its_scaler_and_epoch(process: str, task: Ta
         small = NetworkConfig(options={"width": 8, "n_heads": 1, "n_blocks": 1, "width_time": 8, "width_tau": 8})
         return GenerativeImputer(ProcessConfig(process), small, TrainingConfig(epochs=2, patience=1))
 
-    assert sabotage(make, task) == PASSES
+    assert leakage_of(make, task) == NO_LEAK
 
 
 @pytest.mark.parametrize(
@@ -106,18 +106,18 @@ def test_what_is_trained_passes_with_its_scaler_and_epoch(process: str, task: Ta
     ],
 )
 def test_one_that_peeks_is_found_out(kind: type, what: str, task: Task) -> None:
-    assert sabotage(kind, task) == what
+    assert leakage_of(kind, task) == what
 
 
 def test_one_that_does_not_repeat_itself_is_told_apart_from_one_that_peeks(task: Task) -> None:
-    assert sabotage(NeverTheSame, task).startswith("cannot be told: draws are not the same twice")
+    assert leakage_of(NeverTheSame, task).startswith("cannot be told: draws are not the same twice")
 
 
 def test_a_fitted_imputer_is_judged_by_what_it_draws(task: Task) -> None:
-    assert sabotage_filling(LinearImputer().fit(task.train), task.test) == f"{PASSES} (filling only)"
-    assert sabotage_filling(PeeksInFilling().fit(task.train), task.test) == "moved: draws (filling only)"
-    assert sabotage_filling(NeverTheSame().fit(task.train), task.test).startswith("cannot be told")
-    assert sabotage_filling(NeverTheSameAndPeeks().fit(task.train), task.test) == "moved: draws (filling only)"
+    assert leakage_of_filling(LinearImputer().fit(task.train), task.test) == f"{NO_LEAK} (filling only)"
+    assert leakage_of_filling(PeeksInFilling().fit(task.train), task.test) == "moved: draws (filling only)"
+    assert leakage_of_filling(NeverTheSame().fit(task.train), task.test).startswith("cannot be told")
+    assert leakage_of_filling(NeverTheSameAndPeeks().fit(task.train), task.test) == "moved: draws (filling only)"
 
 
 class Remembers(LinearImputer):
@@ -129,7 +129,7 @@ class Remembers(LinearImputer):
         samples = super().impute(windows, n_samples, seed, fill)
         values = samples.values.copy()
         for n in range(len(windows)):
-            values[:, n][:, ~windows.shown[n]] += self.total
+            values[:, n][:, ~windows.visible[n]] += self.total
             self.total += 1.0
         return replace(samples, values=values)
 
@@ -147,11 +147,11 @@ class ChangesItsRecords(MeanImputer):
 
 
 def test_draws_that_depend_on_other_records_are_told(task: Task) -> None:
-    assert sabotage(Remembers, task) == f"{PASSES} (draws depend on the other records)"
+    assert leakage_of(Remembers, task) == f"{NO_LEAK} (draws depend on the other records)"
 
 
 def test_what_a_method_does_to_its_records_hides_nothing(task: Task) -> None:
-    assert sabotage(ChangesItsRecords, task) == "moved: draws, what is learnt"
+    assert leakage_of(ChangesItsRecords, task) == "moved: draws, what is learnt"
 
 
 def test_the_scaler_of_csdi_has_seen_what_it_hides_that_of_clean_has_not(task: Task, small_windows: Windows) -> None:
@@ -173,7 +173,7 @@ def test_nothing_is_left_on_disk(task: Task, tmp_path: Path, monkeypatch: pytest
     seen = []
     save = MeanImputer.save
     monkeypatch.setattr(MeanImputer, "save", lambda self, path: (save(self, path), seen.append(path)))
-    sabotage(MeanImputer, task)
+    leakage_of(MeanImputer, task)
     assert all(tmp_path in path.parents for path in seen)
     assert seen
     assert not list(tmp_path.iterdir())
@@ -194,9 +194,9 @@ class Keeps(LinearImputer):
 
 def test_the_truth_is_not_among_what_is_shown_to_a_method_that_keeps_it(task: Task) -> None:
     Keeps.seen.clear()
-    sabotage(Keeps, task)
+    leakage_of(Keeps, task)
     hidden = {name: (values, scored) for name, values, scored in zip(
-        task.test.record_ids, task.test.values, task.test.scored, strict=True)}  # fmt: skip
+        task.test.record_ids, task.test.values, task.test.held_out_mask, strict=True)}  # fmt: skip
     assert Keeps.seen
     same = [Keeps.seen[name][hidden[name][1]] == hidden[name][0][hidden[name][1]] for name in Keeps.seen]
     assert np.concatenate(same).mean() < 0.5

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.filling.blending.delivering import Delivered, Material
+from tsimpute.filling.blending.delivering import DeliveredModel, FittingData
 from tsimpute.filling.imputer import fitting
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.gaussian.curves import Curves, Inputs, fit_curves
@@ -116,10 +116,10 @@ def test_an_imputer_with_curves_is_kept_and_its_median_lies_on_them(tmp_path: Pa
 def test_values_of_hidden_cells_do_not_reach_measured_curves_and_a_table_keeps_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    answers: list[Delivered] = []
+    answers: list[DeliveredModel] = []
     plain = fitting.first_answer
 
-    def twice(material: Material, progress: Tell) -> Delivered:
+    def twice(material: FittingData, progress: Tell) -> DeliveredModel:
         for value in (None, 1e9):
             series = tuple(
                 replace(s, values=np.where(cells, s.values if value is None else value, s.values))

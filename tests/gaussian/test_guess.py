@@ -83,7 +83,7 @@ class Long:
     def __init__(self, n_steps: int) -> None:
         rng = np.random.default_rng(2)
         self.all_values = rng.normal(size=(1, 3, n_steps)).astype(np.float32)
-        self.shown = rng.random(self.all_values.shape) < 0.4
+        self.visible = rng.random(self.all_values.shape) < 0.4
         self.times = np.arange(float(n_steps))[None]
 
     def values(self, steps: slice) -> np.ndarray:
@@ -95,8 +95,8 @@ class Long:
 
 def test_parts_of_a_record_are_those_of_the_whole_bit_for_bit() -> None:
     known, guess = Long(3 * CHUNK + 100), GaussianGuess(model(16))
-    wanted = ~known.shown
-    whole = guess.of(known.all_values, known.shown, known.times, wanted)
+    wanted = ~known.visible
+    whole = guess.of(known.all_values, known.visible, known.times, wanted)
     parts = [slice(0, 50), slice(20, CHUNK + 7), slice(CHUNK - 3, CHUNK + 3), slice(2 * CHUNK, 3 * CHUNK + 100)]
     for part, found in zip(parts, guess.of_parts(known, parts, wanted), strict=True):
         expected: Guessed = whole.steps(part)

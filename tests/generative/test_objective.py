@@ -95,7 +95,7 @@ class Drift:
     def __init__(self) -> None:
         self.seen: list[tuple[Tensor, Tensor, Condition]] = []
 
-    def bind(self, condition: Condition) -> Callable[[Tensor, Tensor], Tensor]:
+    def condition_on(self, condition: Condition) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda state, tau: self(state, tau, condition)
 
     def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
@@ -118,7 +118,7 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     carried = noise + 2 * tau.float()[:, None, None]
     torch.testing.assert_close(state[batch.asked], carried[batch.asked])
     torch.testing.assert_close(state[batch.target_mask], process.corrupt(batch.values, noise, tau)[batch.target_mask])
-    assert torch.equal(condition.fill_mask, batch.target_mask | batch.asked)
+    assert torch.equal(condition.query_mask, batch.target_mask | batch.asked)
     assert (errors[~batch.target_mask] == 0).all()
     assert condition.usual_cells == 7
     # On the way, all that is observed is shown, and records without an asked cell cost nothing.
@@ -127,7 +127,7 @@ def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_an
     assert len(network.seen) == 3
     for _, _, on_the_way in network.seen[:-1]:
         assert torch.equal(on_the_way.cond_mask, batch.observed[rows])
-        assert torch.equal(on_the_way.fill_mask, batch.asked[rows])
+        assert torch.equal(on_the_way.query_mask, batch.asked[rows])
         assert on_the_way.usual_cells == 7
 
 
@@ -148,7 +148,7 @@ class Towards:
         self.truth = truth
         self.seen: list[tuple[Tensor, Condition]] = []
 
-    def bind(self, condition: Condition) -> Callable[[Tensor, Tensor], Tensor]:
+    def condition_on(self, condition: Condition) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda state, tau: self(state, tau, condition)
 
     def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:

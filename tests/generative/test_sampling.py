@@ -12,7 +12,7 @@ import torch
 from tiny_models import tiny_network
 from torch import Tensor
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.config import registry
 from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError, OutOfMemoryError
@@ -45,7 +45,7 @@ def test_a_records_draws_are_the_same_alone_in_another_batch_and_in_another_orde
 
 
 def test_draws_differ_from_each_other_and_from_those_of_another_seed():
-    found, fill = draws(), CONDITION.fill_mask
+    found, fill = draws(), CONDITION.query_mask
     for s in range(1, 5):
         assert (found[s] != found[0])[fill].all()
     assert (draws(seeds=(1, 2, 3, 4)) != found)[:, fill].all()
@@ -62,7 +62,7 @@ def test_a_draw_does_not_depend_on_how_many_are_asked_for():
 class Still:
     """A field that moves nothing: draws are the noise that they began with."""
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         return lambda state, tau: torch.zeros_like(state)
 
     def bytes_per_row(self, condition: Condition) -> int:
@@ -85,16 +85,16 @@ def test_what_is_drawn_is_in_units_of_the_spread_and_added_to_the_guess():
     process, solver = registry.make("processes", "flow_matching"), registry.make("solvers", "heun")
     options: dict[str, Any] = {"n_samples": 7, "n_steps": 2, "seeds": SEEDS}
     plain = sample(Still(), process, solver, CONDITION, **options)
-    spread, guess = 1.0 + CONDITION.fill_mask, CONDITION.fill_mask * 3.0
+    spread, guess = 1.0 + CONDITION.query_mask, CONDITION.query_mask * 3.0
     moved = sample(Still(), process, solver, replace(CONDITION, guess=guess, spread=spread), **options)
-    torch.testing.assert_close(moved, (3 + 2 * plain) * CONDITION.fill_mask)
+    torch.testing.assert_close(moved, (3 + 2 * plain) * CONDITION.query_mask)
 
 
 def test_only_cells_to_fill_are_filled():
     found = draws()
     assert found.shape == (5, 4, 3, 8)
-    assert (found[:, ~CONDITION.fill_mask] == 0).all()
-    assert (found[:, CONDITION.fill_mask] != 0).all()
+    assert (found[:, ~CONDITION.query_mask] == 0).all()
+    assert (found[:, CONDITION.query_mask] != 0).all()
 
 
 def test_shown_cells_steer_the_draws():
@@ -116,14 +116,14 @@ class Counting:
         self.outside, self.n_bound = 0.0, 0
         self.room, self.error = room, error
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         self.n_bound += 1
         assert len(condition) == 1
-        bound = NETWORK.bind(condition)
+        bound = NETWORK.condition_on(condition)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             self.rows.append(len(state))
-            self.outside += (state * ~condition.fill_mask).abs().sum().item()
+            self.outside += (state * ~condition.query_mask).abs().sum().item()
             assert len(tau) == len(state)
             if len(state) > self.room:
                 raise self.error  # type: ignore[misc]
@@ -132,7 +132,7 @@ class Counting:
         return field
 
     def bytes_per_row(self, condition: Condition) -> int:
-        return 2**20 * int(condition.cond_mask.sum() + condition.fill_mask.sum())
+        return 2**20 * int(condition.cond_mask.sum() + condition.query_mask.sum())
 
     def bytes_once(self, condition: Condition) -> int:
         return self.once
@@ -152,7 +152,7 @@ def test_no_more_rows_than_allowed_are_computed_at_once_and_noise_is_only_where_
 
 
 def test_how_many_rows_fit_depends_on_the_record_and_the_budget_alone():
-    sizes = [int(c.sum() + f.sum()) for c, f in zip(CONDITION.cond_mask, CONDITION.fill_mask, strict=True)]
+    sizes = [int(c.sum() + f.sum()) for c, f in zip(CONDITION.cond_mask, CONDITION.query_mask, strict=True)]
     assert len(set(sizes)) > 1
     budget = 3 * sizes[0]
     together = Counting()
@@ -219,7 +219,7 @@ def test_where_memory_runs_out_half_as_many_rows_give_the_same_numbers(error: Ex
 
 def test_where_a_record_cannot_even_be_bound_the_error_says_so_too():
     class Large(Counting):
-        def bind(self, condition: Condition) -> Field:
+        def condition_on(self, condition: Condition) -> VectorField:
             raise NO_MEMORY[1]
 
     with pytest.raises(OutOfMemoryError, match="memory ran out at one draw of one record"):
@@ -242,7 +242,7 @@ def test_any_other_failure_is_passed_on_as_it_is():
 
 def test_nothing_to_fill_costs_nothing_and_gives_zeros():
     network = Counting()
-    nothing = replace(CONDITION, fill_mask=torch.zeros_like(CONDITION.fill_mask))
+    nothing = replace(CONDITION, query_mask=torch.zeros_like(CONDITION.query_mask))
     found = counted(network, nothing)
     assert (network.rows, network.n_bound) == ([], 0)
     assert (found == 0).all()
@@ -252,7 +252,7 @@ def test_nothing_to_fill_costs_nothing_and_gives_zeros():
 def test_one_sample_in_one_step_of_one_cell(solver: Any):
     found = draws(n_samples=1, n_steps=1, solver=solver)
     assert found.shape == (1, 4, 3, 8)
-    assert found[:, CONDITION.fill_mask].isfinite().all()
+    assert found[:, CONDITION.query_mask].isfinite().all()
     one = Condition(torch.zeros(1, 1, 1), torch.zeros(1, 1, 1, dtype=torch.bool), torch.ones(1, 1, 1, dtype=torch.bool),
                     torch.zeros(1, 1))  # fmt: skip
     cell = sample(tiny_network(1), PROCESS, solver, one, n_samples=3, n_steps=4, seeds=[0])
@@ -299,8 +299,8 @@ def test_pieces_are_computed_side_by_side_only_as_far_as_they_fit_into_memory_to
             super().__init__()
             self.now, self.most, self.lock = 0, 0, Lock()
 
-        def bind(self, condition: Condition) -> Field:
-            bound = super().bind(condition)
+        def condition_on(self, condition: Condition) -> VectorField:
+            bound = super().condition_on(condition)
 
             def field(state: Tensor, tau: Tensor) -> Tensor:
                 with self.lock:

@@ -78,8 +78,10 @@ def test_a_model_that_starts_from_a_gaussian_process_comes_back_from_its_file(pr
     assert again.base_ is not None
     assert bits(again.impute(TEST, 5).values) == bits(found.values)
     hidden = held_out(TEST)
-    wild = replace(hidden, values=np.where(hidden.scored, 1e9, hidden.values))
-    assert bits(again.impute(hidden, 5).values[:, hidden.shown]) == bits(again.impute(wild, 5).values[:, hidden.shown])
+    wild = replace(hidden, values=np.where(hidden.held_out_mask, 1e9, hidden.values))
+    assert bits(again.impute(hidden, 5).values[:, hidden.visible]) == bits(
+        again.impute(wild, 5).values[:, hidden.visible]
+    )
     one, two = (again.impute(w.without_held_out(), 5).values for w in (hidden, wild))
     assert bits(one) == bits(two)
 
@@ -92,10 +94,10 @@ def test_a_model_that_learnt_nothing_draws_from_the_posterior_of_its_process(tmp
     for weights in imputer.network_.parameters():
         torch.nn.init.zeros_(weights)
     scale, hidden = imputer.scaler_, held_out(waves(6, seed=9))
-    cells, seen, process = hidden.scored, hidden.without_held_out(), imputer.base_
+    cells, seen, process = hidden.held_out_mask, hidden.without_held_out(), imputer.base_
     assert process is not None
     exact = []
-    for n, known in enumerate(scale.transform(np.where(seen.shown, seen.values, np.nan))):
+    for n, known in enumerate(scale.transform(np.where(seen.visible, seen.values, np.nan))):
         found = process.posterior(known, seen.times[n], 2000, np.random.default_rng(n))
         exact.append(process.values(found.mean + found.deviations, seen.times[n])[:, cells[n]])
     drawn = scale.transform(imputer.impute(seen, 2000, fill=cells).values)[:, cells]
@@ -138,7 +140,7 @@ def test_a_stopped_training_from_a_gaussian_process_goes_on_bit_for_bit(tmp_path
 def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
     network = replace(NETWORK, guess=guess)
     data, asking = held_out(waves(7)), replace(TRAINING, ask_unobserved=1.0, ask_from=0.0)
-    assert not data.shown.all()
+    assert not data.visible.all()
     loud = replace(data, values=np.where(data.held_out, 1e9, data.values))
     weights = [GenerativeImputer("flow_matching", network, asking).fit(w).network_.state_dict() for w in (data, loud)]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
@@ -152,11 +154,11 @@ def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: An
     assert [steps for steps, _ in whole] == [slice(0, 100)]
     drawn = whole[0][1]
     assert (np.isfinite(drawn.values).all(0) == np.ones((1, 3, 100), bool)).all()
-    assert bits(drawn.values[:, long.shown]) == bits(np.repeat(long.values[long.shown][None], 4, 0))
+    assert bits(drawn.values[:, long.visible]) == bits(np.repeat(long.values[long.visible][None], 4, 0))
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
     hidden = replace(long, held_out=long.observed & (np.arange(100) % 7 == 3))
-    wild = replace(hidden, values=np.where(hidden.scored, 1e9, hidden.values))
+    wild = replace(hidden, values=np.where(hidden.held_out_mask, 1e9, hidden.values))
     one, two = (next(imputer.impute_long(w, 4))[1].values for w in (hidden, wild))
     assert bits(one) == bits(two)
 
@@ -198,44 +200,44 @@ def test_shown_cells_come_back_bit_for_bit_and_the_rest_is_filled(fitted: Genera
     assert samples.values.shape == (5, 4, 3, 8)
     assert samples.values.dtype == dtype
     for draw in samples.values:
-        assert bits(draw[windows.shown]) == bits(values[windows.shown])
+        assert bits(draw[windows.visible]) == bits(values[windows.visible])
     assert np.isfinite(samples.values).all()
-    assert (np.ptp(samples.values, axis=0)[~windows.shown] > 0).all()
-    np.testing.assert_array_equal(samples.shown, windows.shown)
+    assert (np.ptp(samples.values, axis=0)[~windows.visible] > 0).all()
+    np.testing.assert_array_equal(samples.visible, windows.visible)
     assert (samples.features, samples.record_ids) == (windows.features, windows.record_ids)
 
 
 def test_draws_are_in_the_datas_own_units(fitted: GenerativeImputer):
     windows = held_out(TEST)
     draws = fitted.impute(windows, 20).values
-    middle = [np.median(draws[:, :, k][:, ~windows.shown[:, k]]) for k in range(3)]
+    middle = [np.median(draws[:, :, k][:, ~windows.visible[:, k]]) for k in range(3)]
     assert np.abs(middle - fitted.scaler_.mean).max() > 1
     assert (np.abs(middle - fitted.scaler_.mean) < 4 * fitted.scaler_.std).all()
 
 
 def test_only_cells_that_are_asked_for_are_filled(fitted: GenerativeImputer):
     windows = held_out(TEST)
-    samples = fitted.impute(windows, 2, fill=windows.scored)
+    samples = fitted.impute(windows, 2, fill=windows.held_out_mask)
     np.testing.assert_array_equal(np.isnan(samples.values[0]), ~windows.observed)
     nothing = fitted.impute(windows, 2, fill=np.zeros((4, 3, 8), bool))
-    np.testing.assert_array_equal(np.isnan(nothing.values[1]), ~windows.shown)
+    np.testing.assert_array_equal(np.isnan(nothing.values[1]), ~windows.visible)
 
 
 def test_a_records_draws_depend_on_seed_and_record_alone(fitted: GenerativeImputer):
     together = fitted.impute(TEST, 3, seed=7).values
     assert bits(fitted.impute(TEST.select([3, 1]), 3, seed=7).values) == bits(together[:, [3, 1]])
     assert bits(fitted.impute(TEST, 3, seed=7).values) == bits(together)
-    assert (fitted.impute(TEST, 3, seed=8).values != together)[:, ~TEST.shown].all()
+    assert (fitted.impute(TEST, 3, seed=8).values != together)[:, ~TEST.visible].all()
 
 
 def test_record_by_record_the_draws_are_the_same_bit_for_bit(fitted: GenerativeImputer):
     windows = held_out(TEST)
-    for fill in (None, windows.scored):
+    for fill in (None, windows.held_out_mask):
         together = fitted.impute(windows, 3, 7, fill)
         parts = list(fitted.impute_records(windows, 3, 7, fill))
         assert [part.record_ids for part in parts] == [(name,) for name in windows.record_ids]
         assert bits(np.concatenate([part.values for part in parts], 1)) == bits(together.values)
-        np.testing.assert_array_equal(np.concatenate([part.shown for part in parts]), together.shown)
+        np.testing.assert_array_equal(np.concatenate([part.visible for part in parts]), together.visible)
 
 
 def test_record_by_record_what_can_be_refused_at_once_is_and_later_training_changes_nothing(
@@ -274,19 +276,19 @@ def test_records_of_any_length_work_with_one_model(fitted: GenerativeImputer):
 
 def test_as_many_cells_are_usual_as_in_training_records_of_the_same_length(fitted: GenerativeImputer, monkeypatch: Any):
     looked_at: list[tuple[int, float]] = []
-    bind = ContextCells.bind
+    condition_on = ContextCells.condition_on
 
     def seen(network: ContextCells, condition: Condition) -> Any:
         looked_at.append((condition.values.shape[2], condition.usual_cells))
-        return bind(network, condition)
+        return condition_on(network, condition)
 
-    monkeypatch.setattr(ContextCells, "bind", seen)
+    monkeypatch.setattr(ContextCells, "condition_on", seen)
     for n_steps in (4, 8, 20):
         fitted.impute(waves(1, n_steps), 1)
         list(fitted.impute_long(waves(1, n_steps), 1))
     per_step = fitted.usual_cells_ / 8
     assert set(looked_at) == {(4, 4 * per_step), (8, 8 * per_step), (20, 20 * per_step)}
-    assert fitted.usual_cells_ == max(waves(7).shown.sum((1, 2)))
+    assert fitted.usual_cells_ == max(waves(7).visible.sum((1, 2)))
     looked_at.clear()
     monkeypatch.setattr(fitted, "n_steps_", 0)  # a model of before
     fitted.impute(waves(1, 4), 1)
@@ -511,7 +513,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, fitted: GenerativeImp
 def test_held_out_cells_change_nothing(tmp_path: Path, process: str):
     """Weights, scaler, log of losses, best epoch and draws are the same with 1e9 in every held-out cell."""
     plain = held_out(waves(7)), held_out(waves(3, seed=1, name="v")), held_out(TEST)
-    extreme = tuple(replace(w, values=np.where(w.scored, 1e9, w.values)) for w in plain)
+    extreme = tuple(replace(w, values=np.where(w.held_out_mask, 1e9, w.values)) for w in plain)
     training = replace(TRAINING, epochs=3, patience=3, keep_epochs=(1,))
     draws = []
     for name, (train, valid, test) in (("plain", plain), ("extreme", extreme)):

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from tsimpute.errors import CheckpointError
 from tsimpute.models.checkpoints import read_model, read_state, write_model, write_state
-from tsimpute.system.files import remove_partial, write_whole
+from tsimpute.system.files import atomic_write, remove_partial
 
 WEIGHTS = {
     "a.weight": torch.randn(30, 40, generator=torch.Generator().manual_seed(0)),
@@ -153,7 +153,7 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_whole(path, fails)
+        atomic_write(path, fails)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 

@@ -76,7 +76,7 @@ def test_ancestral_sampler(stored: dict[str, np.ndarray], network: DualTransform
     with torch.inference_mode():
         state = solver.solve(predict, process.scales, next(noise), process.grid(50), lambda: next(noise))
     assert next(noise, None) is None
-    hidden = shown.fill_mask.numpy()
+    hidden = shown.query_mask.numpy()
     assert np.abs(state.numpy() - stored["sampled"])[hidden].max() < 1e-4 * np.abs(stored["sampled"][hidden]).max()
 
 

@@ -74,18 +74,18 @@ TRAIN, VALID, TEST = records(8, 1), records(3, 2), records(5, 3)
 
 
 def poisoned(windows: Windows) -> Windows:
-    return replace(windows, values=np.where(windows.scored, 1e9, windows.values))
+    return replace(windows, values=np.where(windows.held_out_mask, 1e9, windows.values))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_shown_values_come_back_bit_for_bit_and_only_cells_asked_for_are_filled(python: str, dtype: type):
     peer = PypotsImputer(python=python).fit(TRAIN, VALID)
     test = records(5, 3, dtype)
-    samples = peer.impute(test, 4, fill=test.scored.copy())
+    samples = peer.impute(test, 4, fill=test.held_out_mask.copy())
     assert samples.values.dtype == dtype
     for draw in samples.values:
-        assert draw[test.shown].tobytes() == test.values[test.shown].tobytes()
-    np.testing.assert_array_equal(np.isfinite(samples.values).all(0), test.shown | test.scored)
+        assert draw[test.visible].tobytes() == test.values[test.visible].tobytes()
+    np.testing.assert_array_equal(np.isfinite(samples.values).all(0), test.visible | test.held_out_mask)
     assert np.isfinite(peer.impute(test, 2).values).all()
 
 
@@ -93,16 +93,16 @@ def test_the_worker_gets_shown_standardised_cells_and_nothing_else(python: str, 
     peer = PypotsImputer(python=python).fit(poisoned(TRAIN), poisoned(VALID))
     given = dict(np.load(seen / "fit.npz"))
     assert set(given) == {"train", "valid", "valid_whole"}
-    by_step = TRAIN.shown.transpose(0, 2, 1)
+    by_step = TRAIN.visible.transpose(0, 2, 1)
     np.testing.assert_array_equal(~np.isnan(given["train"]), by_step)
     np.testing.assert_allclose(np.nanmean(given["train"], (0, 1)), 0, atol=1e-6)
     np.testing.assert_allclose(np.nanstd(given["train"], (0, 1)), 1, atol=1e-6)
-    np.testing.assert_array_equal(~np.isnan(given["valid_whole"]), VALID.shown.transpose(0, 2, 1))
+    np.testing.assert_array_equal(~np.isnan(given["valid_whole"]), VALID.visible.transpose(0, 2, 1))
     hidden = np.isnan(given["valid"]) & ~np.isnan(given["valid_whole"])
-    np.testing.assert_array_equal(hidden.sum((1, 2)), VALID.shown.sum((1, 2)) // 10)
+    np.testing.assert_array_equal(hidden.sum((1, 2)), VALID.visible.sum((1, 2)) // 10)
     peer.impute(poisoned(TEST), 2)
     np.testing.assert_array_equal(~np.isnan(dict(np.load(seen / "impute.npz"))["records"]),
-                                  TEST.shown.transpose(0, 2, 1))  # fmt: skip
+                                  TEST.visible.transpose(0, 2, 1))  # fmt: skip
 
 
 def test_held_out_values_change_nothing(python: str):
@@ -115,7 +115,7 @@ def test_held_out_values_change_nothing(python: str):
 def test_draws_differ_where_the_model_draws_and_one_answer_is_repeated_where_not(python: str):
     for model in ("csdi", "saits"):
         samples = PypotsImputer(model, python=python).fit(TRAIN).impute(TEST, 3, seed=1)
-        gap = ~TEST.shown
+        gap = ~TEST.visible
         assert (samples.values[0, gap] != samples.values[1, gap]).all() == (model == "csdi")
         again = PypotsImputer(model, python=python).fit(TRAIN).impute(TEST, 3, seed=1)
         assert again.values.tobytes() == samples.values.tobytes()
@@ -180,5 +180,5 @@ def test_the_real_csdi_learns_and_draws():
     peer = PypotsImputer(epochs=1, sizes=sizes, python=python, device="cpu").fit(TRAIN, VALID)
     samples = peer.impute(TEST, 2)
     assert np.isfinite(samples.values).all()
-    assert (samples.values[0, ~TEST.shown] != samples.values[1, ~TEST.shown]).all()
-    assert samples.values[0][TEST.shown].tobytes() == TEST.values[TEST.shown].tobytes()
+    assert (samples.values[0, ~TEST.visible] != samples.values[1, ~TEST.visible]).all()
+    assert samples.values[0][TEST.visible].tobytes() == TEST.values[TEST.visible].tobytes()

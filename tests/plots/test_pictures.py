@@ -57,9 +57,9 @@ def windows() -> Windows:
 
 def samples_of(windows: Windows, fill: np.ndarray | None = None, n: int = 50) -> Samples:
     drawn = np.random.default_rng(2).normal(size=(n, *windows.values.shape))
-    asked = ~windows.shown if fill is None else fill
-    values = np.where(windows.shown, windows.values, np.where(asked, drawn, np.nan))
-    return Samples(values, windows.shown, windows.features, windows.record_ids)
+    asked = ~windows.visible if fill is None else fill
+    values = np.where(windows.visible, windows.values, np.where(asked, drawn, np.nan))
+    return Samples(values, windows.visible, windows.features, windows.record_ids)
 
 
 def png_size(path: Path) -> tuple[int, int]:
@@ -155,7 +155,7 @@ def test_records_show_observed_points_truth_median_and_bands(windows: Windows, t
     for i, k in enumerate((2, 0)):
         for j, n in enumerate((2, 0)):
             axis = axes[i, j]
-            for marker, mask in (("o", windows.shown), ("X", windows.scored)):
+            for marker, mask in (("o", windows.visible), ("X", windows.held_out_mask)):
                 x, y = points(axis, marker)
                 np.testing.assert_array_equal(x, windows.times[n, mask[n, k]])
                 np.testing.assert_array_equal(y, windows.values[n, k, mask[n, k]])
@@ -192,7 +192,7 @@ def test_a_lone_cell_is_drawn_as_a_bar_and_what_was_not_asked_for_stays_empty(wi
 
 def test_records_and_features_with_most_to_see_are_chosen(windows: Windows) -> None:
     figure = plots.imputed_records(samples_of(windows), windows)
-    best = np.sort(np.argsort(-windows.scored.sum((1, 2)), kind="stable")[:2])
+    best = np.sort(np.argsort(-windows.held_out_mask.sum((1, 2)), kind="stable")[:2])
     titles = [axis.get_title(loc="left") for axis in figure.axes[:2]]
     assert titles == [f"record {windows.record_ids[i]}" for i in best]
     assert len(figure.axes) == 8
@@ -217,7 +217,7 @@ def test_gaps_shows_the_share_of_records_and_of_cells(windows: Windows, tmp_path
     left, right = figure.axes[:2]
     np.testing.assert_allclose(left.images[0].get_array(), np.isnan(windows.values).mean(0) * 100)
     widths = np.array([bar.get_width() for bar in right.patches]).reshape(3, 4)
-    masks = (windows.shown, windows.scored, ~windows.observed)
+    masks = (windows.visible, windows.held_out_mask, ~windows.observed)
     np.testing.assert_allclose(widths, [mask.mean((0, 2)) * 100 for mask in masks])
     assert [t.get_text() for t in left.get_yticklabels()] == ["HR", "pH", "Na", "K"]
     assert f"{100 * np.isnan(windows.values).mean():.1f} % missing" in figure.get_suptitle()
@@ -226,7 +226,7 @@ def test_gaps_shows_the_share_of_records_and_of_cells(windows: Windows, tmp_path
 def test_gaps_of_one_record_shows_each_cell(windows: Windows) -> None:
     one = windows.select([1])
     kind = np.asarray(plots.gaps(one).axes[0].images[0].get_array())
-    for number, mask in enumerate((one.shown, one.scored, ~one.observed)):
+    for number, mask in enumerate((one.visible, one.held_out_mask, ~one.observed)):
         np.testing.assert_array_equal(kind == number, mask[0])
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.experiments.leakage import PASSES, sabotage
+from tsimpute.experiments.leakage import NO_LEAK, leakage_of
 from tsimpute.experiments.runs import load_windows
 from tsimpute.suites.own import FunctionImputer, files_of, global_seeds, own_imputer
 from tsimpute.tasks.protocols import clean
@@ -46,17 +46,17 @@ def test_two_functions_make_an_imputer(path: Path, task: Task) -> None:
     assert imputer.name == "noisy_mean"
     test = task.test.without_held_out()
     samples = imputer.impute(test, 400, seed=3)
-    assert np.array_equal(samples.values[0][test.shown], test.values[test.shown])
-    hidden = ~test.shown
+    assert np.array_equal(samples.values[0][test.visible], test.values[test.visible])
+    hidden = ~test.visible
     of_feature = [samples.values[:, :, k][:, hidden[:, k]] for k in range(test.n_features)]
-    shown = np.where(task.train.shown, task.train.values, np.nan)
+    shown = np.where(task.train.visible, task.train.values, np.nan)
     mean, std = np.nanmean(shown, (0, 2)), np.nanstd(shown, (0, 2))
     for k, draws in enumerate(of_feature):
         assert draws.mean() == pytest.approx(mean[k], abs=0.1 * std[k])
         assert draws.std() == pytest.approx(0.5 * std[k], rel=0.1)
     alone = imputer.impute(test.select([2]), 400, seed=3)
     assert np.array_equal(alone.values[:, 0], samples.values[:, 2], equal_nan=True)
-    assert sabotage(lambda: own_imputer(path, "", {}), task) == PASSES
+    assert leakage_of(lambda: own_imputer(path, "", {}), task) == NO_LEAK
 
 
 def test_one_answer_is_repeated(task: Task) -> None:
@@ -76,7 +76,7 @@ def test_options_go_to_the_function_that_takes_them_and_learn_may_have_a_generat
     made = [FunctionImputer("mine", draw, learn, {"add": 2.0}, seed).fit(task.train) for seed in (0, 0, 1)]
     assert np.array_equal(made[0].learnt_["learnt_noise"], made[1].learnt_["learnt_noise"])
     assert not np.array_equal(made[0].learnt_["learnt_noise"], made[2].learnt_["learnt_noise"])
-    hidden = ~task.test.shown
+    hidden = ~task.test.visible
     samples = made[0].impute(task.test, 1)
     assert made[0].scaler_.transform(samples.values[0])[hidden] == pytest.approx(2.0)
     with pytest.raises(ConfigError, match="neither draw nor learn takes an option 'ad'"):

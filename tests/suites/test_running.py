@@ -14,7 +14,7 @@ from tsimpute.config.settings import DataConfig, ProtocolConfig, SamplingConfig
 from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError, TsimputeError
 from tsimpute.evaluation.evaluate import evaluate, rescore
 from tsimpute.evaluation.reporting import Report
-from tsimpute.experiments.leakage import PASSES
+from tsimpute.experiments.leakage import NO_LEAK
 from tsimpute.experiments.runs import load_windows, make_task
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.suites.entries import all_found, key_of, unequal
@@ -33,7 +33,7 @@ from tsimpute.suites.settings import (
 )
 from tsimpute.suites.states import steps_of
 from tsimpute.suites.tables import feature_table, lines, markdown, side_by_side, value_text
-from tsimpute.system.files import alone
+from tsimpute.system.files import exclusive_lock
 
 SETTINGS = {
     "training": {"epochs": 2, "batch_size": 8},
@@ -89,7 +89,7 @@ def test_all_is_run_once_and_tasks_that_train_on_the_same_cells_share_a_training
     assert [row.epoch for row in report.where(metric="crps", feature="all").rows] == [1, 2]
     assert {row.imputer for row in report.rows} == {"CFMI"}
     about = json.loads((out / "entries/half/CFMI/fold0-seed0/entry.json").read_text())
-    assert about["sabotage"] == PASSES
+    assert about["sabotage"] == NO_LEAK
     assert about["protocol_leaks"] is True
     assert "held-out cells included" in about["order"]
 
@@ -120,7 +120,7 @@ def test_a_suite_that_is_stopped_anywhere_goes_on_to_the_same_numbers(suite: Sui
 def test_an_entry_that_another_process_works_at_is_left_to_it(suite: Suite, tmp_path: Path) -> None:
     suite = replace(suite, sabotage=False, methods={name: suite.methods[name] for name in ("linear", "mine")})
     busy, failed = tmp_path / "entries/few/linear/fold0-seed0", []
-    with alone(busy):  # for a lock, another handle is another process
+    with exclusive_lock(busy):  # for a lock, another handle is another process
         done = run(suite, tmp_path, failed=lambda entry, error: failed.append((entry.folder, type(error))))
     assert failed == [("entries/few/linear/fold0-seed0", BusyError)]
     assert len(done) == len(entries(suite)) - 1
@@ -171,7 +171,7 @@ def test_what_was_made_with_other_settings_tells_nothing_of_the_number_of_cells(
     suite = replace(suite, sabotage=False, methods={"linear": suite.methods["linear"]})
     run(replace(suite, tasks={"few": task_of(0.1)}), tmp_path)
     half = make_task(load_windows("synthetic", n_records=20, n_steps=12), task_of(0.5).protocol)
-    expected = task_of(0.5, n_cells=(int(half.test.scored.sum()),))
+    expected = task_of(0.5, n_cells=(int(half.test.held_out_mask.sum()),))
     assert len(run(replace(suite, tasks={"few": expected}), tmp_path)) == 1
 
 
@@ -457,7 +457,7 @@ def test_one_method_cannot_change_the_records_of_the_next(suite: Suite, tmp_path
         "    def fit(self, train, valid=None):\n"
         "        super().fit(train, valid)\n        train.values[:] = 7.0\n        return self\n"
         "    def impute(self, windows, n_samples, seed=0, fill=None):\n"
-        "        windows.values[windows.shown] -= 100.0\n"
+        "        windows.values[windows.visible] -= 100.0\n"
         "        return super().impute(windows, n_samples, seed, fill)\n"
     )
     methods = {"rude": MethodConfig(f"{rude}:Rude", n_samples=1), "mean": MethodConfig("mean", n_samples=1)}

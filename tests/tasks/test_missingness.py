@@ -110,8 +110,8 @@ def test_second_punch_is_refused_until_it_is_asked_for(mechanism: str):
     with pytest.raises(DataError, match="punched twice"):
         hide(punched, rate=0.4, seed=1)
     asked = hide(punched.without_held_out(), rate=0.4, seed=2)
-    assert not (asked & punched.scored).any()
-    np.testing.assert_array_equal(hide(replace(punched, held_out=None), rate=0.4, seed=1), punched.scored)
+    assert not (asked & punched.held_out_mask).any()
+    np.testing.assert_array_equal(hide(replace(punched, held_out=None), rate=0.4, seed=1), punched.held_out_mask)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -39,7 +39,7 @@ def make_windows(n: int = 40, own: bool = False, split: bool = False) -> Windows
 def arrays_of(task: Task) -> dict[str, np.ndarray]:
     """All that training and a model may see of a task."""
     out = {name: getattr(task.scaler, name) for name in ("mean", "std", "n_cells")}
-    out["train"] = np.where(task.train.shown, task.train.values, np.nan)
+    out["train"] = np.where(task.train.visible, task.train.values, np.nan)
     for part in ("valid", "test"):
         out[part] = getattr(task, part).without_held_out().values
     return out
@@ -56,15 +56,15 @@ SETTINGS = [(False, False, 0.3), (False, True, 0.3), (True, False, None), (True,
 def test_clean_hides_held_out_values_from_everything(own: bool, split: bool, rate: float | None, mechanism: str):
     windows = make_windows(own=own, split=split)
     task = clean(windows, rate=rate, seed=1, mechanism=mechanism)
-    hidden = windows.scored.copy()
+    hidden = windows.held_out_mask.copy()
     for part in (task.valid, task.test):
         at = [windows.record_ids.index(record_id) for record_id in part.record_ids]
-        hidden[at] |= part.scored
+        hidden[at] |= part.held_out_mask
     assert hidden.any()
     extreme = clean(
         replace(windows, values=np.where(hidden, 1e9, windows.values)), rate=rate, seed=1, mechanism=mechanism
     )
-    assert (extreme.test.values[extreme.test.scored] == 1e9).all()
+    assert (extreme.test.values[extreme.test.held_out_mask] == 1e9).all()
     for name, expected in arrays_of(task).items():
         np.testing.assert_array_equal(arrays_of(extreme)[name], expected, err_msg=name)
 
@@ -85,28 +85,28 @@ def test_parts_are_disjoint_train_shows_all_it_has_and_input_is_unchanged(
     protocol: Callable[..., Task], own: bool, split: bool, rate: float | None
 ):
     windows = make_windows(own=own, split=split)
-    before = windows.values.copy(), windows.scored.copy()
+    before = windows.values.copy(), windows.held_out_mask.copy()
     task = protocol(windows, rate=rate, seed=1)
     ids = [record_id for part in (task.train, task.valid, task.test) for record_id in part.record_ids]
     assert sorted(ids) == list(windows.record_ids)
     assert task.train.held_out is None
     assert (task.mechanism, task.rate) == (("own", None) if own else ("random", 0.3))
     np.testing.assert_array_equal(windows.values, before[0])
-    np.testing.assert_array_equal(windows.scored, before[1])
+    np.testing.assert_array_equal(windows.held_out_mask, before[1])
     if split:
         for part in ("train", "valid", "test"):
             assert set(getattr(task, part).split) == {part}
     if own:
         at = [windows.record_ids.index(record_id) for record_id in task.test.record_ids]
-        np.testing.assert_array_equal(task.test.scored, windows.scored[at])
+        np.testing.assert_array_equal(task.test.held_out_mask, windows.held_out_mask[at])
 
 
 def test_own_holes_of_training_records_are_gone_in_clean_and_filled_in_csdi():
     windows = make_windows(own=True, split=True)
     in_train = windows.split == "train"
     task, original = clean(windows, rate=None, seed=1), csdi(windows, rate=None)
-    np.testing.assert_array_equal(task.train.observed, windows.shown[in_train])
-    assert task.changes[REMOVED] == windows.scored[in_train].sum()
+    np.testing.assert_array_equal(task.train.observed, windows.visible[in_train])
+    assert task.changes[REMOVED] == windows.held_out_mask[in_train].sum()
     np.testing.assert_array_equal(original.train.observed, windows.observed[in_train])
     seen = windows.values[windows.split != "test"]
     np.testing.assert_allclose(original.scaler.mean, np.nanmean(seen, axis=(0, 2)))
@@ -121,7 +121,7 @@ def test_clean_scores_the_same_cells_of_a_record_in_every_fold(mechanism: str):
     everywhere = MECHANISMS[mechanism](windows, rate=0.4, seed=1)
     for task in tasks:
         at = [windows.record_ids.index(record_id) for record_id in task.test.record_ids]
-        np.testing.assert_array_equal(task.test.scored, everywhere[at])
+        np.testing.assert_array_equal(task.test.held_out_mask, everywhere[at])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
@@ -132,7 +132,7 @@ def test_order_of_the_records_does_not_matter(protocol: Callable[..., Task]):
         one, two = getattr(task, part), getattr(other, part)
         assert set(one.record_ids) == set(two.record_ids)
         at = [two.record_ids.index(record_id) for record_id in one.record_ids]
-        np.testing.assert_array_equal(one.scored, two.scored[at])
+        np.testing.assert_array_equal(one.held_out_mask, two.held_out_mask[at])
 
 
 def test_a_mask_that_holds_nothing_out_counts_as_none():
@@ -141,12 +141,12 @@ def test_a_mask_that_holds_nothing_out_counts_as_none():
     for protocol in PROTOCOLS.values():
         task, other = protocol(none, rate=0.3, seed=1), protocol(windows, rate=0.3, seed=1)
         assert task.train.held_out is None
-        np.testing.assert_array_equal(task.test.scored, other.test.scored)
+        np.testing.assert_array_equal(task.test.held_out_mask, other.test.held_out_mask)
 
 
 def test_holes_in_named_features_only():
     task = clean(make_windows(), rate=1, seed=1, mechanism="dead_sensor", features=["f2"])
-    np.testing.assert_array_equal(task.test.scored, task.test.observed & (np.arange(4) == 2)[:, None])
+    np.testing.assert_array_equal(task.test.held_out_mask, task.test.observed & (np.arange(4) == 2)[:, None])
     assert "in f2 hidden (dead_sensor, rate 1 asked, 1.0000 reached" in task.order
 
 
@@ -155,10 +155,10 @@ def test_one_table_tells_removed_shown_and_scored_apart():
     task = clean(windows, rate=None, seed=1)
     for counts in task.summary():
         mine = windows.split == counts.part
-        scored = int(windows.scored[mine].sum())
+        scored = int(windows.held_out_mask[mine].sum())
         removed, scored = (scored, 0) if counts.part == "train" else (0, scored)
         assert (counts.records, counts.cells) == (mine.sum(), mine.sum() * 60)
-        assert (counts.observed, counts.shown) == (windows.observed[mine].sum(), windows.shown[mine].sum())
+        assert (counts.observed, counts.shown) == (windows.observed[mine].sum(), windows.visible[mine].sum())
         assert (counts.removed, counts.scored) == (removed, scored)
     lines = task.summary_text().splitlines()
     assert lines[0] == "| part | records | cells | observed | removed | shown | scored |"
@@ -286,7 +286,7 @@ def assert_is_original(task: Task, original: dict[str, np.ndarray], per_cent: in
         if part == "train":
             assert windows.held_out is None
         else:
-            assert np.array_equal(windows.shown, grid(original[f"shown_{per_cent}"][index]))
+            assert np.array_equal(windows.visible, grid(original[f"shown_{per_cent}"][index]))
 
 
 @pytest.mark.parametrize("per_cent", RATES)
@@ -323,7 +323,7 @@ def test_clean_on_the_raw_files(stays: Windows):
     task = clean(stays, rate=0.1, seed=1)
     assert [counts.records for counts in task.summary()] == [2798, 400, 799]
     observed = task.test.observed.sum((1, 2))
-    np.testing.assert_array_equal(task.test.scored.sum((1, 2)), observed // 10)
+    np.testing.assert_array_equal(task.test.held_out_mask.sum((1, 2)), observed // 10)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
@@ -337,11 +337,11 @@ def test_pm25_scores_the_prescribed_cells(data_root: Path, protocol: Callable[..
     assert isinstance(policy, Historical)
     months = {
         record_id[5:7]
-        for record_id, lends in zip(task.train.record_ids, task.train.lends_pattern, strict=True)
+        for record_id, lends in zip(task.train.record_ids, task.train.pattern_donor, strict=True)
         if lends
     }
     assert months == {"02", "05", "08", "11"}
-    assert len(policy.patterns) == task.train.lends_pattern.sum()
+    assert len(policy.patterns) == task.train.pattern_donor.sum()
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -355,7 +355,7 @@ def test_what_lies_outside_its_limits_is_made_missing_counted_and_neither_shown_
     assert task.changes[OUTSIDE] == outside.sum() > 0
     for part in (task.train, task.valid, task.test):
         at = [windows.record_ids.index(record_id) for record_id in part.record_ids]
-        assert not ((part.shown | part.scored) & outside[at]).any()
+        assert not ((part.visible | part.held_out_mask) & outside[at]).any()
         assert np.isnan(part.values[outside[at]]).all()
     draws = task.scaler.inverse(np.random.default_rng(0).normal(size=(50, 4, 15)) * 5)
     assert (draws[:, 0] >= 49).all()
@@ -372,8 +372,8 @@ def test_with_limits_csdi_scores_the_same_cells_in_the_same_units(own: bool):
     assert with_limits.units is not None
     assert with_limits.units.to_dict() == without.scaler.to_dict()
     inside = (without.test.values >= -20) & (without.test.values <= 150)
-    assert without.test.scored.sum() > with_limits.test.scored.sum() > 0
-    np.testing.assert_array_equal(with_limits.test.scored, without.test.scored & inside)
+    assert without.test.held_out_mask.sum() > with_limits.test.held_out_mask.sum() > 0
+    np.testing.assert_array_equal(with_limits.test.held_out_mask, without.test.held_out_mask & inside)
 
 
 def test_with_limits_clean_scores_in_units_of_the_shown_training_cells():

@@ -163,7 +163,7 @@ def test_the_clean_protocol_reaches_the_rate_and_says_where():
     drivers, features = mar_roles(WINDOWS, 1)
     assert f"in {', '.join(features)} hidden (mar" in task.order
     decides = [f.name in drivers for f in WINDOWS.features]
-    assert not task.test.scored[:, decides].any()
+    assert not task.test.held_out_mask[:, decides].any()
 
 
 def test_stations_with_gaps_of_their_own_lose_what_was_asked(data_root: Path):

@@ -12,7 +12,7 @@ from tsimpute.config import registry
 from tsimpute.core.containers import Batch
 from tsimpute.generative.objective import draw, loss_per_record, squared_errors
 from tsimpute.testing._records import random_batch
-from tsimpute.training.devices import Calls
+from tsimpute.training.devices import CallableModule
 from tsimpute.training.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
 
 pytestmark = pytest.mark.threads(3)
@@ -50,7 +50,7 @@ def test_threads_and_fabric_give_the_same_to_the_bit(size: int):
     torch.set_num_threads(1)
     fabric = Fabric(accelerator="cpu", devices=1)
     network = tiny_network()
-    model = fabric.setup_module(Calls(network))
+    model = fabric.setup_module(CallableModule(network))
     by_fabric = gradients_one_by_one(fabric, model, parts(size), losses, 0.5)
     assert torch.equal(total, by_fabric)
     assert len(found) > 10

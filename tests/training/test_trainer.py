@@ -499,7 +499,7 @@ said["stop"] = [s.stop for s in prepared(devices=2, should_stop=after(2) if rank
 
 # One process meets a loss that is not finite; both stop, and both can say where.
 bad = prepared(devices=2)
-bad.trainer.train.values[4, 1][bad.trainer.train.shown[4, 1]] = 1e30
+bad.trainer.train.values[4, 1][bad.trainer.train.visible[4, 1]] = 1e30
 try:
     bad.steps()
 except TrainingError as error:

@@ -9,15 +9,15 @@ from torch import Tensor
 
 from tsimpute.core.containers import Condition
 
-Field = Callable[[Tensor, Tensor], Tensor]
-"""(state (R, K, L), tau (R,)) -> (R, K, L): a backbone that has been told its condition; see ``Backbone``."""
+VectorField = Callable[[Tensor, Tensor], Tensor]
+"""(state (R, K, L), tau (R,)) -> (R, K, L): a denoiser for one condition; see ``Backbone.condition_on``."""
 
 
 class Backbone(Protocol):
     """A torch module that maps a partly noisy record and what is known of it to one number per cell."""
 
     def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
-        """The regressed quantity of the process, (R, K, L); only the cells of ``condition.fill_mask`` mean something.
+        """The regressed quantity of the process, (R, K, L); only the cells of ``condition.query_mask`` mean something.
 
         Args:
             state: (R, K, L) noisy values of the cells to fill, one row for each record; any number of rows where
@@ -27,7 +27,7 @@ class Backbone(Protocol):
         """
         ...
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         """The same function of state and tau alone; what depends on the condition only is computed once."""
         ...
 

@@ -5,10 +5,10 @@ cells to fill nor the process time (they stand at 1, where data are), so what th
 kept for all draws and all steps: an evaluation costs as much as there are cells to fill. And what is read off a record
 does not change with how many cells are asked for. Blank cells carry no tokens.
 
-Where many more cells are filled than were ever measured, noise at first, they would drown what is known. So, in records
-that are crowded, scores of cells to fill with each other are lowered where these are many (see ``Meeting``). A network
-that is trained with lowered scores throughout makes up for it; one that is trained without them loses by them where
-there is no crowd.
+With many queried cells, attention among these dominates. So, in dense records, a negative bias is added to the
+attention logits of queried cells with each other where these are many (see ``RaggedAttention``). A network that is
+trained with the bias throughout adapts to it; for one that is trained without, it hurts where records are as dense as
+in training.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.row_attention import is_compiled
-from tsimpute.backbones.tokens import Meeting, Tokens
+from tsimpute.backbones.tokens import RaggedAttention, Tokens
 from tsimpute.backbones.trunk import Attend, Trunk
 from tsimpute.core.containers import Condition
 
@@ -33,39 +33,42 @@ class ContextCells(Trunk):
     Args, Raises: see ``Trunk``.
     """
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         shown, asked = (
-            Tokens(condition, mask, condition.fill_mask, self.width_time, self.feature.weight, self.n_given)
-            for mask in (condition.cond_mask, condition.fill_mask)
+            Tokens(condition, mask, condition.query_mask, self.width_time, self.feature.weight, self.n_given)
+            for mask in (condition.cond_mask, condition.query_mask)
         )
         context = self._context(condition, shown)
-        lowered = self._crowded(condition)[asked.record_of]
-        meetings = [Meeting(*rows, lowered) for rows in zip(asked.row_of, shown.row_of, strict=True)]
-        sides, told = self.sides(asked), [asked.take(grid) for grid in self.told(condition)]
+        has_logit_bias = self._dense_records(condition)[asked.record_of]
+        attentions = [RaggedAttention(*rows, has_logit_bias) for rows in zip(asked.row_of, shown.row_of, strict=True)]
+        side_information, known_inputs = (
+            self.side_information(asked),
+            [asked.take(grid) for grid in self.inputs_of(condition)],
+        )
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
-            said = iter(context)
+            kv_cache = iter(context)
             tokens = asked.attending(
-                [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(said)) for meet in meetings]
+                [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(kv_cache)) for meet in attentions]
             )
             noisy = tokens.take(state)
-            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in told), noisy], -1)
-            return tokens.put(self.through(inputs, tau, sides, tokens), state)
+            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in known_inputs), noisy], -1)
+            return tokens.put(self.forward_tokens(inputs, tau, side_information, tokens), state)
 
         return field
 
     def _context(self, condition: Condition, shown: Tokens) -> list[Tensor]:
         """(T, 3 D) queries, keys and values of shown cells, in the order in which the blocks' axes ask for them."""
-        said: list[Tensor] = []
+        kv_cache: list[Tensor] = []
 
-        def keeping(meet: Meeting) -> Attend:
+        def keeping(meet: RaggedAttention) -> Attend:
             def attend(qkv: Tensor, n_heads: int) -> Tensor:
-                said.append(qkv[0])
+                kv_cache.append(qkv[0])
                 return meet(qkv, n_heads)
 
             return attend
 
-        tokens = shown.attending([keeping(Meeting(rows)) for rows in shown.row_of])
+        tokens = shown.attending([keeping(RaggedAttention(rows)) for rows in shown.row_of])
         values = tokens.take(condition.values)
         blank = [torch.zeros_like(values)] * (self.enter.in_features - 1)
         cells = F.relu(self.enter(torch.stack([values, *blank], -1)))
@@ -74,16 +77,16 @@ class ContextCells(Trunk):
         for block in blocks[:-1]:
             cells, _ = block.gated(cells, block.along_axes(cells, tau, tokens), block.side(tokens))
 
-        def only_say(turned: Tensor, _: Attend) -> Tensor:
-            said.append(blocks[-1].feature_axis.qkv(turned)[0])
+        def append_kv(turned: Tensor, _: Attend) -> Tensor:
+            kv_cache.append(blocks[-1].feature_axis.qkv(turned)[0])
             return turned
 
-        tokens.along_features(only_say, blocks[-1].along_time(cells, tau, tokens))  # what they read is asked by none
-        return said
+        tokens.along_features(append_kv, blocks[-1].along_time(cells, tau, tokens))  # what they read is asked by none
+        return kv_cache
 
     def bytes_per_row(self, condition: Condition) -> int:
         attention: Any = self.blocks[0].time_axis
-        asked, shown = condition.fill_mask[0], self._shown(condition)
+        asked, shown = condition.query_mask[0], self._shown(condition)
         if is_compiled(attention.qkv.weight.T, attention.n_heads):
             return int(asked.sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
         cells = asked | shown  # each row of states gets its copy of shown cells, and of who looks at whom
@@ -98,9 +101,9 @@ class ContextCells(Trunk):
         given = torch.arange(self.n_features, device=condition.cond_mask.device) >= self.n_features - self.n_given
         return condition.cond_mask[0] & ~given[:, None]
 
-    def _crowded(self, condition: Condition) -> np.ndarray:
+    def _dense_records(self, condition: Condition) -> np.ndarray:
         """(B,) bool: whether a quarter more cells are looked at, shown or to be filled, than training records hold."""
-        looked_at = (condition.cond_mask | condition.fill_mask)[:, : self.n_features - self.n_given]
+        looked_at = (condition.cond_mask | condition.query_mask)[:, : self.n_features - self.n_given]
         return (looked_at.sum((1, 2)) > 1.25 * condition.usual_cells).cpu().numpy()
 
 

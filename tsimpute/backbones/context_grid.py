@@ -18,7 +18,7 @@ from einops import rearrange
 from torch import Tensor
 from torch.nn import functional as F
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.grid import Grid
 from tsimpute.backbones.trunk import Attend, Axis, Trunk
@@ -34,50 +34,50 @@ class ContextGrid(Trunk):
     Args, Raises: see ``Trunk``.
     """
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         dtype = condition.values.dtype
         own = torch.arange(self.n_features, device=condition.values.device) < self.n_features - self.n_given
-        shown, asked = (mask & own[:, None] for mask in (condition.cond_mask, condition.fill_mask))
+        shown, asked = (mask & own[:, None] for mask in (condition.cond_mask, condition.query_mask))
         clock = clock_embedding(condition.times, self.width_time).to(dtype)
         clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
-        about = clock, self.feature.weight, condition.fill_mask[..., None].to(dtype)
+        about = clock, self.feature.weight, condition.query_mask[..., None].to(dtype)
         context = self._context(condition, _Whole(*about), shown)
-        crowded = None
+        dense_records = None
         if math.isfinite(condition.usual_cells):
-            crowded = (shown | asked).sum((1, 2)) > 1.25 * condition.usual_cells
-        meetings = [_Meeting(axis, shown, asked, crowded) for axis in ("time", "features")]
-        sides, told = self.sides(_Whole(*about)), self.told(condition)
+            dense_records = (shown | asked).sum((1, 2)) > 1.25 * condition.usual_cells
+        attentions = [_MaskedAttention(axis, shown, asked, dense_records) for axis in ("time", "features")]
+        side_information, known_inputs = self.side_information(_Whole(*about)), self.inputs_of(condition)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
-            said = iter(context)
-            attend = [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(said)) for meet in meetings]
-            inputs = torch.stack([*(of_cells.expand_as(state) for of_cells in told), state], -1)
-            return self.through(inputs, tau, sides, _Whole(*about, attend)) * asked
+            kv_cache = iter(context)
+            attend = [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(kv_cache)) for meet in attentions]
+            inputs = torch.stack([*(of_cells.expand_as(state) for of_cells in known_inputs), state], -1)
+            return self.forward_tokens(inputs, tau, side_information, _Whole(*about, attend)) * asked
 
         return field
 
     def _context(self, condition: Condition, grid: _Whole, shown: Tensor) -> list[Tensor]:
         """(B, K, L, 3 D) queries, keys and values of all cells, in the order of the blocks' axes."""
-        said: list[Tensor] = []
+        kv_cache: list[Tensor] = []
 
-        def keeping(meet: _Meeting) -> Attend:
+        def keeping(meet: _MaskedAttention) -> Attend:
             def attend(qkv: Tensor, n_heads: int) -> Tensor:
-                said.append(qkv)
+                kv_cache.append(qkv)
                 return meet(qkv, n_heads)
 
             return attend
 
-        grid.attend = [keeping(_Meeting(axis, shown)) for axis in ("time", "features")]
+        grid.attend = [keeping(_MaskedAttention(axis, shown)) for axis in ("time", "features")]
         blank = [torch.zeros_like(condition.values)] * (self.enter.in_features - 1)
         cells = F.relu(self.enter(torch.stack([condition.values, *blank], -1)))
         tau = self.of_tau(torch.ones(len(condition.values), dtype=torch.float64, device=condition.values.device))
         blocks: list[Any] = list(self.blocks)
         for block in blocks[:-1]:
             cells, _ = block.gated(cells, block.along_axes(cells, tau, grid), block.side(grid))
-        said_last = blocks[-1].along_time(cells, tau, grid)
+        turned_last = blocks[-1].along_time(cells, tau, grid)
         if self.n_features > 1:
-            said.append(blocks[-1].feature_axis.qkv(said_last))
-        return said
+            kv_cache.append(blocks[-1].feature_axis.qkv(turned_last))
+        return kv_cache
 
     def bytes_per_row(self, condition: Condition) -> int:
         """Beside cells, the scores of all heads: each cell with all of its row, shown and to be filled."""
@@ -100,24 +100,26 @@ class _Whole(Grid):
         return axis(cells, self.attend[1]) if cells.shape[1] > 1 else cells
 
 
-class _Meeting:
+class _MaskedAttention:
     """Attention of cells to the shown ones of their row, and, with ``asked``, to those to fill as well.
 
     Args:
         axis: "time": rows are the steps of a feature; "features": the features of a step.
         shown, asked: (B, K, L) bool.
-        crowded: (B,) bool; in these records scores of cells to fill with each other are lowered, see
-            ``tokens.Meeting``; None = in none.
+        dense_records: (B,) bool; in these records logits of queried cells with each other get a bias, see
+            ``tokens.RaggedAttention``; None = in none.
     """
 
-    def __init__(self, axis: str, shown: Tensor, asked: Tensor | None = None, crowded: Tensor | None = None) -> None:
-        self.axis, self.shown, self.asked, self.crowded = axis, shown, asked, crowded
+    def __init__(
+        self, axis: str, shown: Tensor, asked: Tensor | None = None, dense_records: Tensor | None = None
+    ) -> None:
+        self.axis, self.visible, self.asked, self.dense_records = axis, shown, asked, dense_records
 
     def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
         """(R, K, L, 3 D), and the same of shown cells, R or 1 of them -> (R, K, L, D)."""
         if shared is not None:
             shared = shared.expand(len(qkv), -1, -1, -1)
-        if qkv.is_cuda and self.crowded is None and has_triton():
+        if qkv.is_cuda and self.dense_records is None and has_triton():
             from tsimpute.backbones.grid_attention import grid_attention
 
             own, shown = (x.expand(len(qkv), -1, -1).contiguous() for x in self._bytes)
@@ -127,7 +129,7 @@ class _Meeting:
     @cached_property
     def _bytes(self) -> tuple[Tensor, Tensor]:
         """Whether cells of their own, and shown ones, may be looked at, as bytes."""
-        shown = self.shown.to(torch.uint8)
+        shown = self.visible.to(torch.uint8)
         return (shown if self.asked is None else self.asked.to(torch.uint8)), shown
 
     def _in_rows(self, qkv: Tensor, n_heads: int, shared: Tensor | None) -> Tensor:
@@ -150,18 +152,18 @@ class _Meeting:
 
     def _mask(self, n_records: int) -> Tensor:
         """(rows, 1, tokens or 1, keys) to be added to scores: of shown cells, then of those to fill."""
-        shown = self._mask_rows(self.shown)
+        shown = self._mask_rows(self.visible)
         mask = torch.where(shown, 0.0, _NEVER)[:, None]
         if self.asked is not None:
             asked = self._mask_rows(self.asked)
             of_asked = torch.where(asked, 0.0, _NEVER)[:, None]
-            if self.crowded is not None:
-                in_crowd = self.crowded[:, None].expand(-1, len(shown) // len(self.crowded)).flatten()
-                lowered = (2 * asked.sum(1) / (shown.sum(1) + 1)).clamp(min=1).log() * in_crowd
+            if self.dense_records is not None:
+                in_dense = self.dense_records[:, None].expand(-1, len(shown) // len(self.dense_records)).flatten()
+                logit_bias = (2 * asked.sum(1) / (shown.sum(1) + 1)).clamp(min=1).log() * in_dense
                 others = ~torch.eye(asked.shape[1], dtype=torch.bool, device=asked.device)
-                of_asked = of_asked - lowered[:, None, None] * others
+                of_asked = of_asked - logit_bias[:, None, None] * others
             mask = torch.cat([mask.expand(-1, of_asked.shape[1], -1), of_asked], -1)
-        return mask.repeat(n_records // len(self.shown), 1, 1)[:, None]
+        return mask.repeat(n_records // len(self.visible), 1, 1)[:, None]
 
     def _mask_rows(self, mask: Tensor) -> Tensor:
         return (mask if self.axis == "time" else mask.mT).flatten(0, 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.grid import Grid
 from tsimpute.backbones.trunk import Trunk
@@ -22,16 +22,16 @@ class DualTransformer(Trunk):
     Args, Raises: see ``Trunk``.
     """
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         clock = clock_embedding(condition.times, self.width_time).to(condition.values.dtype)
         clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
         layout = Grid(clock, self.feature.weight, condition.cond_mask[..., None].to(condition.values.dtype))
-        sides, told = self.sides(layout), self.told(condition)
+        side_information, known_inputs = self.side_information(layout), self.inputs_of(condition)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
-            noisy = state * condition.fill_mask
-            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in told), noisy], -1)
-            return self.through(inputs, tau, sides, layout)
+            noisy = state * condition.query_mask
+            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in known_inputs), noisy], -1)
+            return self.forward_tokens(inputs, tau, side_information, layout)
 
         return field
 

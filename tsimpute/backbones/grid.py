@@ -8,10 +8,10 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from tsimpute.backbones.trunk import Attend, Axis, Layout, attention
+from tsimpute.backbones.trunk import Attend, Axis, TokenLayout, attention
 
 
-class Grid(Layout):
+class Grid(TokenLayout):
     """Every cell of (R, K, L, D).
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.tokens import Tokens
 from tsimpute.backbones.trunk import Trunk
 from tsimpute.core.containers import Condition
@@ -21,21 +21,21 @@ class PresentCells(Trunk):
     Args, Raises: see ``Trunk``.
     """
 
-    def bind(self, condition: Condition) -> Field:
-        shown, present = condition.cond_mask, condition.cond_mask | condition.fill_mask
+    def condition_on(self, condition: Condition) -> VectorField:
+        shown, present = condition.cond_mask, condition.cond_mask | condition.query_mask
         tokens = Tokens(condition, present, shown, self.width_time, self.feature.weight, self.n_given)
-        sides = self.sides(tokens)
-        told, to_fill = [tokens.take(grid) for grid in self.told(condition)], 1 - tokens.marked
+        side_information = self.side_information(tokens)
+        known_inputs, to_fill = [tokens.take(grid) for grid in self.inputs_of(condition)], 1 - tokens.marked
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             noisy = tokens.take(state) * to_fill
-            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in told), noisy], -1)
-            return tokens.put(self.through(inputs, tau, sides, tokens), state)
+            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in known_inputs), noisy], -1)
+            return tokens.put(self.forward_tokens(inputs, tau, side_information, tokens), state)
 
         return field
 
     def bytes_per_row(self, condition: Condition) -> int:
-        n_cells = int((condition.cond_mask | condition.fill_mask)[0].sum())
+        n_cells = int((condition.cond_mask | condition.query_mask)[0].sum())
         return n_cells * self.bytes_per_cell * 5 // 4  # and the copies of reordering
 
 

@@ -15,11 +15,11 @@ from torch.nn import functional as F
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.packing import pack
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
-from tsimpute.backbones.trunk import Attend, Axis, Layout, attention
+from tsimpute.backbones.trunk import Attend, Axis, TokenLayout, attention
 from tsimpute.core.containers import Condition
 
 
-class Tokens(Layout):
+class Tokens(TokenLayout):
     """The T cells of a mask as (S, T, D): S states of the same records, in the order of record, feature and time.
 
     With one record the rows of a state are S draws of it; with B records S = 1.
@@ -56,7 +56,7 @@ class Tokens(Layout):
         order = np.argsort(by_time, kind="stable")
         self.row_of = (record * self.n_features + k, by_time[order])
         self.record_of = record
-        self.attend: Sequence[Attend] = [Meeting(rows) for rows in self.row_of]
+        self.attend: Sequence[Attend] = [RaggedAttention(rows) for rows in self.row_of]
 
         def there(index: np.ndarray) -> Tensor:
             return torch.from_numpy(index).to(device)
@@ -111,7 +111,7 @@ class Tokens(Layout):
         return torch.addcmul(known, self.marked[..., None], of_mask)
 
 
-class Meeting:
+class RaggedAttention:
     """Attention of tokens among those of their row, and among other tokens of the same row that all states share.
 
     Compiled where it can be; elsewhere rows are packed into bins of one length (see ``packing``) for torch's kernel.
@@ -119,16 +119,16 @@ class Meeting:
     Args:
         row_of: (T,) the row of each token; rows stand side by side in rising order.
         row_of_shared: (T',) the same of the tokens that are shared; None = there are none.
-        lowered: (T,) bool, tokens of rows in which, where n tokens meet m shared ones, n > (m + 1) / 2, their scores
-            with each other are lowered by log(2 n / (m + 1)): however many they are, they weigh no more together than
-            half of what is shared. A token's score with itself stays; without it draws spread too little.
+        has_logit_bias: (T,) bool, tokens of rows in which, where n tokens meet m shared ones, n > (m + 1) / 2, their
+            attention logits with each other get the bias -log(2 n / (m + 1)): however many they are, they weigh no more
+            together than half of what is shared. A token's logit with itself stays; without it samples vary too little.
     """
 
     def __init__(
-        self, row_of: np.ndarray, row_of_shared: np.ndarray | None = None, lowered: np.ndarray | None = None
+        self, row_of: np.ndarray, row_of_shared: np.ndarray | None = None, has_logit_bias: np.ndarray | None = None
     ) -> None:
         self.row_of = row_of
-        self.lowered = lowered
+        self.has_logit_bias = has_logit_bias
         self.row_of_shared = row_of[:0] if row_of_shared is None else row_of_shared
 
     def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
@@ -147,8 +147,8 @@ class Meeting:
         bounds = [np.searchsorted(self.row_of_shared, names, side) for side in ("left", "right")]
         n_shared = bounds[1] - bounds[0]
         bias = None
-        if self.lowered is not None:
-            bias = -np.log(np.maximum(1, 2 * length / (n_shared + 1))) * self.lowered[start]
+        if self.has_logit_bias is not None:
+            bias = -np.log(np.maximum(1, 2 * length / (n_shared + 1))) * self.has_logit_bias[start]
         return Rows(start, length, bounds[0], n_shared, bias)
 
     @cached_property

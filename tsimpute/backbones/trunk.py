@@ -1,7 +1,7 @@
 """The parts of a dual temporal/feature transformer, whichever cells it computes and however they are laid out.
 
 Residual blocks after DiffWave (Kong et al. 2021), attention along time, then along features, as in Section 5 and
-Appendix E.1 of Tashiro et al. 2021. The parts see tensors (..., D); a ``Layout`` knows which cells stand in a row.
+Appendix E.1 of Tashiro et al. 2021. The parts see tensors (..., D); a ``TokenLayout`` knows which cells stand in a row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.embeddings import ProcessTimeEmbedding
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.core.containers import Condition
@@ -64,8 +64,8 @@ class AxisTransformer(nn.Module):
         return self.norm_feedforward(cells + self.contract(F.gelu(self.expand(cells))))
 
 
-class Layout(Protocol):
-    """Where cells stand: in which rows they meet, and what is told to each of them."""
+class TokenLayout(Protocol):
+    """Groups tokens along time and along features, and adds side information to each of them."""
 
     def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
         """Applies ``axis`` to the cells of each feature."""
@@ -102,7 +102,7 @@ class SideProjection(nn.Module):
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
 
-    def forward(self, layout: Layout) -> Tensor:
+    def forward(self, layout: TokenLayout) -> Tensor:
         return layout.side(self.of_time, self.of_feature, self.of_mask)
 
 
@@ -118,15 +118,15 @@ class ResidualBlock(nn.Module):
         self.mid = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, 2 * width)
 
-    def forward(self, cells: Tensor, tau: Tensor, side: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    def forward(self, cells: Tensor, tau: Tensor, side: Tensor, layout: TokenLayout) -> tuple[Tensor, Tensor]:
         """(..., D), (R, T), (..., 2 D) -> the next block's cells and this block's share of the output."""
         return self.gated(cells, self.along_axes(cells, tau, layout), side)
 
-    def along_axes(self, cells: Tensor, tau: Tensor, layout: Layout) -> Tensor:
+    def along_axes(self, cells: Tensor, tau: Tensor, layout: TokenLayout) -> Tensor:
         """The first half: (..., D) of what cells have told each other."""
         return layout.along_features(self.feature_axis, self.along_time(cells, tau, layout))
 
-    def along_time(self, cells: Tensor, tau: Tensor, layout: Layout) -> Tensor:
+    def along_time(self, cells: Tensor, tau: Tensor, layout: TokenLayout) -> Tensor:
         """The first half of that."""
         return layout.along_time(self.time_axis, cells + layout.to_cells(self.of_tau(tau)))
 
@@ -201,17 +201,17 @@ class Trunk(nn.Module):
         """One state of each record; without gradients, on a CPU, shares of the records side by side."""
         plain = state.device.type == "cpu" and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
         if not plain or not len(state) == len(condition) > 1:
-            return self.bind(condition)(state, tau)
+            return self.condition_on(condition)(state, tau)
         inference = torch.is_inference_mode_enabled()
 
         def work(records: slice) -> Tensor:
             with torch.inference_mode() if inference else torch.no_grad():
-                return self.bind(condition.select(records))(state[records], tau[records])
+                return self.condition_on(condition.select(records))(state[records], tau[records])
 
         size = -(-len(state) // torch.get_num_threads())
         return torch.cat(list(in_threads(work, [slice(n, n + size) for n in range(0, len(state), size)])))
 
-    def bind(self, condition: Condition) -> Field:
+    def condition_on(self, condition: Condition) -> VectorField:
         raise NotImplementedError
 
     @property
@@ -224,7 +224,7 @@ class Trunk(nn.Module):
     def bytes_once(self, condition: Condition) -> int:
         return 0
 
-    def told(self, condition: Condition) -> list[Tensor]:
+    def inputs_of(self, condition: Condition) -> list[Tensor]:
         """(B, K, L) each: what is known of cells beside their state."""
         if not self.with_spread:
             return [condition.known]
@@ -232,16 +232,18 @@ class Trunk(nn.Module):
             raise ConfigError("network: expected a condition with a spread, as the network was made for; came none.")
         return [condition.known, condition.spread.log()]
 
-    def sides(self, layout: Layout) -> list[Tensor]:
-        """What each block is told of the cells; the same for all states of a record."""
+    def side_information(self, layout: TokenLayout) -> list[Tensor]:
+        """The side information of each block; the same for all states of a record."""
         return [block.side(layout) for block in self.blocks]  # type: ignore[operator]
 
-    def through(self, inputs: Tensor, tau: Tensor, sides: list[Tensor], layout: Layout) -> Tensor:
-        """(..., 2 or 3) what is told of cells and their noisy values, (R,) process times -> (...) a number per cell."""
+    def forward_tokens(
+        self, inputs: Tensor, tau: Tensor, side_information: list[Tensor], layout: TokenLayout
+    ) -> Tensor:
+        """(..., 2 or 3) the inputs of cells and their noisy values, (R,) process times -> (...) a number per cell."""
         cells = F.relu(self.enter(inputs))
         tau = self.of_tau(tau)
         skips = []
-        for block, side in zip(self.blocks, sides, strict=True):
+        for block, side in zip(self.blocks, side_information, strict=True):
             cells, skip = block(cells, tau, side, layout)
             skips.append(skip)
         total = sum(skips[1:], skips[0]) / math.sqrt(len(skips))

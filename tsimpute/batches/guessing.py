@@ -38,7 +38,7 @@ class Known(Protocol):
     """
 
     @property
-    def shown(self) -> np.ndarray: ...
+    def visible(self) -> np.ndarray: ...
 
     @property
     def times(self) -> np.ndarray: ...
@@ -138,7 +138,7 @@ def first_guess(
     return np.where(shown, 0.0, ((1 - share) * low + share * high) * kept)
 
 
-def last_shown(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
+def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
     """For each of some increasing ``steps``: (N, K) the last step before it at which a feature is shown, or -1.
 
     Args:
@@ -169,9 +169,9 @@ class Linear:
         return Guessed(first_guess(values, shown, times, self.span).astype(np.float32))
 
     def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
-        shown, length = known.shown, known.shown.shape[2]
-        before = last_shown(shown, [part.start for part in parts])
-        mirrored = last_shown(shown[..., ::-1], [length - part.stop for part in reversed(parts)])
+        shown, length = known.visible, known.visible.shape[2]
+        before = last_visible(shown, [part.start for part in parts])
+        mirrored = last_visible(shown[..., ::-1], [length - part.stop for part in reversed(parts)])
         after = [length - 1 - steps for steps in reversed(mirrored)]
         for n, part in enumerate(parts):
             outside = _nearest(known, before[n], -np.inf), _nearest(known, after[n], np.inf)
@@ -182,7 +182,7 @@ class Linear:
 
 def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:
     """What is at those steps, (N, K), of the features; ``none`` is the time of steps outside the records."""
-    there = (steps >= 0) & (steps < known.shown.shape[2])
+    there = (steps >= 0) & (steps < known.visible.shape[2])
     at = np.where(there, steps, 0)
     values = np.where(there, known.at(at), np.float32(0))
     return Nearest(np.where(there, np.take_along_axis(known.times, at, 1), none), values)

@@ -21,7 +21,7 @@ from tsimpute.scaling.standardizer import Scale
 
 
 @dataclass(frozen=True)
-class Share:
+class RankShard:
     """One process's part of a global batch.
 
     Attributes:
@@ -72,16 +72,16 @@ class Loader:
         n_masks: int = 0,
         masks: Masks | None = None,
     ) -> None:
-        self.shown = windows.shown
-        self.values = _standardised(windows.values, self.shown, scaler)
+        self.visible = windows.visible
+        self.values = _standardised(windows.values, self.visible, scaler)
         self.times = single_precision(windows.times)
         self.record_ids, self.features = windows.record_ids, windows.features
         self.own = _own(windows)
-        self.usable = np.flatnonzero(self.shown[:, self.own].any((1, 2)))
+        self.usable = np.flatnonzero(self.visible[:, self.own].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
         self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
-        at_rest = self.values, self.shown, self.times, self.record_ids
+        at_rest = self.values, self.visible, self.times, self.record_ids
         self.guesses: Masks | None = masks
         if guess is not None and masks is None:
             self.guesses = MaskPool(guess_of or (lambda record: guess), self._mask, *at_rest, n_masks, seed)
@@ -95,20 +95,20 @@ class Loader:
         """Global batches in an epoch."""
         return -(-len(self.usable) // self.batch_size)
 
-    def epoch(self, epoch: int, first_batch: int = 0, rank: int = 0, n_ranks: int = 1) -> Iterator[Share]:
+    def epoch(self, epoch: int, first_batch: int = 0, rank: int = 0, n_ranks: int = 1) -> Iterator[RankShard]:
         """The shuffled batches of an epoch from ``first_batch`` on, and of each the records of one process."""
         order = np.random.default_rng(derive_seed(self.seed, "order", epoch)).permutation(self.usable)
         return self._shares(order, epoch, first_batch, rank, n_ranks)
 
-    def fixed(self) -> Iterator[Share]:
+    def fixed(self) -> Iterator[RankShard]:
         """Every record once, in order, with the same masks, times and noise each time: for validation."""
         return self._shares(self.usable, -1, 0, 0, 1)
 
-    def _shares(self, order: np.ndarray, epoch: int, first: int, rank: int, n_ranks: int) -> Iterator[Share]:
+    def _shares(self, order: np.ndarray, epoch: int, first: int, rank: int, n_ranks: int) -> Iterator[RankShard]:
         for b in range(first, self.n_batches):
             chosen = order[b * self.batch_size : (b + 1) * self.batch_size]
             own = chosen[rank::n_ranks]
-            yield Share(self._batch(own if len(own) else chosen[:1], epoch), len(chosen), float(len(own) > 0))
+            yield RankShard(self._batch(own if len(own) else chosen[:1], epoch), len(chosen), float(len(own) > 0))
 
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
@@ -118,17 +118,17 @@ class Loader:
         asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
         asked = None
         if asks:
-            asked = np.stack([self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
+            asked = np.stack([self._asked(self.visible[i], rng) for i, rng in zip(index, rngs, strict=True)])
         values, guess, given_all = self.values[index], None, None
         if self.guesses is not None:
-            shown = self.shown[index]
+            shown = self.visible[index]
             wanted = ~masks if asks or not self.guesses.size else shown & ~masks
             guess = self.guesses.guesses(index, masks, [number for _, number in drawn], wanted, asks)
             values = standardised_residuals(values, guess, shown)
             given_all = self.guesses.guesses(index, shown, [-1] * len(index), ~shown, True) if asks else None
         return Batch(
             values=torch.from_numpy(values),
-            observed=torch.from_numpy(self.shown[index]),
+            observed=torch.from_numpy(self.visible[index]),
             cond_mask=torch.from_numpy(masks),
             times=torch.from_numpy(self.times[index]),
             record_ids=tuple(self.record_ids[i] for i in index),
@@ -145,7 +145,7 @@ class Loader:
         return (self._mask(record, rng), -1) if self.guesses is None else self.guesses.draw(record, rng)
 
     def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
-        mask = self.shown[record].copy()
+        mask = self.visible[record].copy()
         mask[self.own] = self.policy(mask[self.own], rng)
         return mask
 
@@ -158,7 +158,7 @@ def usual_cells(train: Windows) -> int:
 
     Of up to a hundred records it is the most that one has.
     """
-    return int(np.quantile(train.shown[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
+    return int(np.quantile(train.visible[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
 
 
 def condition_of(
@@ -183,7 +183,7 @@ def condition_of(
     known, cells = _Known(windows, scaler), _to_fill(windows, fill)
     found = None
     if guess is not None:
-        found = guess.of(known.values(slice(None)), known.shown, known.times, _wanted(guess, known.shown, cells))
+        found = guess.of(known.values(slice(None)), known.visible, known.times, _wanted(guess, known.visible, cells))
     return _condition(windows, single_precision(windows.times), scaler, cells, found, usual)
 
 
@@ -244,9 +244,9 @@ def _condition(
     usual: float,
 ) -> Condition:
     return Condition(
-        values=torch.from_numpy(_standardised(windows.values, windows.shown, scaler)),
-        cond_mask=torch.from_numpy(windows.shown),
-        fill_mask=torch.from_numpy(cells),
+        values=torch.from_numpy(_standardised(windows.values, windows.visible, scaler)),
+        cond_mask=torch.from_numpy(windows.visible),
+        query_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
         usual_cells=usual,
         guess=_mean(guess),
@@ -255,7 +255,7 @@ def _condition(
 
 
 def _to_fill(windows: Windows, fill: np.ndarray | None) -> np.ndarray:
-    return ~windows.shown if fill is None else fill & ~windows.shown
+    return ~windows.visible if fill is None else fill & ~windows.visible
 
 
 def _wanted(guess: Guess, shown: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -276,14 +276,14 @@ class _Known:
 
     def __init__(self, windows: Windows, scaler: Scale) -> None:
         self.windows, self.scaler = windows, scaler
-        self.shown, self.times = windows.shown, windows.times
+        self.visible, self.times = windows.visible, windows.times
 
     def values(self, steps: slice) -> np.ndarray:
-        return _standardised(self.windows.values[..., steps], self.shown[..., steps], self.scaler)
+        return _standardised(self.windows.values[..., steps], self.visible[..., steps], self.scaler)
 
     def at(self, steps: np.ndarray) -> np.ndarray:
         index = steps[..., None]
-        values, shown = (np.take_along_axis(x, index, 2) for x in (self.windows.values, self.shown))
+        values, shown = (np.take_along_axis(x, index, 2) for x in (self.windows.values, self.visible))
         return _standardised(values, shown, self.scaler)[..., 0]
 
 

@@ -75,7 +75,7 @@ class Historical:
         if not len(self.patterns):
             raise ConfigError(
                 "mask policy: historical targets need at least one training record that lends its pattern, and there "
-                "is none. Use the policy 'random', or check `lends_pattern` of the data set."
+                "is none. Use the policy 'random', or check `pattern_donor` of the data set."
             )
 
     def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -168,7 +168,7 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
     Args:
         name: one of ``MASKS``, an import path or an entry point: see ``registry``, kind "masks".
         train: training records; their shown cells are the patterns, of those records only that
-            ``train.lends_pattern`` marks (all where it is None). Given features are no part of them.
+            ``train.pattern_donor`` marks (all where it is None). Given features are no part of them.
 
     Raises:
         ConfigError: the name is unknown, or no training record lends a pattern.
@@ -179,8 +179,8 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
         raise ConfigError(f"mask policy: expected one of {', '.join(MASKS)}; came {name!r}.")
     if name not in MASKS:
         return plugin("masks", name)(train)
-    shown = train.shown[:, [not feature.given for feature in train.features]]
+    shown = train.visible[:, [not feature.given for feature in train.features]]
     if name == "gaps":
         return LikeGaps.of(shown)
-    patterns = shown if train.lends_pattern is None else shown[train.lends_pattern]
+    patterns = shown if train.pattern_donor is None else shown[train.pattern_donor]
     return Historical(patterns) if name == "historical" else Mix(patterns)

@@ -273,7 +273,7 @@ def draw(options: Namespace) -> None:
         print(f"{n_outside:,} values lie outside the model's limits: they are hidden from it and stay as they are")
     with Bar("imputing", len(windows), "record") as bar:
         write_table(bar.over(records), windows, options.out, quantiles, options.force)
-    n_missing = int((~windows.shown).sum())
+    n_missing = int((~windows.visible).sum())
     print(f"filled {n_missing:,} cells of {len(windows)} records, {options.n_samples} draws each; wrote {options.out}")
     if options.out.suffix == ".csv" and (note := few_draws_text(quantiles, options.n_samples)):
         print(f"note: {note}")

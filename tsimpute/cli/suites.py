@@ -18,7 +18,7 @@ from tsimpute.system.terminal import Bars, stop_on_interrupt
 def add_arguments(parser: ArgumentParser, part: bool = True) -> None:
     """What all commands of suites take; ``part``: whether they may take a part of it."""
     suites = ", ".join(shipped_suites())
-    parser.add_argument("suite", type=str, help="a suite file, or one of those that come along: " + suites)
+    parser.add_argument("suite", type=str, help="a suite file, or one of the bundled ones: " + suites)
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     if part:
         parser.add_argument("--tasks", type=str, default="", help="only these tasks, comma-separated")
@@ -53,11 +53,11 @@ def run(options: Namespace, say: Callable[[str], None]) -> None:
     left: list[str] = []
 
     def failed(entry: Entry, error: TsimputeError) -> None:
-        told = f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: "
+        text = f"{entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: "
         busy = isinstance(error, BusyError)
-        told += "left to another process, which is at work at it" if busy else f"failed: {error}"
-        (left if busy else wrong).append(told)
-        say(told)
+        text += "left to another process, which is at work at it" if busy else f"failed: {error}"
+        (left if busy else wrong).append(text)
+        say(text)
 
     started = time.monotonic()
     with stop_on_interrupt() as asked, Bars({}) as bars:

@@ -28,7 +28,7 @@ from tsimpute.errors import CheckpointError, ConfigError
 
 _IMPUTER = ("fit", "impute", "save", "load")
 CONTRACTS = {
-    "backbones": ("forward", "bind", "bytes_per_row", "bytes_once"),
+    "backbones": ("forward", "condition_on", "bytes_per_row", "bytes_once"),
     "processes": ("sample_tau", "grid", "scales", "corrupt", "target", "predict"),
     "solvers": ("solve", "n_evaluations"),
     "imputers": _IMPUTER,

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from tsimpute.core.shapes import Brief, check_shape
+from tsimpute.core.shapes import ShortRepr, check_shape
 from tsimpute.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Condition(Brief):
+class Condition(ShortRepr):
     """All that a model may see of B records.
 
     Attributes:
         values: (B, K, L) standardised values of the shown cells, 0 elsewhere.
         cond_mask: (B, K, L) bool, the shown cells.
-        fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
+        query_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
         times: (B, L) the series' own clock, in the dtype of the values; or in float64 and on the CPU, where a record is
             long and only windows of it, see ``steps``, reach a network.
         usual_cells: as many measured cells as training records have, but for a few; 0 = not known.
@@ -35,18 +35,20 @@ class Condition(Brief):
 
     values: Tensor
     cond_mask: Tensor
-    fill_mask: Tensor
+    query_mask: Tensor
     times: Tensor
     usual_cells: float = 0.0
     guess: Tensor | None = None
     spread: Tensor | None = None
 
     def __post_init__(self) -> None:
-        for name in ("cond_mask", "fill_mask", "guess", "spread"):
+        for name in ("cond_mask", "query_mask", "guess", "spread"):
             check_shape(name, getattr(self, name), tuple(self.values.shape))
         check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
-        if bool((self.cond_mask & self.fill_mask).any()):
-            raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
+        if bool((self.cond_mask & self.query_mask).any()):
+            raise DataError(
+                "query_mask: expected cells that are not shown; some cells are both shown and to be filled."
+            )
         if bool(((self.values != 0) & ~self.cond_mask).any()):
             raise DataError("values: expected 0 at every cell that is not shown; hidden values must not reach a model.")
         if self.guess is not None and bool(((self.guess != 0) & self.cond_mask).any()):
@@ -66,12 +68,12 @@ class Condition(Brief):
         """(..., K, L) standardised values at the cells to fill, of what is learnt and drawn there."""
         if self.spread is not None:
             residuals = residuals * self.spread
-        return residuals if self.guess is None else residuals + self.guess * self.fill_mask
+        return residuals if self.guess is None else residuals + self.guess * self.query_mask
 
     def residuals(self, values: Tensor) -> Tensor:
         """The inverse of ``restored``."""
         if self.guess is not None:
-            values = values - self.guess * self.fill_mask
+            values = values - self.guess * self.query_mask
         return values if self.spread is None else values / self.spread
 
     def select(self, index: slice | Tensor) -> Condition:
@@ -79,7 +81,7 @@ class Condition(Brief):
 
     def steps(self, index: slice) -> Condition:
         """The same records at those steps only, their times counted from the first of them, in the values' dtype."""
-        values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.fill_mask))
+        values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.query_mask))
         guess, spread = (None if x is None else x[..., index] for x in (self.guess, self.spread))
         times = self.times[:, index]
         return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.usual_cells, guess, spread)
@@ -92,7 +94,7 @@ class Condition(Brief):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch(Brief):
+class Batch(ShortRepr):
     """Data in motion: B training records, part of whose observed cells are shown.
 
     Attributes:
@@ -148,9 +150,9 @@ class Batch(Brief):
     @property
     def condition(self) -> Condition:
         """What the model sees: the shown cells, and noise to be turned into data at the targets."""
-        fill_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
+        query_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
         shown = self.values * self.cond_mask
-        return Condition(shown, self.cond_mask, fill_mask, self.times, self.usual_cells, self.guess, self.spread)
+        return Condition(shown, self.cond_mask, query_mask, self.times, self.usual_cells, self.guess, self.spread)
 
     def select(self, index: slice) -> Batch:
         by_record = {n: x for n, x in vars(self).items() if isinstance(x, Tensor | tuple)}
@@ -161,7 +163,7 @@ class Batch(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Scales:
+class PathCoefficients:
     """Coefficients of ``state = alpha * clean + sigma * noise``, each (B,) float64."""
 
     alpha: Tensor
@@ -169,7 +171,7 @@ class Scales:
 
     def mix(self, clean: Tensor, noise: Tensor) -> Tensor:
         """(B, K, L) ``alpha * clean + sigma * noise``."""
-        return spread(self.alpha, clean) * clean + spread(self.sigma, clean) * noise
+        return expand_like(self.alpha, clean) * clean + expand_like(self.sigma, clean) * noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +182,6 @@ class Prediction:
     noise: Tensor
 
 
-def spread(per_record: Tensor, like: Tensor) -> Tensor:
+def expand_like(per_record: Tensor, like: Tensor) -> Tensor:
     """(B,) numbers as (B, 1, 1) on the device and in the dtype of ``like``."""
     return per_record.to(like.device, like.dtype)[:, None, None]

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from tsimpute.core.shapes import Brief, check_distinct, check_numbers, check_shape
+from tsimpute.core.shapes import ShortRepr, check_distinct, check_numbers, check_shape
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
 
@@ -39,7 +39,7 @@ class Clock:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Series(Brief):
+class Series(ShortRepr):
     """One group's record.
 
     Attributes:
@@ -76,7 +76,7 @@ class Series(Brief):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Panel(Brief):
+class Panel(ShortRepr):
     """Series of the same K features.
 
     Attributes:
@@ -110,7 +110,7 @@ class Panel(Brief):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Filling(Brief):
+class Filling(ShortRepr):
     """What filling the gaps of one series gave.
 
     Attributes:

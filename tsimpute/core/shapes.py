@@ -43,22 +43,22 @@ def check_numbers(name: str, found: object, kinds: str) -> None:
         raise DataError(f"{name}: expected a NumPy array of {expected}, came {came}.")
 
 
-class Brief:
+class ShortRepr:
     """A dataclass that shows arrays by type and shape and long tuples by their ends: it may hold millions of numbers.
 
     Decorate with ``@dataclass(repr=False)``.
     """
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{f.name}={_brief(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
+        shown = ", ".join(f"{f.name}={_short(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
         return f"{type(self).__name__}({shown})"
 
 
-def _brief(value: Any) -> str:
+def _short(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"<{value.dtype} {tuple(value.shape)}>"
     if isinstance(value, tuple) and len(value) > 3:
         return f"({value[0]!r}, ..., {value[-1]!r}; {len(value):,})"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_brief, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(map(_short, value))}{',' * (len(value) == 1)})"
     return repr(value)

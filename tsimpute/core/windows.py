@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tsimpute.core.quantiles import quantiles
-from tsimpute.core.shapes import Brief, check_distinct, check_mask, check_numbers, check_shape
+from tsimpute.core.shapes import ShortRepr, check_distinct, check_mask, check_numbers, check_shape
 from tsimpute.errors import DataError
 
 
@@ -41,13 +41,13 @@ class Feature:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Windows(Brief):
+class Windows(ShortRepr):
     """Data at rest: N records of K features at L times, NaN where nothing was observed.
 
     Example:
         >>> values = np.array([[[1.0, np.nan, 3.0]]])  # one record, one feature, three steps
         >>> windows = Windows(values, np.arange(3.0)[None], (Feature("PM2.5", "ug/m3"),), ("station 1",))
-        >>> windows.shown.tolist()
+        >>> windows.visible.tolist()
         [[[True, False, True]]]
 
     Attributes:
@@ -57,7 +57,7 @@ class Windows(Brief):
         record_ids: N distinct names.
         held_out: (N, K, L) bool, the observed cells that are prescribed for scoring, or None.
         split: (N,) strings such as "train", "valid", "test", or None where none is prescribed.
-        lends_pattern: (N,) bool, records whose missingness pattern other records may borrow in training; None = all.
+        pattern_donor: (N,) bool, records whose missingness pattern other records may borrow in training; None = all.
         changes: what reading the files dropped, merged or declared missing, and how often.
 
     Raises:
@@ -71,7 +71,7 @@ class Windows(Brief):
     record_ids: tuple[str, ...]
     held_out: np.ndarray | None = None
     split: np.ndarray | None = None
-    lends_pattern: np.ndarray | None = None
+    pattern_donor: np.ndarray | None = None
     changes: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class Windows(Brief):
         check_shape("times", self.times, (n, length))
         check_shape("features", self.features, (k,))
         check_shape("record_ids", self.record_ids, (n,))
-        for name in ("split", "lends_pattern"):
+        for name in ("split", "pattern_donor"):
             check_shape(name, getattr(self, name), (n,))
         check_mask("held_out", self.held_out, (n, k, length))
         if np.isinf(self.values).any():
@@ -127,14 +127,14 @@ class Windows(Brief):
         return ~np.isnan(self.values)
 
     @property
-    def scored(self) -> np.ndarray:
+    def held_out_mask(self) -> np.ndarray:
         """(N, K, L) bool: the held-out cells; nowhere True if none are prescribed."""
         return np.zeros(self.values.shape, bool) if self.held_out is None else self.held_out
 
     @property
-    def shown(self) -> np.ndarray:
+    def visible(self) -> np.ndarray:
         """(N, K, L) bool: observed and not held out."""
-        return self.observed & ~self.scored
+        return self.observed & ~self.held_out_mask
 
     def records_within(self, n_bytes: int, n_samples: int) -> int:
         """How many records at once have draws, in the dtype of the values, of no more than that; one at least."""
@@ -150,7 +150,7 @@ class Windows(Brief):
             record_ids=tuple(self.record_ids[i] for i in at),
             held_out=None if self.held_out is None else self.held_out[at],
             split=None if self.split is None else self.split[at],
-            lends_pattern=None if self.lends_pattern is None else self.lends_pattern[at],
+            pattern_donor=None if self.pattern_donor is None else self.pattern_donor[at],
         )
 
     def steps(self, index: slice) -> Windows:
@@ -178,22 +178,22 @@ class Windows(Brief):
 
     def without_held_out(self) -> Windows:
         """The same records with every held-out cell made missing: all that an imputer may see."""
-        return replace(self, values=np.where(self.scored, np.nan, self.values), held_out=None)
+        return replace(self, values=np.where(self.held_out_mask, np.nan, self.values), held_out=None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Samples(Brief):
+class Samples(ShortRepr):
     """Completed records: S draws of every window, in the data's own units.
 
     Attributes:
         values: (S, N, K, L); shown cells hold the observed value in every draw, bit for bit. NaN marks a cell that
             was not asked for.
-        shown: (N, K, L) bool, cells that were observed.
+        visible: (N, K, L) bool, cells that were observed and not held out.
         features, record_ids: as in Windows.
     """
 
     values: np.ndarray
-    shown: np.ndarray
+    visible: np.ndarray
     features: tuple[Feature, ...]
     record_ids: tuple[str, ...]
 
@@ -203,7 +203,7 @@ class Samples(Brief):
                 "samples: expected shape (samples, records, features, steps); "
                 f"came {self.values.shape}. One draw is a leading axis of length 1."
             )
-        check_mask("shown", self.shown, self.values.shape[1:])
+        check_mask("visible", self.visible, self.values.shape[1:])
         check_shape("record_ids", self.record_ids, (self.values.shape[1],))
         check_shape("features", self.features, (self.values.shape[2],))
 
@@ -217,7 +217,7 @@ class Samples(Brief):
         They are those whose coverage is scored: see ``tsimpute.core.quantiles``. Below 19 draws the interval from 0.05
         to 0.95 is the range of the draws, which holds less than 90 %.
         """
-        return np.where(self.shown, self.values[0], quantiles(self.values, levels))
+        return np.where(self.visible, self.values[0], quantiles(self.values, levels))
 
     def median(self) -> np.ndarray:
         """(N, K, L) median over the draws; shown cells bit for bit."""
@@ -225,4 +225,4 @@ class Samples(Brief):
 
     def mean(self) -> np.ndarray:
         """(N, K, L) mean over the draws; shown cells bit for bit."""
-        return np.where(self.shown, self.values[0], self.values.mean(0))
+        return np.where(self.visible, self.values[0], self.values.mean(0))

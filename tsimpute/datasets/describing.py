@@ -162,7 +162,7 @@ def _title(card: Card | None) -> str:
 
 def _parts(windows: Windows) -> tuple[PartSummary, ...]:
     split = np.full(len(windows), "all") if windows.split is None else windows.split
-    observed, held_out = (mask.sum((1, 2)) for mask in (windows.observed, windows.scored))
+    observed, held_out = (mask.sum((1, 2)) for mask in (windows.observed, windows.held_out_mask))
     per_record = windows.n_features * windows.n_steps
     return tuple(
         PartSummary(

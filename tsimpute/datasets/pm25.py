@@ -176,7 +176,7 @@ class PM25:
             record_ids=tuple(str(stamp) for stamp in stamps[starts]),
             held_out=scored & ~again,
             split=split,
-            lends_pattern=np.isin(months, LENDING_MONTHS),
+            pattern_donor=np.isin(months, LENDING_MONTHS),
             changes={what: count for what, count in changes.items() if count},
         )
 

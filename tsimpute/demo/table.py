@@ -11,7 +11,7 @@ import pandas as pd
 from tsimpute.core.panel import Filling, Panel
 from tsimpute.datasets.synthetic import DEAD_SENSOR, FEATURES, SyntheticAirQuality
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 N_DAYS = 90
 EFFORT = "instant"
@@ -37,7 +37,7 @@ def fill_demo_table(
     out.mkdir(parents=True, exist_ok=True)
     truth, given = tables(n_days)
     source, filled = out / "stations.csv", out / "filled.csv"
-    write_whole(source, lambda partial: given.to_csv(partial))
+    atomic_write(source, lambda partial: given.to_csv(partial))
     limits = {feature.name: (0.0, None) for feature in FEATURES[1:]}
     found = fill_file(
         source, filled, {"effort": EFFORT, "limits": limits, "units": {f.name: f.unit for f in FEATURES}}, force=True,
@@ -64,7 +64,7 @@ def _draw(panel: Panel, fillings: Sequence[Filling], path: Path) -> None:
     from tsimpute.reports.pages import png
 
     figure = filled_feature(panel, fillings, DEAD_SENSOR, stretches(fillings, DEAD_SENSOR))
-    write_whole(path, lambda partial: partial.write_bytes(png(figure)))
+    atomic_write(path, lambda partial: partial.write_bytes(png(figure)))
 
 
 def _compared(

@@ -138,7 +138,7 @@ def _check_request(
             raise ConfigError(f"{name}: expected at least 1, came {number}.")
     if fill not in FILLS:
         raise ConfigError(f"fill: expected one of {', '.join(FILLS)}; came {fill!r}.")
-    if not windows.scored.any():
+    if not windows.held_out_mask.any():
         raise DataError("windows: expected held-out cells to score; none is marked. Choose some with held_out.")
     if scaler is not None and (len(scaler.mean), len(scaler.std)) != (windows.n_features,) * 2:
         raise DataError(f"scaler: expected {windows.n_features} features, came {len(scaler.mean)}.")
@@ -146,7 +146,7 @@ def _check_request(
 
 def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cells, float]:
     """The samples of a chunk at its scored cells, and the seconds that the imputer took for them."""
-    wanted = chunk.scored.copy() if header.fill == "scored" else None
+    wanted = chunk.held_out_mask.copy() if header.fill == "scored" else None
     given = chunk.select(slice(None)).without_held_out()  # copies: one that changes them is compared with the records
     start = time.perf_counter()
     with unseen():
@@ -166,7 +166,7 @@ def _check_answer(samples: Samples, visible: Windows, n_samples: int, name: str)
 
 def _chunks(windows: Windows, fill: str, size: int) -> Iterator[tuple[Windows, int, int]]:
     """Chunks of records, records done, records in all; for "scored" only records with something to score."""
-    index = np.flatnonzero(windows.scored.any((1, 2))) if fill == "scored" else np.arange(len(windows))
+    index = np.flatnonzero(windows.held_out_mask.any((1, 2))) if fill == "scored" else np.arange(len(windows))
     for start in range(0, len(index), size):
         part = index[start : start + size]
         yield windows.select(part), start + len(part), len(index)
@@ -174,9 +174,9 @@ def _chunks(windows: Windows, fill: str, size: int) -> Iterator[tuple[Windows, i
 
 def _cells(samples: Samples, chunk: Windows) -> Cells:
     # One contiguous row of draws per cell: the file and the scores see the same numbers in the same order.
-    draws = np.ascontiguousarray(samples.values[:, chunk.scored].T)
-    record, feature, step = np.nonzero(chunk.scored)
-    return Cells(draws, chunk.values[chunk.scored], record, feature, step, np.array(chunk.record_ids, dtype=str))
+    draws = np.ascontiguousarray(samples.values[:, chunk.held_out_mask].T)
+    record, feature, step = np.nonzero(chunk.held_out_mask)
+    return Cells(draws, chunk.values[chunk.held_out_mask], record, feature, step, np.array(chunk.record_ids, dtype=str))
 
 
 def _add(scores: Scores, cells: Cells, header: Header) -> None:

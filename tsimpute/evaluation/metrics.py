@@ -71,7 +71,7 @@ def score(samples: Samples, windows: Windows) -> tuple[Score, ...]:
     """
     check_records(samples, windows)
     scores = Scores(windows.features)
-    scores.update(samples.values, windows.values, windows.scored, windows.record_ids)
+    scores.update(samples.values, windows.values, windows.held_out_mask, windows.record_ids)
     return scores.values()
 
 
@@ -90,10 +90,10 @@ def check_records(samples: Samples, windows: Windows) -> None:
             raise DataError(f"samples: expected the {name} of the windows, in their order; came {what}.")
     if samples.values.shape[1:] != windows.values.shape:
         raise DataError(f"samples: expected windows of shape {windows.values.shape}, came {samples.values.shape[1:]}.")
-    if not np.array_equal(samples.shown, windows.shown):
+    if not np.array_equal(samples.visible, windows.visible):
         raise DataError("samples: their shown cells are not those of the windows; are axes or records swapped?")
-    observed = windows.values[windows.shown]
-    if not all(np.array_equal(draw[windows.shown], observed) for draw in samples.values):
+    observed = windows.values[windows.visible]
+    if not all(np.array_equal(draw[windows.visible], observed) for draw in samples.values):
         raise DataError(
             "samples: expected every shown cell to hold the observed value; some hold others. "
             "Are axes swapped, records reordered, or values left in scaled units?"

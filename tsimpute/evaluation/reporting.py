@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tsimpute.errors import DataError
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 HEADLINES = (
     "crps", "crps_fair", "crps_mean_over_features", "ncrps", "mae_median", "rmse_mean",
@@ -262,5 +262,5 @@ def _typed(name: str, text: str, where: str) -> typing.Any:
 
 
 def _write(path: Path, text: str) -> Path:
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
+    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
     return path

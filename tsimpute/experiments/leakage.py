@@ -23,17 +23,17 @@ from tsimpute.tasks.task import Task
 VALUES = (1e9, -12345.678, None)
 """What hidden cells are set to; None = the largest value of their feature, which no filter of outliers takes away."""
 
-PASSES = "passes"
+NO_LEAK = "passes"
 _RECORDS = {"train": 24, "valid": 8, "test": 4}
 
 
-def sabotage(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: int = 2) -> str:
-    """What the test says: ``PASSES`` (and what else was seen), what moved, or that it cannot be told.
+def leakage_of(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: int = 2) -> str:
+    """The result of the leakage test: ``NO_LEAK`` (and remarks), what moved, or that it cannot be decided.
 
     Args:
         make: gives a new imputer; it is fitted on a few records, so a short training is enough.
         task: some records of each part are taken. Training records without held-out cells get some, so that a method
-            that looks at ``values`` where ``held_out`` says no is found out.
+            that looks at ``values`` where ``held_out`` is True is detected.
     """
     parts = {name: _few(getattr(task, name), number) for name, number in _RECORDS.items()}
     parts |= {name: _with_holes(parts[name], seed) for name in ("train", "valid")}
@@ -50,22 +50,22 @@ def sabotage(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: 
     repeats = _equal(first.draws, again.draws)
     seen = [] if learns_the_same else ["what is learnt is not the same twice"]
     seen += ["draws depend on the other records"] if repeats and not _equal(turned, first.draws) else []
-    return _verdict(moved, repeats, seen)
+    return _result_text(moved, repeats, seen)
 
 
-def sabotage_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples: int = 2) -> str:
+def leakage_of_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples: int = 2) -> str:
     """The same for an imputer that was fitted elsewhere: only its draws are compared."""
     few = _without_truth(_few(test, _RECORDS["test"]), seed)
     draws, again = (_fill(imputer, few, seed, n_samples) for _ in range(2))
     moved = [_moved(_fill(imputer, _spoilt(few, value), seed, n_samples), draws, again) for value in VALUES]
-    return _verdict(["draws"] if any(moved) else [], _equal(draws, again), ["filling only"])
+    return _result_text(["draws"] if any(moved) else [], _equal(draws, again), ["filling only"])
 
 
-def _verdict(moved: Sequence[str], repeats: bool, seen: Sequence[str]) -> str:
+def _result_text(moved: Sequence[str], repeats: bool, seen: Sequence[str]) -> str:
     what = f" ({'; '.join(seen)})" if seen else ""
     if moved:
         return f"moved: {', '.join(sorted(set(moved)))}{what}"
-    return f"{PASSES}{what}" if repeats else f"cannot be told: draws are not the same twice{what}"
+    return f"{NO_LEAK}{what}" if repeats else f"cannot be told: draws are not the same twice{what}"
 
 
 def scaler_moves(task: Task, make_task: Callable[[Windows], Task], windows: Windows) -> bool:
@@ -81,7 +81,7 @@ def scaler_moves(task: Task, make_task: Callable[[Windows], Task], windows: Wind
     highest = np.max([_highest(part) for part in (task.train, task.valid, task.test)], axis=0)
     at = {record_id: n for n, record_id in enumerate(windows.record_ids)}
     for part in (task.valid, task.test):
-        for record_id, scored in zip(part.record_ids, part.scored, strict=True):
+        for record_id, scored in zip(part.record_ids, part.held_out_mask, strict=True):
             n = at[record_id]
             values[n] = np.where(scored & ~np.isnan(values[n]), highest[:, None], values[n])
     return make_task(replace(windows, values=values)).scaler.to_dict() != task.scaler.to_dict()
@@ -114,12 +114,12 @@ def _fill(imputer: Imputer, windows: Windows, seed: int, n_samples: int) -> np.n
 
 def _few(windows: Windows, number: int) -> Windows:
     """The first records with something held out; where none has, the first ones."""
-    with_holes = np.flatnonzero(windows.scored.any((1, 2)))
+    with_holes = np.flatnonzero(windows.held_out_mask.any((1, 2)))
     return windows.select((with_holes if len(with_holes) else np.arange(len(windows)))[:number])
 
 
 def _with_holes(windows: Windows, seed: int) -> Windows:
-    if windows.scored.any():
+    if windows.held_out_mask.any():
         return windows
     chosen = np.random.default_rng(seed).random(windows.values.shape) < 0.1
     return replace(windows, held_out=windows.observed & chosen)
@@ -129,14 +129,14 @@ def _without_truth(windows: Windows, seed: int) -> Windows:
     """Held-out cells hold values that other cells of their feature show, or 0 where none does."""
     values, rng = windows.values.copy(), np.random.default_rng(seed)
     for k in range(values.shape[1]):
-        hidden, shown = windows.scored[:, k], windows.values[:, k][windows.shown[:, k]]
+        hidden, shown = windows.held_out_mask[:, k], windows.values[:, k][windows.visible[:, k]]
         values[:, k][hidden] = rng.choice(shown, hidden.sum()) if len(shown) else 0.0
     return replace(windows, values=values)
 
 
 def _spoilt(windows: Windows, value: float | None) -> Windows:
     other = _highest(windows)[:, None] if value is None else value
-    return replace(windows, values=np.where(windows.scored, other, windows.values).astype(windows.values.dtype))
+    return replace(windows, values=np.where(windows.held_out_mask, other, windows.values).astype(windows.values.dtype))
 
 
 def _highest(windows: Windows) -> np.ndarray:

@@ -29,7 +29,7 @@ from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.reporting import EvaluationContext, Report
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 from tsimpute.tasks.protocols import clean, csdi
 from tsimpute.tasks.task import Task
 from tsimpute.training.progress import Step
@@ -70,13 +70,13 @@ def fill_gaps(imputer: GenerativeImputer, windows: Windows, n_samples: int, seed
     Returns:
         One record after another, and how many values lie outside.
     """
-    outside = imputer.scaler_.outside(windows.values) & windows.shown
+    outside = imputer.scaler_.outside(windows.values) & windows.visible
     seen = dataclasses.replace(windows, values=np.where(outside, np.nan, windows.values).astype(windows.values.dtype))
-    drawn = imputer.impute_records(seen, n_samples, seed, fill=~windows.shown)
+    drawn = imputer.impute_records(seen, n_samples, seed, fill=~windows.visible)
 
     def whole(n: int, record: Samples) -> Samples:
         values = np.where(outside[[n]], windows.values[[n]], record.values)
-        return dataclasses.replace(record, values=values, shown=record.shown | outside[[n]])
+        return dataclasses.replace(record, values=values, visible=record.visible | outside[[n]])
 
     return (whole(n, record) for n, record in enumerate(drawn)), int(outside.sum())
 
@@ -212,7 +212,7 @@ def _unscored(folder: Path, at_epochs: Iterable[int], up_to: int) -> list[int]:
 
 def scored_records(task: Task, max_records: int | None) -> Windows:
     """The test records that are scored: all, or the first ``max_records`` that have a held-out cell, in order."""
-    with_cells = np.flatnonzero(task.test.scored.any((1, 2)))
+    with_cells = np.flatnonzero(task.test.held_out_mask.any((1, 2)))
     return task.test.select(with_cells[:max_records])
 
 
@@ -257,7 +257,7 @@ def draw_records(config: RunConfig, task: Task, imputer: Imputer, path: Path, n_
     from tsimpute.plots import imputed_records
 
     test = scored_records(task, config.evaluation.max_records)
-    most = np.argsort(-test.scored.sum((1, 2)), kind="stable")[:n_records]
+    most = np.argsort(-test.held_out_mask.sum((1, 2)), kind="stable")[:n_records]
     chosen = test.select(most)
     samples = imputer.impute(chosen.without_held_out(), max(config.evaluation.n_samples, 20), config.evaluation.seed)
     imputed_records(samples, chosen, path=path, time_label="hours")
@@ -276,12 +276,12 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
         "machine": machine,
     }
     text = json.dumps(record, indent=1)
-    write_whole(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
+    atomic_write(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def context_of(dataset: str, task: Task, n_records: int, imputer: Imputer, run: str) -> EvaluationContext:
     """What the rows of an evaluation on the first ``n_records`` scored test records say of it."""
-    whole = n_records == int(task.test.scored.any((1, 2)).sum())
+    whole = n_records == int(task.test.held_out_mask.any((1, 2)).sum())
     return EvaluationContext(
         dataset=dataset,
         split="test" if whole else f"test[:{n_records}]",

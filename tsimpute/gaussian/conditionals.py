@@ -235,8 +235,8 @@ class _FromPriorDraws(_OneByOne):
 
     @cached_property
     def spread(self) -> np.ndarray:
-        told = (_solved(self._root, self._cross.T) ** 2).sum(0) if len(self.seen) else 0.0
-        return np.sqrt(np.maximum(np.diagonal(self.layout.matrix)[self.cells] - told, 0.0))
+        explained = (_solved(self._root, self._cross.T) ** 2).sum(0) if len(self.seen) else 0.0
+        return np.sqrt(np.maximum(np.diagonal(self.layout.matrix)[self.cells] - explained, 0.0))
 
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         prior = np.zeros((cells.shape[1], len(cells)))

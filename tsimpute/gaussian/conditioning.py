@@ -72,11 +72,11 @@ def windows(n_steps: int, n_features: int) -> Iterator[Window]:
     if _is_one_window(n_steps, n_features):
         yield Window(0, n_steps, 0, n_steps)
         return
-    hop = max(1, length // 3)
-    edge, first = (length - hop) // 2, 0
+    stride = max(1, length // 3)
+    edge, first = (length - stride) // 2, 0
     while first < n_steps:
         start = min(max(0, first - edge), n_steps - length)
-        last = n_steps if start + length == n_steps else first + hop + (edge if first == 0 else 0)
+        last = n_steps if start + length == n_steps else first + stride + (edge if first == 0 else 0)
         yield Window(start, start + length, first, last)
         first = last
 

@@ -63,7 +63,7 @@ class GaussianGuess:
         # By chunks of the whole, so that parts that overlap agree.
         kept: dict[int, Guessed] = {}
         for part in parts:
-            chunks = [c for c in _chunks(known.shown.shape[2]) if c.start < part.stop and part.start < c.stop]
+            chunks = [c for c in _chunks(known.visible.shape[2]) if c.start < part.stop and part.start < c.stop]
             kept = {c.start: kept.get(c.start) or self._of_chunk(known, c, wanted) for c in chunks}
             first = chunks[0].start
             yield _joined(list(kept.values())).steps(slice(part.start - first, part.stop - first))
@@ -74,7 +74,7 @@ class GaussianGuess:
         inner = slice(chunk.start - around.start, chunk.stop - around.start)
         asked = wanted[..., chunk]
         mean, spread = np.zeros(asked.shape, np.float32), np.ones(asked.shape, np.float32)
-        values = np.where(known.shown[..., around], known.values(around), np.nan).astype(np.float64)
+        values = np.where(known.visible[..., around], known.values(around), np.nan).astype(np.float64)
         for n in np.flatnonzero(asked.any((1, 2))):
             cells = np.zeros(values[n].shape, bool)
             cells[:, inner] = asked[n]
@@ -100,7 +100,7 @@ class _InMemory:
     """See ``Known``."""
 
     all_values: np.ndarray
-    shown: np.ndarray
+    visible: np.ndarray
     times: np.ndarray
 
     def values(self, steps: slice) -> np.ndarray:

@@ -26,13 +26,13 @@ def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tens
     """
     state = process.corrupt(batch.values, noise, tau)
     if batch.asked is not None and bool(batch.asked.any()):
-        state = torch.where(batch.asked, _states_in_use(backbone, process, batch, batch.asked, tau, noise), state)
+        state = torch.where(batch.asked, _rollout_unobserved(backbone, process, batch, batch.asked, tau, noise), state)
     output = backbone(state, tau, batch.condition)
     return (output - process.target(batch.values, noise, tau)).square() * batch.target_mask
 
 
 @torch.no_grad()
-def _states_in_use(
+def _rollout_unobserved(
     backbone: Backbone, process: Process, batch: Batch, asked: Tensor, tau: Tensor, noise: Tensor
 ) -> Tensor:
     """(B, K, L) states at ``tau`` of cells that nobody observed: where the model takes them, in two steps from noise.
@@ -46,7 +46,7 @@ def _states_in_use(
     values = torch.where(batch.target_mask, condition.restored(batch.values), batch.values)[rows]
     guess, spread = (None if x is None else x[rows] for x in (batch.guess_given_all, batch.spread_given_all))
     known = Condition(values, batch.observed[rows], asked[rows], batch.times[rows], batch.usual_cells, guess, spread)
-    field = backbone.bind(known)
+    field = backbone.condition_on(known)
     end, state = tau[rows.cpu()], noise[rows]
     found = process.predict(field(state, 0 * end), state, 0 * end)
     state = process.scales(end / 2).mix(found.clean, found.noise)

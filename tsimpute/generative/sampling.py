@@ -14,7 +14,7 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from tsimpute.backbones.base import Backbone, Field
+from tsimpute.backbones.base import Backbone, VectorField
 from tsimpute.core.containers import Condition, Prediction
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import ConfigError, OutOfMemoryError
@@ -82,22 +82,22 @@ def sample(
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
     if len(seeds) != len(condition):
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
-    way = _Way(process, solver, process.grid(n_steps, grid_power), part_of, antithetic)
+    way = _SamplingPlan(process, solver, process.grid(n_steps, grid_power), part_of, antithetic)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
     pieces = []
     needed = 1
     for b, seed in enumerate(seeds):
         record = condition.select(slice(b, b + 1))
-        if not bool(record.fill_mask.any()):
+        if not bool(record.query_mask.any()):
             continue
         size = rows_at_once or rows_within(memory_mib, backbone, record)
         needed = max(needed, size * backbone.bytes_per_row(record) + backbone.bytes_once(record))
         parts = [range(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
-        bound = _Bound(backbone, record, len(parts))
+        bound = _ConditionedRecord(backbone, record, len(parts))
         pieces += [(b, bound, seed, rows) for rows in parts]
 
     @torch.inference_mode()  # is set for each thread
-    def work(piece: tuple[int, _Bound, int, range]) -> tuple[int, range, Tensor]:
+    def work(piece: tuple[int, _ConditionedRecord, int, range]) -> tuple[int, range, Tensor]:
         b, bound, seed, rows = piece
         with bound as field:
             return b, rows, _draw(field, way, bound.record, seed, rows)
@@ -128,7 +128,7 @@ def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
+class _SamplingPlan:
     """From noise to data, the same for all records."""
 
     process: Process
@@ -177,19 +177,19 @@ class _Noise:
         return self._sign * torch.cat(blocks, 1)[:, self._wanted]
 
 
-class _Bound:
+class _ConditionedRecord:
     """One record and the network that has been told of it: by whichever piece of work comes first, until the last."""
 
     def __init__(self, backbone: Backbone, record: Condition, n_pieces: int) -> None:
         self.backbone, self.record = backbone, record
         self._lock, self._n_left = Lock(), n_pieces
-        self._field: Field | None = None
+        self._field: VectorField | None = None
 
-    def __enter__(self) -> Field:
+    def __enter__(self) -> VectorField:
         with self._lock:
             if self._field is None:
                 try:
-                    self._field = self.backbone.bind(self.record)
+                    self._field = self.backbone.condition_on(self.record)
                 except (MemoryError, RuntimeError) as error:
                     if not _is_out_of_memory(error):
                         raise
@@ -207,7 +207,7 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
-def _draw(field: Field, way: _Way, record: Condition, seed: int, rows: range) -> Tensor:
+def _draw(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
     """Draws ``rows`` of one record, (len(rows), K, L); half as many at once from where memory runs out."""
     found, size = [], len(rows)
     while rows:
@@ -225,9 +225,9 @@ def _draw(field: Field, way: _Way, record: Condition, seed: int, rows: range) ->
     return torch.cat(found)
 
 
-def _sample_rows(field: Field, way: _Way, record: Condition, seed: int, rows: range) -> Tensor:
+def _sample_rows(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
     noise = [way.noise_of(record, seed, row) for row in rows]
-    asked = record.fill_mask
+    asked = record.query_mask
 
     def draw_noise() -> Tensor:
         return torch.stack([of_row.draw() for of_row in noise]).to(record.values) * asked

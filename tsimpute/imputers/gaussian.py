@@ -22,7 +22,7 @@ from tsimpute.imputers.shared.checks import cells_asked
 from tsimpute.imputers.shared.completing import check_steps, collected, completed, usual_step
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
-from tsimpute.system.terminal import Progress, shown
+from tsimpute.system.terminal import Progress, progress_bars
 
 _CHUNK_BYTES = 64 * 2**20
 """Of draws of a long record that are given at once."""
@@ -100,16 +100,16 @@ class GaussianImputer:
         Args:
             scaler: None = fitted on the visible cells of ``train``.
             time_unit: of the times of the records, to be kept with the model; None = not known.
-            progress: as of ``tsimpute.system.terminal.shown``.
+            progress: as of ``tsimpute.system.terminal.progress_bars``.
 
         Raises:
             DataError: ``train`` shows no cell at all.
         """
-        if not train.shown.any():
+        if not train.visible.any():
             raise DataError("train: expected at least one visible cell, came none. Are all values missing or held out?")
         step, regular = usual_step(train)
         records = Records(tuple(_visible(train)), tuple(train.times.astype(np.float64)), step)
-        with shown(progress, {"fitting": "round"}) as tell:
+        with progress_bars(progress, {"fitting": "round"}) as tell:
             return self.fit_records(
                 records, train.features, scaler or Standardizer.fit(train), regular=regular, time_unit=time_unit,
                 for_others=True, progress=lambda done, total: tell("fitting", done, total),
@@ -134,11 +134,12 @@ class GaussianImputer:
             progress: called with rounds done and their number.
         """
         scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
-        told: list[Regularisation] = []
+        reported: list[Regularisation] = []
         model = fit(
-            scaled, self.periods, self.settings, self.seed, progress, for_others=for_others, tell_settings=told.append
+            scaled, self.periods, self.settings, self.seed, progress, for_others=for_others,
+            tell_settings=reported.append,
         )  # fmt: skip
-        self.chosen_ = told[0]
+        self.chosen_ = reported[0]
         lengths = {len(times) for times in records.times}
         self.features_, self.scaler_, self.model_ = tuple(features), scaler, model
         self.curves_ = None
@@ -166,7 +167,7 @@ class GaussianImputer:
         *,
         progress: Progress = "auto",
     ) -> Samples:
-        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.shown``."""
+        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.progress_bars``."""
         return collected(self.impute_records(windows, n_samples, seed, fill), windows, n_samples, progress)
 
     def impute_records(
@@ -286,7 +287,7 @@ class GaussianImputer:
 
 def _visible(windows: Windows) -> np.ndarray:
     """(N, K, L) float64, NaN where nothing is visible."""
-    return np.where(windows.shown, windows.values, np.nan).astype(np.float64)
+    return np.where(windows.visible, windows.values, np.nan).astype(np.float64)
 
 
 PLUGIN = GaussianImputer

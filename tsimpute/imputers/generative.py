@@ -22,16 +22,16 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Samples, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.generative.joining import Joined
-from tsimpute.imputers.network.learnt import Learnt
-from tsimpute.imputers.network.long_records import Done, check_times, pieces, steps_within
+from tsimpute.generative.window_averaging import WindowAveraging
+from tsimpute.imputers.network.learnt import FittedModel
+from tsimpute.imputers.network.long_records import WindowProgress, check_times, pieces, steps_within
 from tsimpute.imputers.network.start import base_of, digest_of, guesses_apart
 from tsimpute.imputers.shared.checks import cells_to_fill, check_features, check_given
 from tsimpute.imputers.shared.completing import check_steps, collected, completed, usual_step
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
 from tsimpute.scaling.standardizer import Standardizer
-from tsimpute.system.terminal import Progress, shown
+from tsimpute.system.terminal import Progress, progress_bars
 from tsimpute.training.progress import Step
 from tsimpute.training.trainer import Trainer
 
@@ -41,7 +41,7 @@ _CELLS_AT_ONCE = 100_000
 """Draws of cells after which records are given out, about: of cells to fill a few seconds' work."""
 
 
-class GenerativeImputer(Learnt):
+class GenerativeImputer(FittedModel):
     """A transformer trained as vector field or denoiser, and the sampler that fills gaps with it.
 
     Example:
@@ -58,7 +58,7 @@ class GenerativeImputer(Learnt):
         network: settings of the backbone, its name or its class; see ``tsimpute.config.registry``.
         training, sampling: settings; see ``tsimpute.config.settings``.
 
-    Attributes: see ``Learnt``.
+    Attributes: see ``FittedModel``.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class GenerativeImputer(Learnt):
         self.sampling = sampling or SamplingConfig()
 
     def fit(self, train: Windows, valid: Windows | None = None, *, progress: Progress = "auto") -> Self:
-        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.shown``."""
-        with shown(progress, {"learning": "step"}) as tell:
+        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.progress_bars``."""
+        with progress_bars(progress, {"learning": "step"}) as tell:
             for step in self.fit_steps(train, valid):
                 tell("learning", step.step, step.n_steps)
         return self
@@ -181,7 +181,7 @@ class GenerativeImputer(Learnt):
         *,
         progress: Progress = "auto",
     ) -> Samples:
-        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.shown``."""
+        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.progress_bars``."""
         return collected(self.impute_records(windows, n_samples, seed, fill), windows, n_samples, progress)
 
     def impute_records(
@@ -244,14 +244,14 @@ class GenerativeImputer(Learnt):
                 f"impute_long: expected 1 record and an overlap in [0, 1), came {len(record)}, {overlap}."
             )
         length = min(self.n_steps_ or record.n_steps, record.n_steps)
-        memory, hop = self.sampling.memory_mib, max(1, round(length * (1 - overlap)))
-        check_times(record.times[0], length, hop)
+        memory, stride = self.sampling.memory_mib, max(1, round(length * (1 - overlap)))
+        check_times(record.times[0], length, stride)
         n_evaluations = self._solver().n_evaluations(self.n_steps)
-        done = Done(n_samples * n_evaluations, progress)
-        draw = self._sampler(Joined(self._backbone(), length, hop, memory, done.add), n_samples)
+        done = WindowProgress(n_samples * n_evaluations, progress)
+        draw = self._sampler(WindowAveraging(self._backbone(), length, stride, memory, done.add), n_samples)
         seeds = [derive_seed(seed, "impute", record.record_ids[0])]
         kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
-        made = pieces(record.n_steps, length, hop, n_evaluations, kept_steps)
+        made = pieces(record.n_steps, length, stride, n_evaluations, kept_steps)
         asked = [piece for piece in made if cells[..., piece.kept].any()]
         about = cells, self.guess_, self._usual_cells(length)
         conditions = conditions_of(record, self.scale_, [p.computed for p in asked], *about)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tsimpute.errors import CheckpointError
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 _FORMAT = "tsimpute peer"
 _LAYOUT = 1
@@ -26,7 +26,7 @@ def write_model(path: Path, header: Mapping[str, Any], arrays: Mapping[str, np.n
         with partial.open("wb") as file:
             np.savez_compressed(file, header=np.array(text), **arrays)  # type: ignore[arg-type]
 
-    write_whole(path, write)
+    atomic_write(path, write)
 
 
 def read_model(path: Path, peer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from tsimpute.errors import CheckpointError
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 FORMAT = "tsimpute-model-1"
 
@@ -27,7 +27,7 @@ def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, A
     metadata = {"format": FORMAT, "about": text, "digest": _digest(plain, text)}
     # As bytes, since safetensors' own writer makes files that no one but their owner can read.
     content = _sorted_header(save(plain, metadata=metadata))
-    write_whole(path, lambda partial: partial.write_bytes(content))
+    atomic_write(path, lambda partial: partial.write_bytes(content))
 
 
 def _sorted_header(content: bytes) -> bytes:
@@ -69,7 +69,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:
     """Writes the state of an unfinished training: tensors, numbers and text only."""
-    write_whole(path, lambda partial: torch.save(dict(state), partial))
+    atomic_write(path, lambda partial: torch.save(dict(state), partial))
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class PypotsImputer:
             MissingExtraError: no interpreter with PyPOTS is named.
             TsimputeError: PyPOTS failed or took too long; the end of its log is in the message.
         """
-        if not train.shown.any():
+        if not train.visible.any():
             raise DataError("train: expected at least one shown cell, came none. Are all values missing or held out?")
         scaler = Standardizer.fit(train)
         arrays = {"train": _coded(train, scaler)}
@@ -143,7 +143,7 @@ class PypotsImputer:
         for n in range(len(windows)):
             at = slice(n, n + 1)
             values[:, at] = completed(windows.select(at), self.scaler_, draws[:, at], cells[at]).values
-        return Samples(values, windows.shown, windows.features, windows.record_ids)
+        return Samples(values, windows.visible, windows.features, windows.record_ids)
 
     def save(self, path: Path) -> None:
         if not hasattr(self, "features_"):
@@ -197,7 +197,7 @@ _SETTINGS = ("model", "epochs", "batch_size", "learning_rate", "patience", "size
 
 def _coded(windows: Windows, scaler: Standardizer) -> np.ndarray:
     """(N, L, K) float32, NaN where a cell is not shown."""
-    known = scaler.transform(np.where(windows.shown, windows.values, np.nan))
+    known = scaler.transform(np.where(windows.visible, windows.values, np.nan))
     return np.ascontiguousarray(known.transpose(0, 2, 1), np.float32)
 
 

@@ -30,7 +30,7 @@ def gaps(windows: Windows, path: Path | None = None, time_label: str = "step") -
     figure = new_figure(11, min(max(2.2 + 0.2 * k, 3.6), 24))
     left, right = figure.subplots(1, 2, width_ratios=(3, 1.2), sharey=True)
     _draw_map(figure, left, windows)
-    shares = [m.mean((0, 2)) * 100 for m in (windows.shown, windows.scored, ~windows.observed)]
+    shares = [m.mean((0, 2)) * 100 for m in (windows.visible, windows.held_out_mask, ~windows.observed)]
     start = np.zeros(k)
     for share, colour, label in zip(shares, (BLUE, ORANGE, PALE), ("shown", "held out", "missing"), strict=True):
         if share.any():
@@ -57,7 +57,7 @@ def _draw_map(figure: Figure, axis: Axes, windows: Windows) -> None:
     from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
     if len(windows) == 1:
-        kind = np.where(windows.shown[0], 0, np.where(windows.scored[0], 1, 2))
+        kind = np.where(windows.visible[0], 0, np.where(windows.held_out_mask[0], 1, 2))
         colours = ListedColormap([BLUE, ORANGE, PALE])
         axis.imshow(kind, aspect="auto", interpolation="nearest", cmap=colours, vmin=0, vmax=2)
         axis.hlines(np.arange(windows.n_features - 1) + 0.5, -0.5, windows.n_steps - 0.5, color="white", lw=1)

@@ -43,10 +43,10 @@ def imputed_records(
         DataError: the samples are of other records, or a feature or record is not there.
     """
     check_records(samples, windows)
-    columns = _chosen("record", records, windows.record_ids, windows.scored.sum((1, 2)), 2)
-    scored_here = windows.scored[columns].sum((0, 2))
+    columns = _chosen("record", records, windows.record_ids, windows.held_out_mask.sum((1, 2)), 2)
+    scored_here = windows.held_out_mask[columns].sum((0, 2))
     names = [f.name for f in windows.features]
-    rows = _chosen("feature", features, names, scored_here * 1000 + windows.shown[columns].sum((0, 2)), 4)
+    rows = _chosen("feature", features, names, scored_here * 1000 + windows.visible[columns].sum((0, 2)), 4)
     figure = new_figure(1.6 + 5.0 * len(columns), 1.0 + 1.9 * len(rows))
     axes = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
     (low, high), (quarter, three) = central_levels(90), central_levels(50)
@@ -68,7 +68,7 @@ def imputed_records(
 def _draw_record(axis: Axes, bands: np.ndarray, windows: Windows, n: int, k: int) -> None:
     """One feature of one record; bands (5, L) from the 5 % to the 95 % quantile, NaN where not asked for."""
     times, values = windows.times[n], windows.values[n, k]
-    shown, truth = windows.shown[n, k], windows.scored[n, k]
+    shown, truth = windows.visible[n, k], windows.held_out_mask[n, k]
     drawn = np.isfinite(bands[2])
     low, quarter, middle, three, high = bands
     for a, b, alpha, width in ((low, high, 0.22, 2.5), (quarter, three, 0.42, 4.5)):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,5 +65,5 @@ def finish(figure: Figure, path: Path | None) -> Figure:
     if path is not None:
         path = Path(path)
         kind = path.suffix.removeprefix(".") or "png"
-        write_whole(path, lambda partial: figure.savefig(partial, format=kind))
+        atomic_write(path, lambda partial: figure.savefig(partial, format=kind))
     return figure

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from tsimpute.core.containers import Prediction, Scales
+from tsimpute.core.containers import PathCoefficients, Prediction
 from tsimpute.errors import ConfigError
 
 
@@ -49,7 +49,7 @@ class Process(Protocol):
         """
         ...
 
-    def scales(self, tau: Tensor) -> Scales:
+    def scales(self, tau: Tensor) -> PathCoefficients:
         """alpha and sigma at ``tau``."""
         ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsimpute.core.containers import Prediction, Scales, spread
+from tsimpute.core.containers import PathCoefficients, Prediction, expand_like
 from tsimpute.errors import ConfigError
 
 
@@ -56,10 +56,10 @@ class Diffusion:
             raise ConfigError(f"grid_power: diffusion has its levels at even times, expected 1, came {power}.")
         return torch.linspace(0, self.n_levels, n_steps + 1, dtype=torch.float64).round() / self.n_levels
 
-    def scales(self, tau: Tensor) -> Scales:
+    def scales(self, tau: Tensor) -> PathCoefficients:
         steps_from_data = ((1 - tau) * self.n_levels).round().long()
         alpha_bar = self._from_data[steps_from_data]
-        return Scales(alpha_bar.sqrt(), (1 - alpha_bar).sqrt())
+        return PathCoefficients(alpha_bar.sqrt(), (1 - alpha_bar).sqrt())
 
     def corrupt(self, clean: Tensor, noise: Tensor, tau: Tensor) -> Tensor:
         return self.scales(tau).mix(clean, noise)
@@ -69,7 +69,7 @@ class Diffusion:
 
     def predict(self, output: Tensor, state: Tensor, tau: Tensor) -> Prediction:
         scales = self.scales(tau)
-        clean = (state - spread(scales.sigma, state) * output) / spread(scales.alpha, state)
+        clean = (state - expand_like(scales.sigma, state) * output) / expand_like(scales.alpha, state)
         return Prediction(clean=clean, noise=output)
 
 

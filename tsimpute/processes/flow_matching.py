@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from tsimpute.core.containers import Prediction, Scales, spread
+from tsimpute.core.containers import PathCoefficients, Prediction, expand_like
 from tsimpute.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ class FlowMatching:
             raise ConfigError(f"grid_power: expected a number from 1 (even) to 2, came {power}.")
         return 1 - torch.linspace(1, 0, n_steps + 1, dtype=torch.float64) ** power
 
-    def scales(self, tau: Tensor) -> Scales:
+    def scales(self, tau: Tensor) -> PathCoefficients:
         if self.is_straight:
-            return Scales(tau, 1 - tau)
-        return Scales((math.pi / 2 * tau).sin(), (math.pi / 2 * (1 - tau)).sin())  # exactly 0 at the end
+            return PathCoefficients(tau, 1 - tau)
+        return PathCoefficients((math.pi / 2 * tau).sin(), (math.pi / 2 * (1 - tau)).sin())  # exactly 0 at the end
 
     def corrupt(self, clean: Tensor, noise: Tensor, tau: Tensor) -> Tensor:
         return self._matcher.compute_mu_t(noise, clean, tau.to(clean.device, clean.dtype))
@@ -77,10 +77,10 @@ class FlowMatching:
 
     def predict(self, output: Tensor, state: Tensor, tau: Tensor) -> Prediction:
         if self.is_straight:
-            at = spread(tau, state)
+            at = expand_like(tau, state)
             return Prediction(clean=state + (1 - at) * output, noise=state - at * output)
         scales, speed = self.scales(tau), 2 / math.pi
-        alpha, sigma = spread(scales.alpha, state), spread(scales.sigma, state)
+        alpha, sigma = expand_like(scales.alpha, state), expand_like(scales.sigma, state)
         return Prediction(alpha * state + speed * sigma * output, sigma * state - speed * alpha * output)
 
 

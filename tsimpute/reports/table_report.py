@@ -23,7 +23,7 @@ from tsimpute.reports.pages import (  # fmt: skip
     table,
 )
 from tsimpute.reports.table_counts import FeatureCounts, check_fillings, count_features
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 MOST_FEATURES = 40
 """So many features get a picture; the report names the others."""
@@ -73,7 +73,7 @@ class ReportContent:
 def write_report(content: ReportContent, path: Path) -> None:
     """Writes the page in UTF-8, whole or not at all."""
     page = report_html(content)
-    write_whole(path, lambda partial: partial.write_text(page, encoding="utf-8", newline="\n"))
+    atomic_write(path, lambda partial: partial.write_text(page, encoding="utf-8", newline="\n"))
 
 
 def report_html(content: ReportContent) -> str:

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from tsimpute.core.limits import Limits, limits_of
-from tsimpute.core.shapes import Brief
+from tsimpute.core.shapes import ShortRepr
 from tsimpute.core.windows import Windows
 from tsimpute.errors import DataError
-from tsimpute.scaling.warps import Warp
+from tsimpute.scaling.warps import SupportBijection
 
 
 class Scale(Protocol):
@@ -28,7 +28,7 @@ class Scale(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Standardizer(Brief):
+class Standardizer(ShortRepr):
     """Mean and standard deviation of each of K features, and from how many cells they come.
 
     Attributes:
@@ -46,7 +46,7 @@ class Standardizer(Brief):
     mean: np.ndarray
     std: np.ndarray
     n_cells: np.ndarray
-    warps: tuple[Warp | None, ...] | None = None
+    warps: tuple[SupportBijection | None, ...] | None = None
 
     def __post_init__(self) -> None:
         shapes = (self.mean.shape, self.std.shape, self.n_cells.shape)
@@ -62,7 +62,7 @@ class Standardizer(Brief):
 
     @classmethod
     def fit(cls, windows: Windows, limits: Mapping[str, Limits] | None = None) -> Standardizer:
-        """The mean and standard deviation of each feature over ``windows.shown``; held-out cells are not looked at.
+        """The mean and standard deviation of each feature over ``windows.visible``; held-out cells are not looked at.
 
         Args:
             windows: N records.
@@ -72,14 +72,14 @@ class Standardizer(Brief):
             DataError: a shown value lies outside its limits.
             ConfigError: limits are given for a feature that is not there.
         """
-        values, shown, names = windows.values, windows.shown, [feature.name for feature in windows.features]
+        values, shown, names = windows.values, windows.visible, [feature.name for feature in windows.features]
         given = limits_of(names, limits or {})
         if all(of_one == Limits() for of_one in given):
             return cls.fit_cells(values, shown)
         warps, stats = [], []
         for k, of_one in enumerate(given):
             x = values[:, k][shown[:, k]].astype(np.float64)
-            warps.append(None if of_one == Limits() else Warp.fit(of_one, x, names[k]))
+            warps.append(None if of_one == Limits() else SupportBijection.fit(of_one, x, names[k]))
             stats.append(_mean_std(_forward(warps[k], x)))
         mean, std = np.array(stats, np.float64).T.copy()
         return cls(mean, std, shown.sum(axis=(0, 2)), tuple(warps))
@@ -171,7 +171,9 @@ class Standardizer(Brief):
             np.asarray(stored["mean"], np.float64),
             np.asarray(stored["std"], np.float64),
             np.asarray(stored["n_cells"], np.int64),
-            warps if warps is None else tuple(None if warp is None else Warp.from_dict(warp) for warp in warps),
+            warps
+            if warps is None
+            else tuple(None if warp is None else SupportBijection.from_dict(warp) for warp in warps),
         )
 
     def _check(self, values: np.ndarray) -> np.ndarray:
@@ -183,7 +185,7 @@ class Standardizer(Brief):
         return np.asarray(values, np.float64)
 
 
-def _forward(warp: Warp | None, values: np.ndarray) -> np.ndarray:
+def _forward(warp: SupportBijection | None, values: np.ndarray) -> np.ndarray:
     return values if warp is None else warp.forward(values)
 
 

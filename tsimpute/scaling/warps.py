@@ -1,4 +1,4 @@
-"""A smooth map of a feature's possible values onto all numbers: draws keep to its limits without a pile at the edge."""
+"""A smooth bijection of a feature's support onto all numbers: samples keep to its limits without mass at the limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEAREST, FURTHEST, COARSEST = 1e-6, 0.1, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Warp:
+class SupportBijection:
     """A smooth increasing map of one feature's possible values onto all numbers, and back.
 
     With d the distances to the bounds and s the scale, ``forward`` is ``x + s log(1 - exp(-d_low / s)) -
@@ -49,7 +49,7 @@ class Warp:
             )
 
     @classmethod
-    def fit(cls, limits: Limits, values: np.ndarray, feature: str = "") -> Warp:
+    def fit(cls, limits: Limits, values: np.ndarray, feature: str = "") -> SupportBijection:
         """The warp for shown ``values`` (any shape, without NaN; none is fine) of a feature with these limits.
 
         The scale is their standard deviation: measured on PM2.5 (skew 1.7, kurtosis 3.3), the warped values have
@@ -112,7 +112,7 @@ class Warp:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Warp:
+    def from_dict(cls, stored: Mapping[str, Any]) -> SupportBijection:
         """What ``to_dict`` gave.
 
         Raises:

@@ -51,12 +51,12 @@ def kind_warnings(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[
         feature.name: sum(int((~series.observed[k]).sum()) for series in panel.series)
         for k, feature in enumerate(panel.features)
     }
-    told = [kind for kind in kinds if kind.kind in _DONE and missing[kind.feature]]
+    reported = [kind for kind in kinds if kind.kind in _DONE and missing[kind.feature]]
     if "*" in limits:
-        told = [kind for kind in told if not kind.predicted]
-    told = [kind for kind in told if not (kind.predicted and kind.feature in limits)]
+        reported = [kind for kind in reported if not kind.predicted]
+    reported = [kind for kind in reported if not (kind.predicted and kind.feature in limits)]
     order = list(_DONE)
-    for _, group in groupby(sorted(told, key=lambda kind: order.index(kind.kind)), key=lambda kind: kind.kind):
+    for _, group in groupby(sorted(reported, key=lambda kind: order.index(kind.kind)), key=lambda kind: kind.kind):
         of_one = list(group)
         named = ", ".join(f"{kind.feature} ({kind.reason})" for kind in of_one[:NAMED])
         named += f" and {len(of_one) - NAMED} more" * (len(of_one) > NAMED)

@@ -1,4 +1,4 @@
-"""The contract of a solver: the way from noise to data, in the language of ``Prediction`` and ``Scales``."""
+"""The contract of a solver: the way from noise to data, in the language of ``Prediction`` and ``PathCoefficients``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Protocol
 
 from torch import Tensor
 
-from tsimpute.core.containers import Prediction, Scales
+from tsimpute.core.containers import PathCoefficients, Prediction
 
 Predict = Callable[[Tensor, Tensor], Prediction]
 """(state (B, K, L), tau (B,) float64 on the CPU) -> clean data and noise; one network evaluation."""
 
-ScalesAt = Callable[[Tensor], Scales]
+ScalesAt = Callable[[Tensor], PathCoefficients]
 """tau (G + 1,) -> alpha, sigma."""
 
 DrawNoise = Callable[[], Tensor]

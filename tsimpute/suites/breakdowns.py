@@ -63,7 +63,7 @@ class Breakdown:
 
     def __init__(self, windows: Windows) -> None:
         self._at = {record_id: n for n, record_id in enumerate(windows.record_ids)}
-        self._lengths = gap_lengths(windows.without_held_out().shown)
+        self._lengths = gap_lengths(windows.without_held_out().visible)
         self._scores = Scores(BINS)
         self._holds, self._n = np.zeros(len(LEVELS)), 0
 

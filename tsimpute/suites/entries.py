@@ -20,7 +20,7 @@ from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.methods import named_files, training_config
 from tsimpute.suites.settings import Entry, Suite, entries
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 ABOUT, PARTS, STEPS = "entry.json", "breakdown.csv", "steps.csv"
 _WITHOUT_NUMBERS = ("at_epochs", "n_cells", "n_steps", "folds", "seeds")
@@ -28,7 +28,7 @@ _WITHOUT_NUMBERS = ("at_epochs", "n_cells", "n_steps", "folds", "seeds")
 
 
 @dataclass(frozen=True)
-class Scored:
+class CheckpointScore:
     """One scored state of a method.
 
     Attributes:
@@ -44,7 +44,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Found:
+class EntryRecord:
     """All that is known of one entry.
 
     Attributes:
@@ -71,7 +71,7 @@ class Found:
     machine: str
     versions: Mapping[str, str]
     commit: str
-    scored: tuple[Scored, ...]
+    scored: tuple[CheckpointScore, ...]
     changes: Mapping[str, int] = field(default_factory=dict)
     reached: float | None = None
     n_steps: tuple[int, ...] = ()
@@ -89,7 +89,7 @@ class Result:
     """
 
     entry: Entry
-    found: Found
+    found: EntryRecord
     report: Report
     parts: Sequence[tuple[int | None, Part]]
     steps: Report
@@ -139,7 +139,7 @@ def write_entry(folder: Path, result: Result) -> None:
     _write(folder / ABOUT, json.dumps(dataclasses.asdict(result.found), indent=1, sort_keys=True) + "\n")
 
 
-def read_entry(folder: Path) -> Found | None:
+def read_entry(folder: Path) -> EntryRecord | None:
     """What ``write_entry`` wrote; None where there is nothing whole.
 
     Raises:
@@ -150,14 +150,14 @@ def read_entry(folder: Path) -> Found | None:
         return None
     try:
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        stored["scored"] = tuple(Scored(**one) for one in stored["scored"])
+        stored["scored"] = tuple(CheckpointScore(**one) for one in stored["scored"])
         stored["n_steps"] = tuple(stored.get("n_steps", ()))
-        return Found(**stored)
+        return EntryRecord(**stored)
     except (ValueError, TypeError, LookupError) as error:
         raise DataError(f"{path}: expected what a suite writes, cannot be read: {error}. Remove it.") from error
 
 
-def kept(suite: Suite, out: Path, entry: Entry) -> Found | None:
+def kept(suite: Suite, out: Path, entry: Entry) -> EntryRecord | None:
     """What is known of an entry that was made with the settings of the suite; None where there is nothing whole.
 
     Raises:
@@ -197,14 +197,16 @@ def all_found(suite: Suite, out: Path) -> Iterator[Result]:
 
 def not_shown(suite: Suite, out: Path) -> list[str]:
     """Sentences on what lies in ``out`` and cannot be shown, as a file that it depends on is not there now."""
-    told = []
+    missing = []
     for entry in entries(suite):
         if (out / entry.folder / ABOUT).is_file():
             try:
                 key_of(suite, entry)
             except ConfigError as error:
-                told.append(f"Not shown: {entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: {error}")
-    return told
+                missing.append(
+                    f"Not shown: {entry.task}, {entry.method}, fold {entry.fold}, seed {entry.seed}: {error}"
+                )
+    return missing
 
 
 def clear(folder: Path) -> None:
@@ -270,4 +272,4 @@ def _part(row: Mapping[str, str]) -> Part:
 
 
 def _write(path: Path, text: str) -> None:
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
+    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))

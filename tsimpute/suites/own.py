@@ -156,7 +156,7 @@ def global_seeds(seed: int) -> Iterator[None]:
         os.chdir(folder)
 
 
-def told(error: BaseException, path: Path) -> TsimputeError:
+def with_source(error: BaseException, path: Path) -> TsimputeError:
     """An error of a user's own code, with the line of the file where it happened."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
@@ -223,7 +223,7 @@ def _run(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise told(error, path) from error
+        raise with_source(error, path) from error
     finally:
         sys.path.remove(str(beside))
         _BESIDE.update(name for name in set(sys.modules) - before if _stands_in(beside, name))

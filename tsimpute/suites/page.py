@@ -33,7 +33,7 @@ from tsimpute.suites.tables import (
     published,
     side_by_side,
 )
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 CURVES = ("crps", "crps_fair", "ncrps", "mae_median", "rmse_mean", "rmse_lower_median")
 STEPS = ("crps", "crps_fair")
@@ -241,4 +241,4 @@ def _page(
 
 
 def _text(path: Path, text: str) -> None:
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
+    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))

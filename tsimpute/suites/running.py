@@ -14,13 +14,13 @@ from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, Tsim
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments import runs
 from tsimpute.experiments.leakage import scaler_moves
-from tsimpute.suites.entries import Result, Scored, clear, kept, key_of, read_result, samples_file, write_entry
+from tsimpute.suites.entries import CheckpointScore, Result, clear, kept, key_of, read_result, samples_file, write_entry
 from tsimpute.suites.methods import training_config, unknown_imputer
-from tsimpute.suites.own import is_own, told
-from tsimpute.suites.scoring import Prepared, blank, score, verdict
+from tsimpute.suites.own import is_own, with_source
+from tsimpute.suites.scoring import Prepared, blank, leakage_result, score
 from tsimpute.suites.settings import Entry, Suite, TaskConfig, entries
-from tsimpute.suites.states import Progress, State, epochs_of, states, steps_of
-from tsimpute.system.files import alone
+from tsimpute.suites.states import Checkpoint, Progress, epochs_of, states, steps_of
+from tsimpute.system.files import exclusive_lock
 from tsimpute.tasks.task import Task
 
 
@@ -74,15 +74,15 @@ def run_suite(
             if isinstance(error, BusyError) and entry not in busy:
                 busy.append(entry)
                 continue
-            told_error = _told(suite, entry, error)
+            sourced = _with_source(suite, entry, error)
             if failed is None:
-                raise told_error from error
-            failed(entry, told_error)
+                raise sourced from error
+            failed(entry, sourced)
             continue
         yield entry
 
 
-def _told(suite: Suite, entry: Entry, error: BaseException) -> TsimputeError:
+def _with_source(suite: Suite, entry: Entry, error: BaseException) -> TsimputeError:
     """The error of an entry; what a user's own code raises, with its line. Anything else is a fault of this package.
 
     Raises:
@@ -92,7 +92,7 @@ def _told(suite: Suite, entry: Entry, error: BaseException) -> TsimputeError:
         return error
     imputer = suite.methods[entry.method].imputer
     if is_own(imputer):
-        return told(error, suite.path(imputer.partition(":")[0]))
+        return with_source(error, suite.path(imputer.partition(":")[0]))
     if imputer and isinstance(error, Exception):
         return TsimputeError(f"imputer {imputer!r}: {type(error).__name__}: {error}")
     raise error
@@ -136,7 +136,7 @@ def _check_numbers_of_cells(suite: Suite, out: Path, asked: Sequence[Entry]) -> 
         numbers = {_number_kept(suite, out, entry) for entry in asked if (entry.task, entry.fold) == (task, fold)}
         if None in numbers:
             with suppress(SourceError):  # told where the entry is run: other tasks may have their data
-                numbers = {int(_task(suite.tasks[task], fold).test.scored.sum())}
+                numbers = {int(_task(suite.tasks[task], fold).test.held_out_mask.sum())}
         wrong = [number for number in numbers if number not in (None, expected)]
         if wrong:
             raise DataError(
@@ -192,13 +192,13 @@ def _run_entry(
         if done < total and (stopping() if written else should_stop()):
             raise _StoppedError
 
-    with alone(out / entry.folder), suppress(_StoppedError):
+    with exclusive_lock(out / entry.folder), suppress(_StoppedError):
         if _is_done(suite, out, entry):  # by another process, since it was asked
             return
         result = _so_far(suite, out, entry, prepared)
         if suite.sabotage and not result.found.sabotage and suite.methods[entry.method].imputer:
             progress(f"{name}: changing hidden values", 0, 1)
-            result = replace(result, found=replace(result.found, sabotage=verdict(suite, entry, prepared)))
+            result = replace(result, found=replace(result.found, sabotage=leakage_result(suite, entry, prepared)))
         for model in states(suite, out, entry, prepared.task, stopping, progress):
             before = result
             if model.n_steps is None:
@@ -227,7 +227,7 @@ def _so_far(suite: Suite, out: Path, entry: Entry, prepared: Prepared) -> Result
 
 
 def _with_state(
-    suite: Suite, out: Path, result: Result, model: State, prepared: Prepared, progress: Progress
+    suite: Suite, out: Path, result: Result, model: Checkpoint, prepared: Prepared, progress: Progress
 ) -> Result:
     """The result with one state more; itself where it has that state."""
     entry, found = result.entry, result.found
@@ -237,14 +237,14 @@ def _with_state(
     if suite.sabotage and not found.sabotage:
         progress(f"{name}: changing hidden values", 0, 1)
         trained_elsewhere = suite.methods[entry.method].config is None
-        found = replace(found, sabotage=verdict(suite, entry, prepared, model if trained_elsewhere else None))
+        found = replace(found, sabotage=leakage_result(suite, entry, prepared, model if trained_elsewhere else None))
     if not found.scored:
         clear(out / entry.folder)
     last = None if model.epoch is None else epochs_of(suite, entry)[-1]
     samples = out / entry.folder / samples_file(model.epoch, last)
     said = lambda done, n: progress(f"{name}: scoring", done, n)
     report, parts = score(suite, entry, model, prepared, said, samples)
-    scored = Scored(model.epoch, model.trained, report.rows[0].seconds, report.rows[0].n_samples)
+    scored = CheckpointScore(model.epoch, model.trained, report.rows[0].seconds, report.rows[0].n_samples)
     return replace(
         result,
         found=replace(found, scored=tuple(sorted((*found.scored, scored), key=lambda one: one.epoch or 0))),
@@ -253,7 +253,7 @@ def _with_state(
     )
 
 
-def _with_steps(suite: Suite, result: Result, model: State, prepared: Prepared, progress: Progress) -> Result:
+def _with_steps(suite: Suite, result: Result, model: Checkpoint, prepared: Prepared, progress: Progress) -> Result:
     """The result with another number of solver steps of its last state; itself where it has that number."""
     entry, found, n = result.entry, result.found, model.n_steps
     if n is None or n in found.n_steps:

@@ -19,13 +19,13 @@ from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.kept_samples import Cells, Header, read_cells
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments import runs
-from tsimpute.experiments.leakage import sabotage, sabotage_filling
+from tsimpute.experiments.leakage import leakage_of, leakage_of_filling
 from tsimpute.suites.breakdowns import Breakdown, Part
-from tsimpute.suites.entries import Found
+from tsimpute.suites.entries import EntryRecord
 from tsimpute.suites.methods import new_imputer, short_training, training_config
 from tsimpute.suites.own import global_seeds
 from tsimpute.suites.settings import Entry, Suite
-from tsimpute.suites.states import State
+from tsimpute.suites.states import Checkpoint
 from tsimpute.tasks.task import Task
 
 
@@ -38,15 +38,15 @@ class Prepared:
     leaks: bool
 
 
-def blank(key: str, prepared: Prepared) -> Found:
+def blank(key: str, prepared: Prepared) -> EntryRecord:
     """What is known of an entry before anything is scored."""
     names, test = ("tsimpute-cfmi", "torch", "numpy"), prepared.task.test
-    return Found(
+    return EntryRecord(
         key=key,
         order=prepared.task.order,
-        n_cells=int(prepared.test.scored.sum()),
+        n_cells=int(prepared.test.held_out_mask.sum()),
         n_records=len(prepared.test),
-        n_cells_of_all=int(test.scored.sum()),
+        n_cells_of_all=int(test.held_out_mask.sum()),
         records=_digest(test),
         sabotage="",
         protocol_leaks=prepared.leaks,
@@ -55,19 +55,19 @@ def blank(key: str, prepared: Prepared) -> Found:
         commit=_commit(),
         scored=(),
         changes=prepared.task.changes,
-        reached=float(test.scored.sum() / test.observed.sum()),
+        reached=float(test.held_out_mask.sum() / test.observed.sum()),
     )
 
 
 def _digest(test: Windows) -> str:
     """Of what is shown and what is scored: other data or other holes, another digest."""
     digest = hashlib.sha256("\0".join(test.record_ids).encode())
-    for array in (test.values, test.times, test.scored):
+    for array in (test.values, test.times, test.held_out_mask):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
 
-def verdict(suite: Suite, entry: Entry, prepared: Prepared, model: State | None = None) -> str:
+def leakage_result(suite: Suite, entry: Entry, prepared: Prepared, model: Checkpoint | None = None) -> str:
     """What the test of hidden values says; see ``tsimpute.experiments.leakage``.
 
     Args:
@@ -75,14 +75,14 @@ def verdict(suite: Suite, entry: Entry, prepared: Prepared, model: State | None 
     """
     method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
     if model is not None:
-        return sabotage_filling(model.imputer, prepared.test, entry.seed)
+        return leakage_of_filling(model.imputer, prepared.test, entry.seed)
     config = None
     if method.config is not None:
         config = short_training(training_config(suite, of_task, method, entry.fold, entry.seed))
     try:
         with global_seeds(entry.seed):
             make = lambda: new_imputer(suite, method, config, entry.seed)
-            return sabotage(make, prepared.task, entry.seed, method.n_samples or 2)
+            return leakage_of(make, prepared.task, entry.seed, method.n_samples or 2)
     except Exception as error:
         if config is not None:  # of our own: nothing may fail
             raise
@@ -92,7 +92,7 @@ def verdict(suite: Suite, entry: Entry, prepared: Prepared, model: State | None 
 def score(
     suite: Suite,
     entry: Entry,
-    model: State,
+    model: Checkpoint,
     prepared: Prepared,
     progress: Callable[[int, int], None],
     samples: Path | None,

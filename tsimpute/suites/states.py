@@ -30,7 +30,7 @@ _LAST = ("last", "model")
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class Checkpoint:
     """A method in the state after an epoch.
 
     Attributes:
@@ -78,7 +78,7 @@ def states(
     task: Task,
     should_stop: Callable[[], bool],
     progress: Progress,
-) -> Iterator[State]:
+) -> Iterator[Checkpoint]:
     """The states of a method that are scored, in order; trained where they are not there yet.
 
     After the last one come, of what draws by a solver, the same with the task's other numbers of steps.
@@ -89,7 +89,7 @@ def states(
         path = suite.path(method.weights)
         for n in (None, *steps):
             sampling = SamplingConfig(n_steps=n, device=suite.device)
-            yield State(original_csdi(path, of_task, task, sampling), None, None, n)
+            yield Checkpoint(original_csdi(path, of_task, task, sampling), None, None, n)
     elif method.run is not None:
         folder = suite.path(by_data(method.run, of_task))
         asked = RunConfig(data=of_task.data, protocol=replace(of_task.protocol, fold=entry.fold))
@@ -108,7 +108,7 @@ def states(
         start = time.perf_counter()
         with global_seeds(entry.seed):  # copies: other methods are fitted on the same records
             imputer.fit(task.train.select(slice(None)), task.valid.select(slice(None)))
-        yield State(imputer, None, time.perf_counter() - start)
+        yield Checkpoint(imputer, None, time.perf_counter() - start)
 
 
 def _training_folder(out: Path, method: str, key: str) -> Path:
@@ -139,14 +139,14 @@ def _train(
 
 def _kept_models(
     folder: Path, epochs: Sequence[int], sampling: SamplingConfig, n_steps: Sequence[int]
-) -> Iterator[State]:
+) -> Iterator[Checkpoint]:
     seconds = _seconds(folder)
     for epoch in epochs[:-1]:
-        yield State(GenerativeImputer.load(_model(folder, _of_epoch(epoch)), sampling), epoch, seconds.get(epoch))
+        yield Checkpoint(GenerativeImputer.load(_model(folder, _of_epoch(epoch)), sampling), epoch, seconds.get(epoch))
     last = _model(folder, (*_of_epoch(epochs[-1]), *_LAST))
     for n in (None, *n_steps):
         of_one = sampling if n is None else replace(sampling, n_steps=n)
-        yield State(GenerativeImputer.load(last, of_one), epochs[-1], max(seconds.values(), default=None), n)
+        yield Checkpoint(GenerativeImputer.load(last, of_one), epochs[-1], max(seconds.values(), default=None), n)
 
 
 def _of_epoch(epoch: int) -> tuple[str]:
@@ -179,7 +179,7 @@ def _seconds(folder: Path) -> dict[int, float]:
 
 def _training_key(config: RunConfig, task: Task) -> str:
     """A key of all that a training depends on: tasks that train on the same shown cells share one."""
-    digest = hashlib.sha256(np.where(task.train.shown, task.train.values, np.nan).tobytes())
+    digest = hashlib.sha256(np.where(task.train.visible, task.train.values, np.nan).tobytes())
     digest.update(task.train.times.tobytes())
     asked = {part: to_dict(getattr(config, part)) for part in ("process", "network", "training")}
     idle = ["keep_epochs"] if config.network.guess == "gaussian" else ["keep_epochs", "masks_per_record", "base_folds"]

@@ -13,7 +13,7 @@ import numpy as np
 from tsimpute.evaluation.reporting import Row
 from tsimpute.plots._steps import evaluations as of_sampler
 from tsimpute.suites.breakdowns import Part
-from tsimpute.suites.entries import Result, Scored
+from tsimpute.suites.entries import CheckpointScore, Result
 from tsimpute.suites.settings import Entry, Suite
 
 METRICS = (
@@ -66,7 +66,7 @@ class Line:
 
 def lines(results: Sequence[Result]) -> list[Line]:
     """Every state of every method, in the order of the results; states with runs of different number of draws apart."""
-    groups: dict[tuple[str, str, int | None, int], list[tuple[Result, Scored]]] = {}
+    groups: dict[tuple[str, str, int | None, int], list[tuple[Result, CheckpointScore]]] = {}
     for result in results:
         for scored in result.found.scored:
             key = (result.entry.task, result.entry.method, scored.epoch, scored.n_samples)
@@ -84,7 +84,7 @@ def last_lines(found: Iterable[Line]) -> list[Line]:
     return list(last.values())
 
 
-def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, Scored]]) -> Line:
+def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, CheckpointScore]]) -> Line:
     task, method, epoch, n_samples = key
     rows = [
         {row.metric: row for row in result.report.where(feature="all", epoch=epoch, n_samples=n_samples).rows}

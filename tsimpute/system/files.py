@@ -11,7 +11,7 @@ from pathlib import Path
 from tsimpute.errors import BusyError
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
     """Calls ``write`` with a temporary path beside ``path``, then puts the result in its place at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial{os.getpid()}")
@@ -28,7 +28,7 @@ def remove_partial(path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def write_whole_folder(path: Path, write: Callable[[Path], object]) -> None:
+def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
     """Calls ``write`` with a temporary folder beside ``path``, then puts it in its place."""
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     for rest in (partial, old):
@@ -50,7 +50,7 @@ def write_whole_folder(path: Path, write: Callable[[Path], object]) -> None:
 
 
 @contextmanager
-def alone(folder: Path | None, what: str = "") -> Iterator[None]:
+def exclusive_lock(folder: Path | None, what: str = "") -> Iterator[None]:
     """Keeps other processes out of a folder that is worked in, until the end of the block or of this process.
 
     Args:

@@ -140,7 +140,7 @@ class Bars:
 
 
 @contextmanager
-def shown(progress: Progress, units: Mapping[str, str]) -> Iterator[Tell]:
+def progress_bars(progress: Progress, units: Mapping[str, str]) -> Iterator[Tell]:
     """Gives what a long call tells how far it is, and shows it as asked.
 
     Args:

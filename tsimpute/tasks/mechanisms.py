@@ -1,4 +1,4 @@
-"""What all hole-makers share: one record after another, each from its own seed, and what they refuse."""
+"""What all missingness mechanisms share: one record after another, each from its own seed, and what they refuse."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def each_record(
         ConfigError: an unknown feature.
         DataError: cells are held out already.
     """
-    if windows.scored.any():
+    if windows.held_out_mask.any():
         raise DataError(
-            f"held_out: expected records without held-out cells, came {int(windows.scored.sum())}: holes would be "
-            "punched twice. Drop the old ones (`dataclasses.replace(windows, held_out=None)`), or make them missing "
+            f"held_out: expected records without held-out cells, came {int(windows.held_out_mask.sum())}: holes would "
+            "be punched twice. Drop the old ones (`dataclasses.replace(windows, held_out=None)`), or make them missing "
             "for good (`windows.without_held_out()`) to hide part of what is left."
         )
     # Contiguous, as makers write into a flat view of what is like it.

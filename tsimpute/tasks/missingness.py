@@ -1,4 +1,4 @@
-"""Hole-makers for evaluation: which observed cells to hide and score, drawn for each record from its own seed.
+"""Missingness mechanisms of evaluation: observed cells to hide and score, drawn for each record from its own seed.
 
 Every maker takes windows and gives back a new (N, K, L) bool mask within ``windows.observed``; the windows stay as they
 are. A record's holes come from ``seed`` and its id alone, so they do not change with the other records or the order.

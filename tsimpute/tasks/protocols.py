@@ -75,7 +75,7 @@ def clean(
     split, how = _split(windows, fold, lambda: seeded_folds(windows.record_ids, fold, seed), seed)
     train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
     if own:
-        changes[REMOVED] = int(train.scored.sum())
+        changes[REMOVED] = int(train.held_out_mask.sum())
         train, left_empty = _nonempty(train.without_held_out())
         changes |= {LEFT_EMPTY_DROPPED: left_empty} if left_empty else {}
         mechanism, hidden = OWN, "the data set's held-out cells hidden in valid and test, made missing in train"
@@ -89,7 +89,7 @@ def clean(
         valid, test = (replace(w, held_out=hide(w, rate=rate, seed=seed, features=features)) for w in (valid, test))
         hidden = (
             f"cells of valid and test{'' if features is None else ' in ' + ', '.join(features)} hidden ({mechanism}, "
-            f"rate {rate:g} asked, {reached_rate(test, test.scored, features):.4f} reached in test, seed {seed})"
+            f"rate {rate:g} asked, {reached_rate(test, test.held_out_mask, features):.4f} reached in test, seed {seed})"
         )
     scaler = Standardizer.fit(train, limits)
     units = Standardizer.fit(train) if limits else None
@@ -168,11 +168,11 @@ PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi}
 
 
 def _is_own(windows: Windows, rate: float | None) -> bool:
-    own = bool(windows.scored.any())
+    own = bool(windows.held_out_mask.any())
     if rate is not None and own:
         raise ConfigError(
-            f"rate: expected None, as the data set itself holds out {int(windows.scored.sum())} cells; came {rate}. "
-            "To draw other cells instead, drop these first (`dataclasses.replace(windows, held_out=None)`)."
+            f"rate: expected None, as the data set itself holds out {int(windows.held_out_mask.sum())} cells; came "
+            f"{rate}. To draw other cells instead, drop these first (`dataclasses.replace(windows, held_out=None)`)."
         )
     if rate is None and not own:
         raise ConfigError("rate: expected a number between 0 and 1, as the data set holds out no cells; came None.")

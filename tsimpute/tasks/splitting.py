@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsimpute.core.seeding import derive_seed
-from tsimpute.core.shapes import Brief
+from tsimpute.core.shapes import ShortRepr
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
 
@@ -17,7 +17,7 @@ PARTS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Split(Brief):
+class Split(ShortRepr):
     """Positions of the records of each part, each (n,) int.
 
     Raises:

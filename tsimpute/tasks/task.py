@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from tsimpute.core.shapes import Brief
+from tsimpute.core.shapes import ShortRepr
 from tsimpute.core.windows import Windows
 from tsimpute.errors import DataError
 from tsimpute.scaling.standardizer import Standardizer
@@ -39,7 +39,7 @@ class PartCounts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Task(Brief):
+class Task(ShortRepr):
     """Records for training, validation and test, the scaler, and how they came about.
 
     Attributes:
@@ -81,13 +81,13 @@ class Task(Brief):
                 f"came {', '.join(f'{len(part)} {name}' for name, part in zip(PARTS, parts, strict=True))} records, "
                 f"{len(ids) - len(set(ids))} of them repeated."
             )
-        if not self.train.shown.any():
+        if not self.train.visible.any():
             raise DataError(
                 "task: expected cells to train on; no training record shows any. Check the data and the split."
             )
         # A data set may hold out cells of its test records only; validation then has to draw its own targets.
         for name in ("test",) if self.mechanism == OWN else ("valid", "test"):
-            if not getattr(self, name).scored.any():
+            if not getattr(self, name).held_out_mask.any():
                 raise DataError(
                     f"task: expected cells to score in the {name} records, none is held out ({self.mechanism}, rate "
                     f"{self.rate}). A rate hides int(rate * n) of a record's n observed cells: raise it, or take the "
@@ -111,7 +111,7 @@ class Task(Brief):
     def _count(self, part: str) -> PartCounts:
         windows: Windows = getattr(self, part)
         removed = self.changes.get(REMOVED, 0) if part == "train" else 0
-        shown, scored = int(windows.shown.sum()), int(windows.scored.sum())
+        shown, scored = int(windows.visible.sum()), int(windows.held_out_mask.sum())
         return PartCounts(part, len(windows), windows.values.size, removed + shown + scored, removed, shown, scored)
 
 

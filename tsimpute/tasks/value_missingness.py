@@ -1,4 +1,4 @@
-"""Hole-makers that look at values: missing at random (MAR) and not at random (MNAR), an exact share of each record.
+"""Missingness mechanisms of values: at random (MAR) and not at random (MNAR), with an exact share of each record.
 
 The chance that a cell is hidden is ``sigmoid(strength * score + b)``. In ``mar`` its score comes from observed values
 of other features, which never lose a cell themselves; in ``mnar`` it is the cell's own standardised value. Per record b

@@ -82,8 +82,8 @@ def check_plugin(
         if reasons:
             broken[law.name] = reasons[0] + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
         if report is not None:
-            verdict = f"BROKEN   {broken[law.name]}" if reasons else "does not apply" if beside else "holds"
-            report(f"{law.name}: {verdict}")
+            outcome = f"BROKEN   {broken[law.name]}" if reasons else "does not apply" if beside else "holds"
+            report(f"{law.name}: {outcome}")
     if broken:
         name = plug if isinstance(plug, str) else registry.named(kind, plug)[0]
         raise ContractError(f"{kind}: {name}", broken)

@@ -70,8 +70,8 @@ def state_matters_at_the_cells_to_fill_and_nowhere_else(networks: Networks) -> N
     network, condition, state = networks(), random_condition(), state_of()
     with torch.no_grad():
         found = network(state, tau_of(4), condition)
-        elsewhere = network(torch.where(condition.fill_mask, state, 1e6), tau_of(4), condition)
-        there = network(torch.where(condition.fill_mask, state + 1, state), tau_of(4), condition)
+        elsewhere = network(torch.where(condition.query_mask, state, 1e6), tau_of(4), condition)
+        there = network(torch.where(condition.query_mask, state + 1, state), tau_of(4), condition)
     expect(torch.equal(found, elsewhere), "the same where the state of other cells changes", greatest(found, elsewhere))
     expect(
         ((found != there).flatten(1).any(1)).all(), "a change in each record where the state changes", "none in some"
@@ -97,10 +97,10 @@ def a_spread_matters_at_the_cells_to_fill_where_the_network_is_made_for_one(netw
         raise DoesNotApply("it has no option with_spread")
     plain: Condition = random_condition()
     network, state = networks(with_spread=True), state_of()
-    one, two = (replace(plain, guess=plain.fill_mask * 0.5, spread=1 + x * plain.fill_mask) for x in (0.0, 1.5))
+    one, two = (replace(plain, guess=plain.query_mask * 0.5, spread=1 + x * plain.query_mask) for x in (0.0, 1.5))
     with torch.no_grad():
         changed = network(state, tau_of(4), one) != network(state, tau_of(4), two)
-        expect(changed[plain.fill_mask].any(), "a change at cells to fill where the spread changes", "none")
+        expect(changed[plain.query_mask].any(), "a change at cells to fill where the spread changes", "none")
         expect_refused(ConfigError, lambda: network(state, tau_of(4), plain), "expected a condition with a spread")
 
 
@@ -138,16 +138,16 @@ def a_record_does_not_depend_on_its_neighbours_in_the_batch(networks: Networks) 
 
 @LAWS.law()
 def bound_to_one_record_it_takes_any_number_of_draws(networks: Networks) -> None:
-    """``bind`` to one record gives a function of any number of draws, each as if it were alone."""
+    """``condition_on`` of one record gives a function of any number of draws, each as if it were alone."""
     network, condition = networks(), random_condition(1)
     states = torch.randn(5, 3, 8, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        field = network.bind(condition)
+        field = network.condition_on(condition)
         together = field(states, tau_of(5))
         for s in range(5):
             at = slice(s, s + 1)
             alone = network(states[at], tau_of(5)[at], condition)
-            bound, unbound = together[at][condition.fill_mask], alone[condition.fill_mask]
+            bound, unbound = together[at][condition.query_mask], alone[condition.query_mask]
             expect(
                 torch.allclose(bound, unbound, atol=1e-5),
                 f"draw {s} of the bound function as of the network",

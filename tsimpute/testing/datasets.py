@@ -69,7 +69,7 @@ def card_of_the_adapter_is_complete(data: DataSet) -> None:
 def two_loads_are_equal(data: DataSet) -> None:
     """Two loads give the same to the bit: arrays, features, ids and counts of changes."""
     first, second = data.load(), data.load()
-    for field in ("values", "times", "held_out", "split", "lends_pattern"):
+    for field in ("values", "times", "held_out", "split", "pattern_donor"):
         np.testing.assert_array_equal(getattr(first, field), getattr(second, field), err_msg=field)
     for field in ("features", "record_ids", "changes"):
         one, other = getattr(first, field), getattr(second, field)

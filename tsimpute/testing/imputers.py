@@ -129,9 +129,9 @@ def shown_values_come_back_bit_for_bit(imputers: Imputers, dtype: type) -> None:
     windows = records(5, 3, dtype)
     samples = imputers.fitted.impute(own(windows), 3)
     expect(samples.values.dtype == dtype, f"draws of {np.dtype(dtype)}", samples.values.dtype)
-    expect(np.array_equal(samples.shown, windows.shown), "the mask of the shown cells", "another")
+    expect(np.array_equal(samples.visible, windows.visible), "the mask of the shown cells", "another")
     for draw in samples.values:
-        expect_same(draw[windows.shown], windows.values[windows.shown], "the shown values")
+        expect_same(draw[windows.visible], windows.values[windows.visible], "the shown values")
     expect(np.signbit(samples.values[:, 0, 0, 2]).all(), "-0.0 where it is shown", samples.values[:, 0, 0, 2])
 
 
@@ -140,21 +140,21 @@ def every_missing_cell_is_filled_with_a_number_and_held_out_cells_are_missing(im
     """Every missing cell gets a number; held-out cells count as missing and get other values than the true ones."""
     samples = imputers.fitted.impute(own(TEST), 2)
     expect_numbers(samples.values, "of TEST")
-    hidden = samples.values[:, TEST.scored]
-    share = (hidden != TEST.values[TEST.scored]).mean()
+    hidden = samples.values[:, TEST.held_out_mask]
+    share = (hidden != TEST.values[TEST.held_out_mask]).mean()
     expect(share > 0.9, "other values than the true ones at nine in ten held-out cells", f"{share:.0%}")
 
 
 @LAWS.law()
 def only_the_cells_asked_for_are_filled_and_as_if_all_were(imputers: Imputers) -> None:
     """With ``fill``, the missing cells that it does not mark stay NaN; a mask of all cells is as none."""
-    fill = TEST.scored.copy()
+    fill = TEST.held_out_mask.copy()
     samples = imputers.fitted.impute(own(TEST), 2, seed=4, fill=fill)
-    filled = np.array_equal(np.isfinite(samples.values).all(0), TEST.shown | fill)
+    filled = np.array_equal(np.isfinite(samples.values).all(0), TEST.visible | fill)
     expect(filled, "numbers at the shown cells and those of fill", f"{np.isfinite(samples.values).sum()} numbers")
-    expect(np.isnan(samples.values[:, ~(TEST.shown | fill)]).all(), "NaN elsewhere", "numbers")
+    expect(np.isnan(samples.values[:, ~(TEST.visible | fill)]).all(), "NaN elsewhere", "numbers")
     nothing = imputers.fitted.impute(own(TEST), 2, fill=np.zeros_like(fill))
-    expect(np.array_equal(np.isnan(nothing.values[0]), ~TEST.shown), "no cell filled with a mask of none", "some")
+    expect(np.array_equal(np.isnan(nothing.values[0]), ~TEST.visible), "no cell filled with a mask of none", "some")
     everything = imputers.fitted.impute(own(TEST), 2, fill=np.ones_like(fill))  # shown cells are not to be filled
     expect_same(
         everything.values, imputers.fitted.impute(own(TEST), 2).values, "with a mask of all cells as without one"
@@ -175,7 +175,7 @@ def seed_fixes_the_draws(imputers: Imputers) -> None:
     """The same seed gives the same bits; another seed, and another draw, other values, unless it is deterministic."""
     a, b, c = (imputers.fitted.impute(own(TEST), 3, seed).values for seed in (0, 0, 1))
     expect_same(b, a, "the same draws from the same seed")
-    gap = ~TEST.shown
+    gap = ~TEST.visible
     alike = (a == a[:1]).all()
     if alike if imputers.deterministic is None else imputers.deterministic:
         expect_same(c, a, "the same answer from every seed of a deterministic imputer")
@@ -201,7 +201,7 @@ def a_record_is_imputed_the_same_alone_in_a_batch_and_in_another_order(imputers:
 def the_callers_arrays_are_not_changed(imputers: Imputers) -> None:
     """Neither fitting nor imputing writes to what it is given."""
     train, valid, test = records(8, 1), records(3, 2), records(5, 3)
-    fill = test.scored.copy()
+    fill = test.held_out_mask.copy()
     given = {"train": train, "valid": valid, "windows": test, "fill": fill}
     before = {name: digest(value) for name, value in given.items()}
     imputers.make().fit(train, valid).impute(test, 2, fill=fill)
@@ -213,7 +213,7 @@ def the_callers_arrays_are_not_changed(imputers: Imputers) -> None:
 
 
 def poisoned(windows: Windows) -> Windows:
-    return replace(windows, values=np.where(windows.scored, 1e9, windows.values))
+    return replace(windows, values=np.where(windows.held_out_mask, 1e9, windows.values))
 
 
 @LAWS.law()
@@ -245,7 +245,7 @@ def a_feature_that_was_never_observed_keeps_its_place_and_is_flagged(imputers: I
     """A feature without a training value keeps its place, is filled, and stands in ``no_data_``."""
     values = TRAIN.values.copy()
     values[:, 1] = np.nan
-    imputer = imputers.fit(replace(TRAIN, values=values, held_out=TRAIN.scored & ~np.isnan(values)))
+    imputer = imputers.fit(replace(TRAIN, values=values, held_out=TRAIN.held_out_mask & ~np.isnan(values)))
     expect(imputer.no_data_ == ("Temp",), "no_data_ ('Temp',)", imputer.no_data_)
     samples = imputer.impute(own(TEST), 2)
     expect_numbers(samples.values, "of TEST")
@@ -321,7 +321,7 @@ def senseless_requests_are_refused(imputers: Imputers) -> None:
     """Fewer than one draw, and a mask ``fill`` of another shape or dtype, are refused by name."""
     for n_samples in (0, -1):
         expect_refused(ConfigError, lambda n=n_samples: imputers.fitted.impute(own(TEST), n), "n_samples")
-    for fill in (TEST.scored[:, :2], TEST.scored.astype(int)):
+    for fill in (TEST.held_out_mask[:, :2], TEST.held_out_mask.astype(int)):
         expect_refused(DataError, lambda fill=fill: imputers.fitted.impute(own(TEST), 1, fill=fill), "fill")
 
 

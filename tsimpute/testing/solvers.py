@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tsimpute.config import registry
-from tsimpute.core.containers import Prediction, spread
+from tsimpute.core.containers import Prediction, expand_like
 from tsimpute.processes.base import Process, takes
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.base import Solver
@@ -163,7 +163,9 @@ def where_the_network_is_sure_every_way_ends_at_its_answer(solver: Solver, proce
 
     def predict(state: Tensor, tau: Tensor) -> Prediction:
         at = process.scales(tau)
-        return Prediction(answer.expand_as(state), (state - spread(at.alpha, state) * answer) / spread(at.sigma, state))
+        return Prediction(
+            answer.expand_as(state), (state - expand_like(at.alpha, state) * answer) / expand_like(at.sigma, state)
+        )
 
     start = torch.randn(4, 1, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     end = solver.solve(predict, process.scales, start, process.grid(n_steps), no_noise)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric  # loads for seconds, and only training needs it
 
 
-class Calls(nn.Module):
+class CallableModule(nn.Module):
     """Runs a function of a network inside the module that lightning-fabric wraps.
 
     Fabric casts and copies what a module is called with; process times must stay float64, and a Condition is frozen.
@@ -50,7 +50,7 @@ def launched(settings: TrainingConfig) -> Fabric:
     return fabric
 
 
-def end_in_peace(fabric: Fabric) -> None:
+def wait_for_gloo(fabric: Fabric) -> None:
     """Has the end of Python wait a moment for gloo's threads, where there are several processes.
 
     They let go of the tensors of the last sum over processes, which have Python objects: one that still waits for

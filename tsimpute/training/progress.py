@@ -12,7 +12,7 @@ from typing import Any
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import CheckpointError
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "learning_rate", "seconds")
 """Of ``epochs.csv``."""
@@ -102,4 +102,4 @@ def log_epoch(path: Path, row: Sequence[float | None]) -> None:
         with partial.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([*rows, row])
 
-    write_whole(path, write)
+    atomic_write(path, write)

@@ -17,15 +17,15 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
-from tsimpute.batches.loading import Loader, Share
+from tsimpute.batches.loading import Loader, RankShard
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.core.containers import Batch
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
 from tsimpute.generative.objective import draw, loss_per_record, squared_errors
 from tsimpute.models.checkpoints import read_state, write_state
 from tsimpute.processes.base import Process
-from tsimpute.system.files import alone, remove_partial
-from tsimpute.training.devices import Calls, end_in_peace, launched
+from tsimpute.system.files import exclusive_lock, remove_partial
+from tsimpute.training.devices import CallableModule, launched, wait_for_gloo
 from tsimpute.training.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
 from tsimpute.training.progress import Progress, Step, check_same, log_epoch, settings_key
 
@@ -93,10 +93,10 @@ class Trainer:
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
         self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
         self.fabric = fabric or launched(settings)
-        end_in_peace(self.fabric)
+        wait_for_gloo(self.fabric)
         optimiser = torch.optim.AdamW(network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay)
         self.network = network
-        self.model, self.optimiser = self.fabric.setup(Calls(network), optimiser)
+        self.model, self.optimiser = self.fabric.setup(CallableModule(network), optimiser)
         self.average = None
         if settings.ema is not None:
             self.average = AveragedModel(network, multi_avg_fn=moving_average(settings.ema))
@@ -122,7 +122,7 @@ class Trainer:
             CheckpointError: the state in ``folder`` is damaged or of other settings.
             BusyError: another process trains in ``folder``.
         """
-        with alone(self.folder if self.fabric.is_global_zero else None):
+        with exclusive_lock(self.folder if self.fabric.is_global_zero else None):
             self._resume()
             yield from self._steps()
 
@@ -150,7 +150,7 @@ class Trainer:
         self.fabric.barrier()
         yield Step(self.epochs_done, self.at.step, self.n_steps, math.nan, math.nan, stop=stop)
 
-    def _step(self, share: Share) -> Step:
+    def _step(self, share: RankShard) -> Step:
         rate = self.settings.learning_rate * self._rate_factor()
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -172,7 +172,7 @@ class Trainer:
         ends_epoch = self.at.batch == self.train.n_batches
         return Step(self.at.epoch, self.at.step, self.n_steps, total, rate, ends_epoch)
 
-    def _accumulate(self, share: Share) -> float:
+    def _accumulate(self, share: RankShard) -> float:
         """Gradients of the batch's mean loss, a few records at a time; gives back that loss over all processes."""
         batch, size = share.batch.to(self.fabric.device), self.settings.micro_batch
         parts = [batch.select(slice(first, first + size)) for first in range(0, len(batch), size)]

@@ -15,7 +15,7 @@ from tsimpute.evaluation.ensembles import crps
 from tsimpute.filling.blending import blending
 from tsimpute.filling.blending.blending import SPREADS, WEIGHTS, Blend, Evidence, centre_of
 from tsimpute.filling.blending.kinds import model_from_file
-from tsimpute.filling.blending.mixture import Learnt, Mixture, first_draws, in_pairs
+from tsimpute.filling.blending.mixture import FittedMethods, Mixture, first_draws, in_pairs
 from tsimpute.filling.blending.weights import best_weights
 from tsimpute.filling.methods.components import Cubic, Lines
 from tsimpute.filling.panels.gaps import N_CLASSES, gap_classes, gap_lengths, gap_numbers
@@ -181,9 +181,9 @@ def base() -> tuple[GaussianImputer, Windows]:
 def test_a_mixture_moves_whole_paths_keeps_what_is_known_and_comes_back_from_its_file(tmp_path: Path) -> None:
     process, record = base()
     weights, spread = np.full((1, 2, N_CLASSES), 0.4), np.full((2, N_CLASSES), 1.5)
-    model = Mixture(Learnt(process, (Lines(),)), Blend(weights, spread))
+    model = Mixture(FittedMethods(process, (Lines(),)), Blend(weights, spread))
     values = joined(model, record, 10)
-    assert (values[:, 0][:, record.shown[0]] == record.values[0][record.shown[0]]).all()
+    assert (values[:, 0][:, record.visible[0]] == record.values[0][record.visible[0]]).all()
     own = joined(process, record, 10)[in_pairs(10)]
     line = LinearImputer().fit(record).impute(record, 1).values[0, 0]
     median = np.median(own[:, 0], 0)
@@ -210,7 +210,7 @@ def joined(model: TableModel, record: Windows, n_samples: int) -> np.ndarray:
 def test_an_odd_number_of_draws_moves_about_the_same_median() -> None:
     process, record = base()
     blend = Blend(np.full((1, 2, N_CLASSES), 0.5), np.full((2, N_CLASSES), 0.001))
-    model = Mixture(Learnt(process, (Lines(),)), blend)
+    model = Mixture(FittedMethods(process, (Lines(),)), blend)
     np.testing.assert_allclose(joined(model, record, 1)[0], joined(model, record, 2).mean(0), atol=0.01)
 
 
@@ -220,21 +220,23 @@ def test_limits_hold_for_draws_that_are_moved_and_stretched() -> None:
     values[rng.random(values.shape) < 0.3] = np.nan
     record = Windows(values, np.arange(200.0)[None], (Feature("a"),), ("r",))
     process = GaussianImputer(periods=()).fit(record, scaler=Standardizer.fit(record, {"a": Limits(0, None)}))
-    model = Mixture(Learnt(process, (Lines(),)), Blend(np.full((1, 1, N_CLASSES), 0.5), np.full((1, N_CLASSES), 2.5)))
+    model = Mixture(
+        FittedMethods(process, (Lines(),)), Blend(np.full((1, 1, N_CLASSES), 0.5), np.full((1, N_CLASSES), 2.5))
+    )
     assert joined(model, record, 20).min() > 0
 
 
 def test_cells_that_are_not_asked_for_stay_missing() -> None:
     process, record = base()
-    model = Mixture(Learnt(process, (Lines(),)), Blend(np.full((1, 2, N_CLASSES), 0.5), np.ones((2, N_CLASSES))))
-    fill = ~record.shown & (np.arange(300) < 150)
+    model = Mixture(FittedMethods(process, (Lines(),)), Blend(np.full((1, 2, N_CLASSES), 0.5), np.ones((2, N_CLASSES))))
+    fill = ~record.visible & (np.arange(300) < 150)
     (found,) = model.impute_records(record, 4, 3, fill)
-    np.testing.assert_array_equal(np.isnan(found.values[0]), ~record.shown & ~fill)
+    np.testing.assert_array_equal(np.isnan(found.values[0]), ~record.visible & ~fill)
 
 
 def test_components_say_what_the_imputers_of_their_names_say() -> None:
     process, record = base()
-    known = np.where(record.shown[0], record.values[0], np.nan)
+    known = np.where(record.visible[0], record.values[0], np.nan)
     for component, imputer in ((Lines, LinearImputer()), (Cubic, PchipImputer())):
         found = component().at(known, record.times[0])
         np.testing.assert_array_equal(found, imputer.fit(record).impute(record, 1).values[0, 0])

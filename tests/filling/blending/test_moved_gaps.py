@@ -12,7 +12,7 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.filling.blending import moved_gaps
 from tsimpute.filling.blending.blending import Evidence
-from tsimpute.filling.blending.mixture import Learnt
+from tsimpute.filling.blending.mixture import FittedMethods
 from tsimpute.filling.blending.moved_gaps import evidence_of, moved
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.methods.components import Lines
@@ -39,8 +39,8 @@ def panel() -> Panel:
 
 
 @pytest.fixture(scope="module")
-def learnt(panel: Panel) -> Learnt:
-    return Learnt(gaussian(panel, {}, 0, silent), (Lines(),))
+def learnt(panel: Panel) -> FittedMethods:
+    return FittedMethods(gaussian(panel, {}, 0, silent), (Lines(),))
 
 
 def gaps_of(panel: Panel) -> list[np.ndarray]:
@@ -68,7 +68,7 @@ def test_a_long_gap_is_moved_whole_to_other_times_and_features() -> None:
     assert len({hidden.any(0).tobytes() for hidden in found}) == 8
 
 
-def test_what_is_said_there_is_what_the_methods_say_without_these_values(panel: Panel, learnt: Learnt) -> None:
+def test_what_is_said_there_is_what_the_methods_say_without_these_values(panel: Panel, learnt: FittedMethods) -> None:
     found = evidence_of(panel, learnt, gaps_of(panel), 0)
     assert found is not None
     first = moved(panel, gaps_of(panel), (0, 8), 0)[0]
@@ -84,7 +84,7 @@ def test_what_is_said_there_is_what_the_methods_say_without_these_values(panel: 
     np.testing.assert_array_equal(poisoned.draws[:, :n], found.draws[:, :n])
 
 
-def test_quantiles_hold_as_they_should_and_are_in_order(panel: Panel, learnt: Learnt) -> None:
+def test_quantiles_hold_as_they_should_and_are_in_order(panel: Panel, learnt: FittedMethods) -> None:
     found = evidence_of(panel, learnt, gaps_of(panel), 0)
     assert found is not None
     assert (np.diff(found.draws, axis=0) >= 0).all()
@@ -92,7 +92,7 @@ def test_quantiles_hold_as_they_should_and_are_in_order(panel: Panel, learnt: Le
     assert 0.6 < inside.mean() < 0.95  # 9 of 12 parts
 
 
-def test_runs_and_stretches_of_several_moves_are_apart(panel: Panel, learnt: Learnt) -> None:
+def test_runs_and_stretches_of_several_moves_are_apart(panel: Panel, learnt: FittedMethods) -> None:
     found = evidence_of(panel, learnt, gaps_of(panel), 0)
     assert found is not None
     halves = found.at(np.arange(len(found.truth)) < 50), found.at(np.arange(len(found.truth)) >= 50)
@@ -102,7 +102,7 @@ def test_runs_and_stretches_of_several_moves_are_apart(panel: Panel, learnt: Lea
         assert len(np.unique(getattr(joined, name))) == sum(len(np.unique(getattr(half, name))) for half in halves)
 
 
-def test_spreads_are_chosen_with_given_weights(panel: Panel, learnt: Learnt) -> None:
+def test_spreads_are_chosen_with_given_weights(panel: Panel, learnt: FittedMethods) -> None:
     found = evidence_of(panel, learnt, gaps_of(panel), 0)
     assert found is not None
     blend = found.best()
@@ -112,7 +112,7 @@ def test_spreads_are_chosen_with_given_weights(panel: Panel, learnt: Learnt) -> 
 
 
 def test_large_tables_and_tables_with_few_gaps_have_none(
-    panel: Panel, learnt: Learnt, monkeypatch: pytest.MonkeyPatch
+    panel: Panel, learnt: FittedMethods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = [np.zeros_like(cells) for cells in gaps_of(panel)]
     assert evidence_of(panel, learnt, nothing, 0) is None

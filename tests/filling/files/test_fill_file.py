@@ -19,7 +19,7 @@ from tsimpute.filling.files import fill_file as module
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.table_imputer import TableImputer
-from tsimpute.system.files import alone
+from tsimpute.system.files import exclusive_lock
 
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 5}
 NAMES = {"out.csv", "out.provenance.csv", "out.cells.csv", "out.report.html", "out.model.safetensors"}
@@ -172,7 +172,10 @@ def test_two_at_once_into_one_output_are_refused(done: Path, tmp_path: Path, giv
     source, out = write(tmp_path / "in.csv"), tmp_path / "out.csv"
     settings = TRIAL | ({"model": done / "out.model.safetensors"} if given else {})
     state = Outputs.beside(out).state
-    with alone(state), pytest.raises(BusyError, match=r"out\.csv: expected to be alone here"):  # as another process
+    with (
+        exclusive_lock(state),
+        pytest.raises(BusyError, match=r"out\.csv: expected to be alone here"),
+    ):  # as another process
         fill_file(source, out, settings)
     assert {path.name for path in tmp_path.iterdir()} == {"in.csv", state.name}
     assert fill_file(source, out, settings) is not None

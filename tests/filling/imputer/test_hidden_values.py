@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.filling.blending.delivering import Delivered, Material
+from tsimpute.filling.blending.delivering import DeliveredModel, FittingData
 from tsimpute.filling.imputer import fitting
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.system.terminal import Tell
@@ -31,10 +31,10 @@ def stations(seeds: dict[str, int]) -> pd.DataFrame:
 def test_values_of_hidden_cells_change_neither_the_process_nor_its_draws_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers: list[Delivered] = []
+    answers: list[DeliveredModel] = []
     plain = fitting.first_answer
 
-    def twice(material: Material, progress: Tell) -> Delivered:
+    def twice(material: FittingData, progress: Tell) -> DeliveredModel:
         for shift in (0.0, 100.0):
             series = tuple(
                 replace(s, values=np.where(cells, s.values + shift, s.values))

@@ -13,7 +13,7 @@ from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.filling.measuring import hidden_draws
 from tsimpute.filling.measuring.accuracy import calibrated_on, drawn_again, held_out_coverage, hidden_cells
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.measuring.hidden_draws import Budget, Hidden, drawn_at
+from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
 from tsimpute.filling.panels.windows import without
 from tsimpute.scaling.standardizer import Standardizer
 
@@ -37,8 +37,8 @@ class TooSure:
         for i in range(len(windows)):
             one = windows.select([i])
             draws = 0.5 * rng.normal(size=(n, *one.values.shape))
-            draws[:, one.shown] = one.values[one.shown]
-            yield Samples(draws, one.shown, one.features, one.record_ids)
+            draws[:, one.visible] = one.values[one.visible]
+            yield Samples(draws, one.visible, one.features, one.record_ids)
 
 
 def windows(n: int = 200) -> Windows:
@@ -53,16 +53,16 @@ def test_intervals_that_are_too_narrow_as_drawn_hold_with_calibration() -> None:
     records = windows()
     imputer: Any = TooSure(records)
     found = held_out_coverage(imputer, records, n_samples=200)
-    assert (found["cells"], found["records"]) == (int(records.scored.sum()), 200)
+    assert (found["cells"], found["records"]) == (int(records.held_out_mask.sum()), 200)
     for percent, narrow in ((50, 0.264), (90, 0.589), (95, 0.673)):  # P(|N(0, 1)| < z / 2)
         assert found[f"coverage {percent} %, as drawn"] == pytest.approx(narrow, abs=0.03)
         assert found[f"coverage {percent} %, calibrated"] == pytest.approx(percent / 100, abs=0.02)
-    assert np.isnan(imputer.seen[0].values[records.scored]).all()
+    assert np.isnan(imputer.seen[0].values[records.held_out_mask]).all()
 
 
 def test_where_a_half_has_too_few_cells_no_coverage_is_told_as_calibrated() -> None:
     records = windows(12)
-    assert 100 < records.scored.sum() < 200
+    assert 100 < records.held_out_mask.sum() < 200
     found = held_out_coverage(cast(Any, TooSure(records)), records, n_samples=50)
     assert "coverage 90 %, as drawn" in found
     assert not any("calibrated" in name for name in found)
@@ -90,14 +90,14 @@ def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_no
     hidden = hidden_cells(whole, 0.1, seed=0)
     imputer: Any = TooSure(windows())
     imputer.features_ = whole.features
-    found = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=Budget(10_000))
+    found = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(10_000))
     assert len(found.truth) == hidden[0].sum()
     assert sorted(found.truth) == sorted(whole.series[0].values[hidden[0]])
     blind = without(whole, hidden).series[0].values
     for values, name in zip(imputer.seen[0].values, imputer.seen[0].record_ids, strict=True):
         start = int(name.rpartition("@")[2])
         np.testing.assert_array_equal(values, blind[:, start : start + 24])
-    few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=Budget(3))
+    few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(3))
     assert len(np.unique(few.block)) == 3
 
 
@@ -148,7 +148,7 @@ class Telling(TooSure):
         self, windows: Windows, n: int, seed: int = 0, fill: np.ndarray | None = None
     ) -> Iterator[Samples]:
         assert fill is not None
-        for name, times, shown, asked in zip(windows.record_ids, windows.times, windows.shown, fill, strict=True):
+        for name, times, shown, asked in zip(windows.record_ids, windows.times, windows.visible, fill, strict=True):
             group, start = name.split("@")
             place = 1e4 * np.arange(shown.shape[0])[:, None] + int(start) + times + 1e8 * int(group)
             draws = np.where(asked, 1e6 * np.arange(n)[:, None, None] + place, np.nan)
@@ -174,7 +174,7 @@ def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pyte
     hidden = [one.observed & (np.random.default_rng(3).random(one.values.shape) < 0.2) for one in series]
     told: list[tuple[int, int]] = []
     found = drawn_at(
-        cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, budget=Budget(most),
+        cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, budget=TimeBudget(most),
         progress=lambda *share: told.append(share),
     )  # fmt: skip
     assert built == [told[-1][1]]
@@ -196,9 +196,11 @@ def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pyte
         assert linear == pytest.approx((k + 1) * np.clip(t, known[0], known[-1]))
 
 
-@pytest.mark.parametrize(("n_steps", "length", "hop"), [(5, 8, 4), (8, 8, 4), (61, 8, 4), (62, 9, 4), (50, 7, 7)])
-def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(n_steps: int, length: int, hop: int) -> None:
-    middles = hidden_draws._middles(n_steps, length, hop)
+@pytest.mark.parametrize(("n_steps", "length", "stride"), [(5, 8, 4), (8, 8, 4), (61, 8, 4), (62, 9, 4), (50, 7, 7)])
+def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(
+    n_steps: int, length: int, stride: int
+) -> None:
+    middles = hidden_draws._middles(n_steps, length, stride)
     assert [t for part in middles.values() for t in range(n_steps)[part]] == list(range(n_steps))
     far = {start: abs(np.arange(n_steps) - start - (length - 1) / 2) for start in middles}
     for start, part in middles.items():

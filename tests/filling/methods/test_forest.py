@@ -15,7 +15,7 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.filling.blending.blending import Blend
 from tsimpute.filling.blending.kinds import model_from_file
-from tsimpute.filling.blending.mixture import Learnt, Mixture
+from tsimpute.filling.blending.mixture import FittedMethods, Mixture
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.methods.components import Unseasonal
@@ -113,7 +113,7 @@ def test_the_same_trees_by_seed_and_from_a_model_file(
     assert again is not None
     np.testing.assert_array_equal(at(again, table), at(forest, table))
     whole = np.ones((1, 2, N_CLASSES))
-    mixture = Mixture(Learnt(base, (forest,)), Blend(whole, np.ones((2, N_CLASSES))))
+    mixture = Mixture(FittedMethods(base, (forest,)), Blend(whole, np.ones((2, N_CLASSES))))
     mixture.save(tmp_path / "kept")
     back = model_from_file(tmp_path / "kept", *read_model(tmp_path / "kept"))
     series = table.series[0]

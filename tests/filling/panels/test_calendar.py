@@ -19,7 +19,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.learning.efforts import EFFORTS, Effort
 from tsimpute.filling.measuring.accuracy import hidden_cells
 from tsimpute.filling.panels.calendar import calendar_features, with_calendar
-from tsimpute.tables.frames.frames import Clockwork
+from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.sources.reading import read_table
 from tsimpute.testing._records import SIZES, shaken
 
@@ -53,7 +53,7 @@ def with_long_gaps(table: pd.DataFrame, hours: int = 72) -> tuple[pd.DataFrame, 
 
 def panel_of(index: Any, timezone: str | None = None):
     frame = pd.DataFrame({"time": index, "x": np.arange(len(index), dtype=float)})
-    return read_table(frame, None, Clockwork(timezone=timezone)).panel
+    return read_table(frame, None, TimeOptions(timezone=timezone)).panel
 
 
 def calendar_of(index: Any, timezone: str | None = None) -> np.ndarray:

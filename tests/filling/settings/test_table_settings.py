@@ -70,14 +70,14 @@ CASES: Mapping[str, Case] = {
         "rename", ((None, {}), ({}, {}), ({"a": "HR", 3: "K"}, {"a": "HR", "3": "K"})), ("a=HR", ["a"], {"a": 3}, True)
     ),
     "timezone": Case(
-        "clockwork.timezone",
+        "time_options.timezone",
         (("Europe/Rome", "Europe/Rome"), (None, None), (ZoneInfo("Europe/Rome"), "Europe/Rome"), (UTC, "UTC")),
         (1, ["Europe/Rome"], True),
     ),
-    "dayfirst": _true_or_false("clockwork.dayfirst", (None, None)),
-    "irregular": _true_or_false("clockwork.irregular", (None, None)),
-    "duplicates": _words("clockwork.duplicates", "refuse", "first", "last", "mean"),
-    "missing_times": _words("clockwork.missing_times", "auto", "insert", "keep"),
+    "dayfirst": _true_or_false("time_options.dayfirst", (None, None)),
+    "irregular": _true_or_false("time_options.irregular", (None, None)),
+    "duplicates": _words("time_options.duplicates", "refuse", "first", "last", "mean"),
+    "missing_times": _words("time_options.missing_times", "auto", "insert", "keep"),
     "limits": Case(
         "limits",
         (

@@ -19,8 +19,8 @@ from hypothesis.extra import numpy as hnp
 from tsimpute.core.panel import IMPUTED, OBSERVED
 from tsimpute.errors import ConfigError, DataError, ImputationWarning
 from tsimpute.filling.imputer.table_imputer import TableImputer
-from tsimpute.tables.frames.frames import Clockwork
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.reading import Table, read_table
 
 FLOATS = ("<f8", ">f8", "<f4", "<f2")
@@ -106,7 +106,7 @@ def test_features_of_arrays_are_numbered_and_records_too():
     assert [feature.name for feature in read.panel.features] == ["0", "1"]
     assert [series.name for series in read.panel.series] == ["0", "1", "2"]
     assert read.panel.series[0].values.shape == (2, 5)
-    named = read_table(np.zeros((5, 2)), Told(features=["HR [bpm]", "pH"]), units={"pH": "1"})
+    named = read_table(np.zeros((5, 2)), ColumnSpec(features=["HR [bpm]", "pH"]), units={"pH": "1"})
     assert [(f.name, f.unit) for f in named.panel.features] == [("HR [bpm]", "bpm"), ("pH", "1")]
     assert [series.name for series in named.panel.series] == [""]
     assert dict(read.understood)["groups"] == "records: 3 series"
@@ -195,11 +195,11 @@ def test_what_is_no_array_of_numbers_is_refused_with_what_came(table: Any, words
 
 def test_settings_that_an_array_cannot_follow_are_refused():
     with pytest.raises(ConfigError, match="group: expected None"):
-        read_table(np.zeros((3, 2)), Told(group=["id"]))
+        read_table(np.zeros((3, 2)), ColumnSpec(group=["id"]))
     with pytest.raises(ConfigError, match="timezone: expected None"):
-        read_table(np.zeros((3, 2)), clockwork=Clockwork(timezone="Europe/Rome"))
+        read_table(np.zeros((3, 2)), time_options=TimeOptions(timezone="Europe/Rome"))
     with pytest.raises(ConfigError, match="expected 2 names, came 1"):
-        read_table(np.zeros((3, 2)), Told(features=["a"]))
+        read_table(np.zeros((3, 2)), ColumnSpec(features=["a"]))
     with pytest.raises(ConfigError, match="came 'c'"):
         read_table(np.zeros((3, 2)), units={"c": "m"})
 
@@ -273,53 +273,58 @@ def test_a_data_array_gives_features_units_and_groups_by_name():
 
 
 @pytest.mark.parametrize(
-    ("dims", "told", "n_series", "n_features"),
+    ("dims", "spec", "n_series", "n_features"),
     [
-        (("time", "station"), Told(), 1, 2),
-        (("station", "t"), Told(), 1, 2),
-        (("patient", "time"), Told(), 2, 1),
-        (("patient", "time"), Told(feature="patient"), 1, 2),
-        (("time", "station"), Told(group=["station"]), 2, 1),
-        (("time", "lat", "lon"), Told(), 4, 1),
-        (("time", "station", "parameter"), Told(), 2, 2),
-        (("hour", "sample", "sensors"), Told(), 2, 2),
-        (("step", "time", "station"), Told(), 2, 2),
-        (("a", "b"), Told(time=["b"]), 1, 2),
-        (("a",), Told(), 1, 1),
+        (("time", "station"), ColumnSpec(), 1, 2),
+        (("station", "t"), ColumnSpec(), 1, 2),
+        (("patient", "time"), ColumnSpec(), 2, 1),
+        (("patient", "time"), ColumnSpec(feature="patient"), 1, 2),
+        (("time", "station"), ColumnSpec(group=["station"]), 2, 1),
+        (("time", "lat", "lon"), ColumnSpec(), 4, 1),
+        (("time", "station", "parameter"), ColumnSpec(), 2, 2),
+        (("hour", "sample", "sensors"), ColumnSpec(), 2, 2),
+        (("step", "time", "station"), ColumnSpec(), 2, 2),
+        (("a", "b"), ColumnSpec(time=["b"]), 1, 2),
+        (("a",), ColumnSpec(), 1, 1),
     ],
 )
-def test_dimensions_are_told_by_their_names(dims: tuple[str, ...], told: Told, n_series: int, n_features: int):
-    read = read_table(xr.DataArray(np.arange(2.0 ** len(dims)).reshape([2] * len(dims)), dims=dims), told)
+def test_dimensions_are_told_by_their_names(dims: tuple[str, ...], spec: ColumnSpec, n_series: int, n_features: int):
+    read = read_table(xr.DataArray(np.arange(2.0 ** len(dims)).reshape([2] * len(dims)), dims=dims), spec)
     assert (len(read.panel.series), len(read.panel.features)) == (n_series, n_features)
     assert "no times were found" in " ".join(read.notes)
 
 
 @pytest.mark.parametrize(
-    ("table", "told", "error", "words"),
+    ("table", "spec", "error", "words"),
     [
-        (xr.DataArray(np.zeros((2, 2)), dims=("a", "b")), Told(), DataError, "one dimension of times among a, b"),
-        (xr.DataArray(np.zeros((2, 2)), dims=("a", "b")), Told(time=["c"]), ConfigError, "one of a, b, came 'c'"),
-        (xr.DataArray(np.zeros((2, 0)), dims=("a", "time")), Told(), DataError, "time has none"),
-        (xr.DataArray(1.0), Told(), DataError, "without dimensions"),
-        (xr.DataArray([True], dims="time"), Told(), DataError, "came dtype bool"),
-        (with_labels(("time", "variable")), Told(features=["x"]), ConfigError, "names the features"),
-        (with_labels(("time", "variable")), Told(value="x"), ConfigError, "value: expected None"),
+        (xr.DataArray(np.zeros((2, 2)), dims=("a", "b")), ColumnSpec(), DataError, "one dimension of times among a, b"),
+        (xr.DataArray(np.zeros((2, 2)), dims=("a", "b")), ColumnSpec(time=["c"]), ConfigError, "one of a, b, came 'c'"),
+        (xr.DataArray(np.zeros((2, 0)), dims=("a", "time")), ColumnSpec(), DataError, "time has none"),
+        (xr.DataArray(1.0), ColumnSpec(), DataError, "without dimensions"),
+        (xr.DataArray([True], dims="time"), ColumnSpec(), DataError, "came dtype bool"),
+        (with_labels(("time", "variable")), ColumnSpec(features=["x"]), ConfigError, "names the features"),
+        (with_labels(("time", "variable")), ColumnSpec(value="x"), ConfigError, "value: expected None"),
         (
             with_labels(("time", "record", "variable")).stack(z=("record", "time")),
-            Told(time=["z"]),
+            ColumnSpec(time=["z"]),
             DataError,
             "unstack",
         ),
-        (xr.Dataset({"a": ("time", ["x", "y"])}), Told(), DataError, "at least one variable of numbers"),
-        (xr.Dataset({"a": ("time", [1.0, 2.0])}), Told(features=["b"]), ConfigError, "one of a, came 'b'"),
-        (xr.Dataset({"a": ("time", [1.0]), "b": ("lat", [1.0])}), Told(features=["b"]), DataError, "numbers along"),
-        (xr.Dataset({"a": ("time", [1.0]), "b": (("time", "lat"), [[1.0]])}), Told(), DataError, "b has lat"),
-        (xr.Dataset({"a": ("time", [1.0])}), Told(features=["a", "a"]), DataError, "distinct names"),
+        (xr.Dataset({"a": ("time", ["x", "y"])}), ColumnSpec(), DataError, "at least one variable of numbers"),
+        (xr.Dataset({"a": ("time", [1.0, 2.0])}), ColumnSpec(features=["b"]), ConfigError, "one of a, came 'b'"),
+        (
+            xr.Dataset({"a": ("time", [1.0]), "b": ("lat", [1.0])}),
+            ColumnSpec(features=["b"]),
+            DataError,
+            "numbers along",
+        ),
+        (xr.Dataset({"a": ("time", [1.0]), "b": (("time", "lat"), [[1.0]])}), ColumnSpec(), DataError, "b has lat"),
+        (xr.Dataset({"a": ("time", [1.0])}), ColumnSpec(features=["a", "a"]), DataError, "distinct names"),
     ],
 )
-def test_what_cannot_be_told_of_an_xarray_object_is_refused(table: Any, told: Told, error: type, words: str):
+def test_what_cannot_be_told_of_an_xarray_object_is_refused(table: Any, spec: ColumnSpec, error: type, words: str):
     with pytest.raises(error, match=words):
-        read_table(table, told)
+        read_table(table, spec)
 
 
 def test_an_infinite_cell_is_named_by_its_labels():
@@ -403,7 +408,7 @@ def test_missing_times_are_inserted_in_the_order_that_the_table_has(order: list[
     assert out["time"].encoding == table["time"].encoding
     marked = read.marked(missing(read), [m.astype(np.uint8) for m in missing(read)])
     assert (marked.sel(time=HOURS[[2, 4]])["count"] == "imputed").all()
-    assert read_table(table, clockwork=Clockwork(missing_times="keep")).panel.series[0].values.shape == (3, 4)
+    assert read_table(table, time_options=TimeOptions(missing_times="keep")).panel.series[0].values.shape == (3, 4)
 
 
 def test_a_whole_number_left_empty_at_an_inserted_time_makes_floats():
@@ -422,11 +427,11 @@ def test_doubled_times_are_refused_or_resolved_and_each_keeps_its_value():
         "last": [1.0, 0.5, 3.0, 5.0],
         "mean": [1.0, np.nan, 3, 5],
     }.items():
-        read = read_table(table, clockwork=Clockwork(duplicates=policy))  # type: ignore[arg-type]
+        read = read_table(table, time_options=TimeOptions(duplicates=policy))  # type: ignore[arg-type]
         gaps = missing(read) if policy != "last" else [np.array([[False, True, False]])]
         out = read.completed(gaps, [np.full((1, 3), 0.5)])
         np.testing.assert_array_equal(out, expected if policy != "last" else [1.0, 0.5, 0.5, 5.0])
-    even = read_table(table.fillna(2.0), clockwork=Clockwork(duplicates="mean"))
+    even = read_table(table.fillna(2.0), time_options=TimeOptions(duplicates="mean"))
     np.testing.assert_array_equal(even.panel.series[0].values, [[1.0, 2.5, 5.0]])
 
 
@@ -454,7 +459,7 @@ def test_indexes_stay_and_none_comes_to_be_where_times_are_inserted():
     assert list(filled(read_table(by_time.drop_indexes("time"))).xindexes) == []
     groups = xr.DataArray(np.full((3, 2, 2), np.nan), {"time": HOURS[[0, 1, 3]], "a": [1, 2], "b": ["x", "y"]})
     stacked = groups.stack(z=("a", "b"))
-    out = filled(read_table(stacked, Told(group=["z"])))
+    out = filled(read_table(stacked, ColumnSpec(group=["z"])))
     assert out.indexes["z"].equals(stacked.indexes["z"])
 
 

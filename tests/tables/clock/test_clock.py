@@ -13,33 +13,33 @@ from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.axes import step_text
-from tsimpute.tables.clock.clock import Placement, place
+from tsimpute.tables.clock.clock import RowAlignment, align_rows
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
 HOUR = 3_600_000_000
 
 
-def placed(when: object, series: list[int] | np.ndarray | None = None, **settings: object) -> Placement:
+def placed(when: object, series: list[int] | np.ndarray | None = None, **settings: object) -> RowAlignment:
     """The rows of one time column; series 0 unless told."""
     stamps = read_stamps([when if isinstance(when, pd.Series | pd.Index) else pd.Series(when)])
     return at(stamps, series, **settings)
 
 
-def at(stamps: Stamps, series: list[int] | np.ndarray | None = None, **settings: object) -> Placement:
+def at(stamps: Stamps, series: list[int] | np.ndarray | None = None, **settings: object) -> RowAlignment:
     owner = np.zeros(len(stamps.moments), np.int64) if series is None else np.asarray(series)
-    return place(stamps, owner, int(owner.max()) + 1, **settings)
+    return align_rows(stamps, owner, int(owner.max()) + 1, **settings)
 
 
 def hours(*counts: float) -> pd.DatetimeIndex:
     return pd.Timestamp("2015-01-01") + pd.to_timedelta(np.array(counts) * 3600.0, unit="s")
 
 
-def labels(placement: Placement, series: int = 0) -> list[str]:
-    return [label_text(label) for label in placement.labels[series]]
+def labels(alignment: RowAlignment, series: int = 0) -> list[str]:
+    return [label_text(label) for label in alignment.labels[series]]
 
 
-def said(placement: Placement, words: str) -> bool:
-    return any(words in note for note in placement.notes)
+def said(alignment: RowAlignment, words: str) -> bool:
+    return any(words in note for note in alignment.notes)
 
 
 def air_quality(data_root: Path, name: str, **settings: object) -> pd.DataFrame:
@@ -48,61 +48,61 @@ def air_quality(data_root: Path, name: str, **settings: object) -> pd.DataFrame:
 
 def test_air_quality_is_hourly_without_a_missing_hour(data_root: Path) -> None:
     table = air_quality(data_root, "AirQualityUCI.csv", sep=";", decimal=",")
-    placement = at(read_stamps([table["Date"], table["Time"]]))
-    assert placement.step == 1.0
-    assert (placement.times[0] == np.arange(9357)).all()
-    assert (placement.step_of_row == np.arange(9357)).all()
-    assert not placement.inserted[0].any()
+    alignment = at(read_stamps([table["Date"], table["Time"]]))
+    assert alignment.step == 1.0
+    assert (alignment.times[0] == np.arange(9357)).all()
+    assert (alignment.step_of_row == np.arange(9357)).all()
+    assert not alignment.inserted[0].any()
 
 
 def test_the_spring_night_of_the_embassy_file_is_refused_by_name_and_resolved_by_policy(data_root: Path) -> None:
     when = air_quality(data_root, "us_embassy_beijing_2015.csv", skiprows=3)["Date (LST)"]
     with pytest.raises(DataError, match=r"2015-03-09 03:00, rows 1610 and 1611\. .*daylight saving time.*'first'"):
         placed(when)
-    placement = placed(when, duplicates="last")
-    assert np.flatnonzero(~placement.kept).tolist() == [1610]
-    assert [label_text(label) for label in placement.labels[0][placement.inserted[0]]] == ["2015-03-09 02:00"]
-    assert placement.step_of_row[1610] == placement.step_of_row[1611]
-    assert said(placement, "1 row repeats")
+    alignment = placed(when, duplicates="last")
+    assert np.flatnonzero(~alignment.kept).tolist() == [1610]
+    assert [label_text(label) for label in alignment.labels[0][alignment.inserted[0]]] == ["2015-03-09 02:00"]
+    assert alignment.step_of_row[1610] == alignment.step_of_row[1611]
+    assert said(alignment, "1 row repeats")
 
 
 def test_the_long_table_of_two_stations_is_hourly_though_one_is_daily_for_weeks(data_root: Path) -> None:
     table = air_quality(data_root, "openaq_no2_long.csv")
     series, names = pd.factorize(table["location"])
-    placement = at(read_stamps([table["date.utc"]]), series, feature_of_row=pd.factorize(table["parameter"])[0])
-    assert (names.tolist(), placement.step) == (["BETR801", "London Westminster"], 1.0)
-    assert [int((~new).sum()) for new in placement.inserted] == [101, 1009]
-    assert [len(times) for times in placement.times] == [1014, 1080]
-    assert said(placement, "newest first")
+    alignment = at(read_stamps([table["date.utc"]]), series, feature_of_row=pd.factorize(table["parameter"])[0])
+    assert (names.tolist(), alignment.step) == (["BETR801", "London Westminster"], 1.0)
+    assert [int((~new).sum()) for new in alignment.inserted] == [101, 1009]
+    assert [len(times) for times in alignment.times] == [1014, 1080]
+    assert said(alignment, "newest first")
 
 
 def test_missing_hours_are_inserted_marked_and_counted() -> None:
-    placement = placed(hours(0, 1, 4, 5))
-    assert placement.times[0].tolist() == [0, 1, 2, 3, 4, 5]
-    assert placement.inserted[0].tolist() == [False, False, True, True, False, False]
-    assert placement.step_of_row.tolist() == [0, 1, 4, 5]
-    assert labels(placement)[2] == "2015-01-01 02:00"
+    alignment = placed(hours(0, 1, 4, 5))
+    assert alignment.times[0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert alignment.inserted[0].tolist() == [False, False, True, True, False, False]
+    assert alignment.step_of_row.tolist() == [0, 1, 4, 5]
+    assert labels(alignment)[2] == "2015-01-01 02:00"
     assert said(
-        placement, "2 missing times inserted, beside 4 that are there (first: 2015-01-01 02:00, 2015-01-01 03:00)"
+        alignment, "2 missing times inserted, beside 4 that are there (first: 2015-01-01 02:00, 2015-01-01 03:00)"
     )
 
 
 def test_keeping_the_times_inserts_none_and_keeps_the_gap() -> None:
-    placement = placed(hours(0, 1, 4, 5), missing_times="keep")
-    assert placement.times[0].tolist() == [0, 1, 4, 5]
-    assert (placement.step, placement.inserted[0].any()) == (1.0, False)
+    alignment = placed(hours(0, 1, 4, 5), missing_times="keep")
+    assert alignment.times[0].tolist() == [0, 1, 4, 5]
+    assert (alignment.step, alignment.inserted[0].any()) == (1.0, False)
 
 
 def test_series_begin_and_end_where_their_own_rows_do() -> None:
-    placement = placed(hours(5, 0, 2, 8, 1, 9), [1, 0, 0, 1, 0, 1])
-    assert [times.tolist() for times in placement.times] == [[0, 1, 2], [0, 1, 2, 3, 4]]
-    assert placement.step_of_row.tolist() == [0, 0, 2, 3, 1, 4]
-    assert [labels(placement, i)[0] for i in (0, 1)] == ["2015-01-01 00:00", "2015-01-01 05:00"]
+    alignment = placed(hours(5, 0, 2, 8, 1, 9), [1, 0, 0, 1, 0, 1])
+    assert [times.tolist() for times in alignment.times] == [[0, 1, 2], [0, 1, 2, 3, 4]]
+    assert alignment.step_of_row.tolist() == [0, 0, 2, 3, 1, 4]
+    assert [labels(alignment, i)[0] for i in (0, 1)] == ["2015-01-01 00:00", "2015-01-01 05:00"]
 
 
 def test_features_of_one_time_share_a_step_and_repeat_nothing() -> None:
-    placement = placed(hours(0, 0, 1, 1, 2), feature_of_row=np.array([0, 1, 0, 1, 1]))
-    assert placement.step_of_row.tolist() == [0, 0, 1, 1, 2]
+    alignment = placed(hours(0, 0, 1, 1, 2), feature_of_row=np.array([0, 1, 0, 1, 1]))
+    assert alignment.step_of_row.tolist() == [0, 0, 1, 1, 2]
     with pytest.raises(DataError, match="rows 1 and 2"):
         placed(hours(0, 1, 1), feature_of_row=np.array([0, 1, 1]))
 
@@ -112,10 +112,10 @@ def test_features_of_one_time_share_a_step_and_repeat_nothing() -> None:
     [("first", [1, 1, 0, 0, 1]), ("last", [1, 0, 0, 1, 1]), ("mean", [1, 1, 1, 1, 1])],
 )
 def test_a_policy_says_which_of_equal_rows_count(policy: str, kept: list[int]) -> None:
-    placement = placed(hours(0, 1, 1, 1, 2), duplicates=policy)
-    assert placement.kept.tolist() == [bool(k) for k in kept]
-    assert placement.step_of_row.tolist() == [0, 1, 1, 1, 2]
-    assert said(placement, "2 rows repeat a time")
+    alignment = placed(hours(0, 1, 1, 1, 2), duplicates=policy)
+    assert alignment.kept.tolist() == [bool(k) for k in kept]
+    assert alignment.step_of_row.tolist() == [0, 1, 1, 1, 2]
+    assert said(alignment, "2 rows repeat a time")
 
 
 def test_the_label_is_that_of_the_row_that_counts() -> None:
@@ -141,68 +141,68 @@ def test_the_doubled_autumn_hour_of_a_naive_table_points_to_the_time_zone() -> N
 def test_hours_across_both_clock_changes_are_one_hour_apart_and_keep_wall_labels() -> None:
     year = pd.date_range("2015-01-01", "2015-12-31", freq="h", tz="Europe/Rome")
     gone = year.get_indexer(pd.DatetimeIndex(["2015-03-29 01:00Z", "2015-10-25 00:00Z", "2015-10-25 01:00Z"]))
-    placement = placed(year.delete(gone))
-    assert (placement.times[0] == np.arange(len(year))).all()
-    assert (placement.labels[0] == year.tz_localize(None).to_numpy().astype("M8[us]")).all()
+    alignment = placed(year.delete(gone))
+    assert (alignment.times[0] == np.arange(len(year))).all()
+    assert (alignment.labels[0] == year.tz_localize(None).to_numpy().astype("M8[us]")).all()
 
 
 @pytest.mark.parametrize("freq", ["D", "12h"])
 def test_days_of_a_zone_count_by_the_calendar_though_two_have_23_and_25_hours(freq: str) -> None:
     days = pd.date_range("2015-03-01", "2015-12-01", freq=freq).tz_localize("Europe/Rome")
-    placement = placed(days.delete([5, 60, 100]))
-    assert placement.step == {"D": 24.0, "12h": 12.0}[freq]
-    assert (placement.times[0] == np.arange(len(days)) * placement.step).all()
-    assert (placement.labels[0] == days.tz_localize(None).to_numpy().astype("M8[us]")).all()
-    assert not said(placement, "off the grid")
+    alignment = placed(days.delete([5, 60, 100]))
+    assert alignment.step == {"D": 24.0, "12h": 12.0}[freq]
+    assert (alignment.times[0] == np.arange(len(days)) * alignment.step).all()
+    assert (alignment.labels[0] == days.tz_localize(None).to_numpy().astype("M8[us]")).all()
+    assert not said(alignment, "off the grid")
 
 
 @pytest.mark.parametrize("freq", ["MS", "ME", "QS", "YS", "YE"])
 def test_months_quarters_and_years_are_regular_and_missing_ones_are_inserted(freq: str) -> None:
     dates = pd.date_range("1950-01-01", periods=40, freq=freq)
-    placement = placed(dates.delete([3, 11]))
-    assert placement.labels[0].astype("M8[D]").tolist() == [date.date() for date in dates]
-    assert np.flatnonzero(placement.inserted[0]).tolist() == [3, 11]
+    alignment = placed(dates.delete([3, 11]))
+    assert alignment.labels[0].astype("M8[D]").tolist() == [date.date() for date in dates]
+    assert np.flatnonzero(alignment.inserted[0]).tolist() == [3, 11]
     months = {"M": 1, "Q": 3, "Y": 12}[freq[0]]
-    assert placement.step == pytest.approx(months * 730.485)
-    assert np.diff(placement.times[0]) == pytest.approx(placement.step)
+    assert alignment.step == pytest.approx(months * 730.485)
+    assert np.diff(alignment.times[0]) == pytest.approx(alignment.step)
 
 
 def test_jitter_is_put_on_the_grid_counted_and_keeps_its_labels() -> None:
     rng = np.random.default_rng(0)
     jittered = hours(*range(500)) + pd.to_timedelta(np.r_[0, rng.integers(-4, 5, 499)], unit="s")
-    placement = placed(jittered.delete([7, 8]))
-    assert (placement.times[0] == np.arange(500)).all()
-    own = placement.labels[0][~placement.inserted[0]]
+    alignment = placed(jittered.delete([7, 8]))
+    assert (alignment.times[0] == np.arange(500)).all()
+    own = alignment.labels[0][~alignment.inserted[0]]
     assert (own == jittered.delete([7, 8]).to_numpy().astype("M8[us]")).all()
-    assert labels(placement)[7] == "2015-01-01 07:00"
-    assert said(placement, "off the grid, by up to 4 seconds")
+    assert labels(alignment)[7] == "2015-01-01 07:00"
+    assert said(alignment, "off the grid, by up to 4 seconds")
 
 
 def test_a_step_that_nobody_would_round_stays_exact() -> None:
-    placement = placed(pd.Timestamp("2015-01-01") + pd.to_timedelta(np.arange(1000) * 3601, unit="s"))
-    assert placement.step == pytest.approx(3601 / 3600, rel=1e-12)
-    assert not said(placement, "off the grid")
+    alignment = placed(pd.Timestamp("2015-01-01") + pd.to_timedelta(np.arange(1000) * 3601, unit="s"))
+    assert alignment.step == pytest.approx(3601 / 3600, rel=1e-12)
+    assert not said(alignment, "off the grid")
 
 
 def test_times_without_a_step_are_used_as_they_are() -> None:
     ticks = np.sort(np.random.default_rng(1).uniform(0, 100, 60)).round(4)
-    placement = placed(hours(*ticks))
-    assert placement.step is None
-    assert placement.times[0] == pytest.approx(ticks - ticks[0], abs=1e-9)
-    assert said(placement, "irregular")
+    alignment = placed(hours(*ticks))
+    assert alignment.step is None
+    assert alignment.times[0] == pytest.approx(ticks - ticks[0], abs=1e-9)
+    assert said(alignment, "irregular")
     with pytest.raises(DataError, match="expected a regular clock"):
         placed(hours(*ticks), irregular=False)
 
 
 def test_asking_for_true_times_inserts_nothing() -> None:
-    placement = placed(hours(0, 1, 4), irregular=True)
-    assert (placement.step, placement.times[0].tolist()) == (None, [0, 1, 4])
+    alignment = placed(hours(0, 1, 4), irregular=True)
+    assert (alignment.step, alignment.times[0].tolist()) == (None, [0, 1, 4])
 
 
 def test_a_row_between_two_times_of_the_grid_makes_the_clock_irregular() -> None:
-    placement = placed(hours(*range(40), 20.5))
-    assert placement.step is None
-    assert 20.5 in placement.times[0]
+    alignment = placed(hours(*range(40), 20.5))
+    assert alignment.step is None
+    assert 20.5 in alignment.times[0]
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_rows_missing_at_random_are_no_change_of_step(share: float) -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         kept = np.flatnonzero(rng.random(2000) > share)
-        placement = placed(hours(*kept), np.sort(rng.integers(0, 20, len(kept))), missing_times="insert")
-        assert placement.step == 1.0, seed
+        alignment = placed(hours(*kept), np.sort(rng.integers(0, 20, len(kept))), missing_times="insert")
+        assert alignment.step == 1.0, seed
 
 
 def test_gaps_that_would_blow_up_the_table_are_refused() -> None:
@@ -255,16 +255,16 @@ def test_gaps_that_would_blow_up_the_table_are_refused() -> None:
     ],
 )
 def test_numbers_have_a_step_of_their_own(numbers: list, expected: list) -> None:
-    placement = placed(numbers)
-    assert [int(v) if isinstance(v, int) else round(v, 12) for v in placement.labels[0].tolist()] == expected
-    assert placement.times[0] == pytest.approx(np.array(expected) - expected[0])
+    alignment = placed(numbers)
+    assert [int(v) if isinstance(v, int) else round(v, 12) for v in alignment.labels[0].tolist()] == expected
+    assert alignment.times[0] == pytest.approx(np.array(expected) - expected[0])
 
 
 @pytest.mark.parametrize("when", [["2015-01-01"], ["2015-01-01", "2015-03-01"], [5]])
 def test_series_of_a_single_time_are_placed(when: list) -> None:
-    placement = placed(when, list(range(len(when))))
-    assert [times.tolist() for times in placement.times] == [[0.0]] * len(when)
-    assert placement.step is None
+    alignment = placed(when, list(range(len(when))))
+    assert [times.tolist() for times in alignment.times] == [[0.0]] * len(when)
+    assert alignment.step is None
 
 
 def test_unknown_settings_are_refused() -> None:
@@ -273,7 +273,7 @@ def test_unknown_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="duplicates"):
         placed(hours(0, 1), duplicates="median")
     with pytest.raises(DataError, match="series_of_row"):
-        place(read_stamps([hours(0, 1)]), np.array([0, 2]), 2)
+        align_rows(read_stamps([hours(0, 1)]), np.array([0, 2]), 2)
 
 
 def test_the_rows_of_the_caller_are_not_changed() -> None:
@@ -298,9 +298,9 @@ def test_a_million_rows_are_placed_within_seconds() -> None:
     series = np.repeat(np.arange(n_series), 2 * n_times)
     stamps = read_stamps([when])
     begin = time.process_time()
-    placement = place(stamps, series, n_series, feature_of_row=np.tile([0, 1], n_series * n_times))
+    alignment = align_rows(stamps, series, n_series, feature_of_row=np.tile([0, 1], n_series * n_times))
     assert time.process_time() - begin < 6
-    assert (placement.step_of_row.reshape(n_series, -1) == np.repeat(np.arange(n_times), 2)).all()
+    assert (alignment.step_of_row.reshape(n_series, -1) == np.repeat(np.arange(n_times), 2)).all()
 
 
 ZONES = ["UTC", "Europe/Rome", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", None]
@@ -326,17 +326,17 @@ def test_rows_of_a_regular_grid_in_any_order_keep_their_times(
     grid = grid if zone is None else grid.tz_localize("UTC").tz_convert(zone)
     stamps = read_stamps([grid[[k for _, k in rows]]])
     owner = np.array([series for series, _ in rows])
-    placement = at(stamps, owner)
-    assert placement.step == pytest.approx(minutes / 60)
+    alignment = at(stamps, owner)
+    assert alignment.step == pytest.approx(minutes / 60)
     for row, (series, k) in enumerate(rows):
-        step = placement.step_of_row[row]
-        assert placement.labels[series][step] == stamps.labels[row]
-        assert placement.times[series][step] == pytest.approx(k * minutes / 60)
-        assert placement.moments[series][step] == stamps.moments[row]
+        step = alignment.step_of_row[row]
+        assert alignment.labels[series][step] == stamps.labels[row]
+        assert alignment.times[series][step] == pytest.approx(k * minutes / 60)
+        assert alignment.moments[series][step] == stamps.moments[row]
     for series in range(n_series):
-        assert np.flatnonzero(~placement.inserted[series]).tolist() == steps
-        assert (np.diff(placement.times[series]) > 0).all()
-        values = stamps.values(placement.moments[series])[0]
+        assert np.flatnonzero(~alignment.inserted[series]).tolist() == steps
+        assert (np.diff(alignment.times[series]) > 0).all()
+        values = stamps.values(alignment.moments[series])[0]
         assert values.tolist() == grid[: steps[-1] + 1].tolist()
 
 
@@ -346,9 +346,9 @@ def test_rows_of_a_regular_grid_in_any_order_keep_their_times(
 def test_times_off_the_grid_by_a_second_or_less_are_told_in_words(micros: int, text: str) -> None:
     when = pd.date_range("2024-07-01", periods=200, freq="min").to_series(index=range(200))
     when[10] += pd.Timedelta(micros, "us")
-    placement = placed(when)
-    assert placement.step == pytest.approx(1 / 60)
-    assert said(placement, f"off the grid, by up to {text}: 1 (")
+    alignment = placed(when)
+    assert alignment.step == pytest.approx(1 / 60)
+    assert said(alignment, f"off the grid, by up to {text}: 1 (")
 
 
 def test_steps_of_months_are_told_as_months() -> None:

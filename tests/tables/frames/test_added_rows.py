@@ -10,8 +10,8 @@ import pytest
 
 from tsimpute.errors import DataError
 from tsimpute.tables.frames.added_rows import MANY, MAX_TIMES
-from tsimpute.tables.frames.frames import Clockwork, read_frame
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.text_tables import read_text_table
 
 START = pd.Timestamp("2024-01-01")
@@ -29,25 +29,25 @@ def spread(n_rows: int, n_added: int) -> pd.DataFrame:
 
 def test_as_many_rows_as_are_bearable_may_be_added_and_one_more_is_refused() -> None:
     frame = spread(800, MAX_TIMES * 800)
-    insert = Clockwork(missing_times="insert")
-    assert read_frame(frame, None, insert).placement.n_inserted == MAX_TIMES * 800
+    insert = TimeOptions(missing_times="insert")
+    assert read_frame(frame, None, insert).alignment.n_inserted == MAX_TIMES * 800
     one_more = spread(800, MAX_TIMES * 800 + 1)
     with pytest.raises(
         DataError, match=r"16,001 rows would be added to its 800; .* wide: time \(time\) = 'time', grou"
     ):
         read_frame(one_more, None, insert)
-    kept = read_frame(one_more, None, Clockwork(missing_times="keep"))
+    kept = read_frame(one_more, None, TimeOptions(missing_times="keep"))
     assert len(kept.series_of_row) == 800
-    assert not any(new.any() for new in kept.placement.inserted)
+    assert not any(new.any() for new in kept.alignment.inserted)
 
 
 def test_a_small_table_may_grow_by_many_times_where_it_is_asked_for() -> None:
-    insert = Clockwork(missing_times="insert")
-    assert read_frame(spread(80, MANY // 2), None, insert).placement.n_inserted == MANY // 2
+    insert = TimeOptions(missing_times="insert")
+    assert read_frame(spread(80, MANY // 2), None, insert).alignment.n_inserted == MANY // 2
 
 
 def test_no_more_rows_than_there_are_are_added_unasked() -> None:
-    assert read_frame(spread(80, 80)).placement.n_inserted == 80
+    assert read_frame(spread(80, 80)).alignment.n_inserted == 80
     with pytest.raises(DataError, match=r"series '0' has 8 times and lacks 9 \(81 in the whole table of 80 times\)"):
         read_frame(spread(80, 81))
 
@@ -62,4 +62,4 @@ def test_a_long_file_whose_names_of_features_are_mistaken_is_refused_with_what_w
     )
     with pytest.raises(DataError, match=message):
         read_text_table(path)
-    assert len(read_text_table(path, Told(group=["variable"], features=["value"])).panel.series) == 300
+    assert len(read_text_table(path, ColumnSpec(group=["variable"], features=["value"])).panel.series) == 300

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tsimpute.core.panel import OBSERVED, PROVENANCE
 from tsimpute.errors import DataError
 from tsimpute.tables.frames.filled_frames import put
-from tsimpute.tables.frames.frames import Clockwork
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.reading import FrameTable, Table, read_table
 
 START = pd.Timestamp("2024-03-21 00:00")
@@ -24,8 +24,8 @@ DTYPES = ("float64", "float32", "float16", "Float64", "Float32", "Int64", "doubl
 NUMBERS = st.sampled_from([-0.0, 0.0, 0.1, 1.0, -3.0, 7.25, 250.0, np.nan, np.nan, np.nan])
 
 
-def read(frame: pd.DataFrame, told: Told | None = None, **clockwork: Any) -> FrameTable:
-    table = read_table(frame, told, Clockwork(**clockwork))
+def read(frame: pd.DataFrame, spec: ColumnSpec | None = None, **time_options: Any) -> FrameTable:
+    table = read_table(frame, spec, TimeOptions(**time_options))
     assert isinstance(table, FrameTable)
     return table
 
@@ -112,9 +112,9 @@ def wide(draw: st.DrawFn) -> pd.DataFrame:
     return frame
 
 
-def told_of(frame: pd.DataFrame) -> Told:
+def told_of(frame: pd.DataFrame) -> ColumnSpec:
     names = [*frame.index.names, *frame.columns]
-    return Told(time=["time"], group=["station"] if "station" in names else [])
+    return ColumnSpec(time=["time"], group=["station"] if "station" in names else [])
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -153,7 +153,7 @@ def test_the_filled_frame_reads_as_the_same_panel_with_the_values_in_it(frame: p
     values = {s.name: (v, g) for s, v, g in zip(table.panel.series, drawn(table), gaps(table), strict=True)}
     found = {s.name: s for s in again.panel.series}
     assert set(found) == set(values)
-    assert not any(new.any() for new in again.reading.placement.inserted)
+    assert not any(new.any() for new in again.reading.alignment.inserted)
     for series in table.panel.series:
         expected = np.where(values[series.name][1], values[series.name][0], series.values)
         assert (found[series.name].labels == series.labels).all()
@@ -175,7 +175,7 @@ def test_new_rows_stand_in_order_and_have_what_is_constant_in_their_group(frame:
     assert stamps is not None
     if stamps.kind == "dates" and (pd.DatetimeIndex(stamps.labels).hour == frame["hour"]).all():
         labels = np.concatenate([s.labels for s in table.panel.series])
-        hours = pd.DatetimeIndex(labels[np.concatenate(table.reading.placement.inserted)]).hour
+        hours = pd.DatetimeIndex(labels[np.concatenate(table.reading.alignment.inserted)]).hour
         assert plain["hour"].dtype == np.int64
         assert sorted(plain.loc[new, "hour"]) == sorted(hours)
     own = pd.Series(read(out, told_of(frame)).reading.stamps.moments)  # type: ignore[union-attr]
@@ -372,7 +372,7 @@ def test_a_year_is_filled_and_an_hour_that_disagrees_once_is_left_empty(values: 
         {"time": when, "x": 1.0, "Year": values, "hour": [22, 23, 1, 2, 2], "day": when.strftime("%d")}
     )
     frame["day of week"], frame["date"] = when.day_of_week + 1, when.normalize()
-    out = filled(read(frame, Told(time=["time"])))
+    out = filled(read(frame, ColumnSpec(time=["time"])))
     assert out["Year"].tolist() == [values[0]] * 6
     assert out["Year"].dtype == frame["Year"].dtype
     assert out["hour"].dtype == "Int64"
@@ -400,10 +400,10 @@ def test_the_three_air_quality_files_come_back_with_their_rows_and_bits(data_roo
         (pd.read_csv(folder / "openaq_no2_long.csv"), {}, 984),
         (pd.read_csv(folder / "AirQualityUCI.csv", sep=";", decimal=",").dropna(how="all"), {}, 0),
     ]
-    for frame, clockwork, n_new in files:
+    for frame, time_options, n_new in files:
         frame["tag"] = np.arange(len(frame)).astype(str)
         before = frame.copy()
-        out = filled(read(frame, **clockwork))
+        out = filled(read(frame, **time_options))
         pd.testing.assert_frame_equal(frame, before)
         old = out[out["tag"].notna()].reset_index(drop=True)
         assert (len(old), len(out)) == (len(frame), len(frame) + n_new)

@@ -17,8 +17,8 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
 from tsimpute.filling.preparing.prepare import Prepared, matched, prepare
 from tsimpute.filling.preparing.series import Policy
-from tsimpute.tables.frames.frames import Clockwork, numbers, read_frame, time_text
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions, numbers, read_frame, time_text
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.reading import FrameTable, read_table
 
 N = 12
@@ -34,9 +34,9 @@ def prepared(
     limits: dict[str, Any] | None = None,
     codes: Any = "certain",
     drop: bool = False,
-    clockwork: Clockwork | None = None,
+    time_options: TimeOptions | None = None,
 ) -> Prepared:
-    return prepare(read_table(frame, None, clockwork), limits=limits or {}, missing_codes=codes, drop_invalid=drop)
+    return prepare(read_table(frame, None, time_options), limits=limits or {}, missing_codes=codes, drop_invalid=drop)
 
 
 def imputed(ready: Prepared, policy: Policy | None = None) -> Imputation:
@@ -106,14 +106,14 @@ def test_a_long_table_needs_a_time() -> None:
 def test_equal_rows_are_averaged_where_that_was_asked_for() -> None:
     frame = table(x=np.arange(float(N))).iloc[[0, 1, 1, 2, 3, 4, 4, 4]].reset_index(drop=True)
     frame.loc[[2, 5, 6], "x"] = [9.0, np.nan, 1.0]
-    panel = read_frame(frame, clockwork=Clockwork(duplicates="mean")).panel
+    panel = read_frame(frame, time_options=TimeOptions(duplicates="mean")).panel
     assert panel.series[0].values.tolist() == [[0, 5, 2, 3, 2.5]]
 
 
 def test_the_span_and_the_step_are_told_in_words() -> None:
     assert time_text(read_frame(table()).panel) == "every hour, 2024-01-01 00:00 to 2024-01-01 11:00"
-    told = Told(time=())
-    assert time_text(read_frame(table().drop(columns="time"), told).panel) == "every row, 0 to 11"
+    spec = ColumnSpec(time=())
+    assert time_text(read_frame(table().drop(columns="time"), spec).panel) == "every row, 0 to 11"
 
 
 def test_what_a_frame_was_taken_for_is_said() -> None:
@@ -287,7 +287,7 @@ def repeated(*values: float) -> pd.DataFrame:
     return frame
 
 
-MEAN = Clockwork(duplicates="mean")
+MEAN = TimeOptions(duplicates="mean")
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -297,7 +297,7 @@ def test_codes_and_impossible_values_are_never_averaged_in(long: bool) -> None:
         frame = frame.rename(columns={"x": "value"}).assign(parameter="x")
     column = "value" if long else "x"
     for drop in (False, True):
-        ready = prepared(frame, {"x": (0, 14)}, codes=[-200], drop=drop, clockwork=MEAN)
+        ready = prepared(frame, {"x": (0, 14)}, codes=[-200], drop=drop, time_options=MEAN)
         assert ready.kept.series[0].values[0, :4].tolist()[2] == 6.0
         assert ready.seen.series[0].values[0, 2] == 6.0
         assert any("2 of the codes and values outside the limits stand beside others" in w for w in ready.warnings)
@@ -314,22 +314,22 @@ def test_codes_and_impossible_values_are_never_averaged_in(long: bool) -> None:
 
 
 def test_a_time_of_whose_rows_none_holds_a_value_is_filled_in_all_of_them() -> None:
-    ready = prepared(repeated(-200.0, -200.0, np.nan), codes="certain", clockwork=MEAN)
+    ready = prepared(repeated(-200.0, -200.0, np.nan), codes="certain", time_options=MEAN)
     assert dict(ready.codes) == {"x": (-200.0,)}
     assert [int(cells.sum()) for cells in ready.coded] == [1]
     assert imputed(ready).table["x"].tolist()[2:6] == [-1, -1, -1, -1]
     lies = {"x": (0, 14)}
-    ready = prepared(repeated(-5.0, 25.0), lies, codes=(), clockwork=MEAN)  # their mean would be a possible value
+    ready = prepared(repeated(-5.0, 25.0), lies, codes=(), time_options=MEAN)  # their mean would be a possible value
     assert ready.kept.series[0].values[0, 2] == -5
     assert np.isnan(ready.seen.series[0].values[0, 2])
     assert imputed(ready).table["x"].tolist()[2:4] == [-5, 25]
-    assert imputed(prepared(repeated(-5.0, 25.0), lies, codes=(), drop=True, clockwork=MEAN)).table["x"].tolist()[
+    assert imputed(prepared(repeated(-5.0, 25.0), lies, codes=(), drop=True, time_options=MEAN)).table["x"].tolist()[
         2:4
     ] == [-1, -1]
 
 
 def test_of_rows_whose_mean_counts_none_with_a_value_of_its_own_is_written_over() -> None:
-    ready = prepared(repeated(50.0, -999.0), {"x": (0, None)}, codes=(), drop=True, clockwork=MEAN)
+    ready = prepared(repeated(50.0, -999.0), {"x": (0, None)}, codes=(), drop=True, time_options=MEAN)
     assert imputed(ready).table["x"].tolist()[2] == 50.0
     assert np.isnan(imputed(ready).table["x"].tolist()[3])
 
@@ -341,7 +341,7 @@ def test_series_have_their_names_in_what_is_said_of_them() -> None:
         "in 1 of 2 series, beside 23 that are there (first: series 'Oslo' 2024-01-01 03:00)" in note for note in notes
     )
     with pytest.raises(DataError, match="The first: series 'Oslo', 2024-01-01 02:00, rows 14 and 15"):
-        read_frame(frame.assign(time=[*HOURS, *HOURS[:3], HOURS[2], *HOURS[4:]]), Told(group=["station"]))
+        read_frame(frame.assign(time=[*HOURS, *HOURS[:3], HOURS[2], *HOURS[4:]]), ColumnSpec(group=["station"]))
 
 
 def test_a_unit_that_a_name_tells_is_said_once() -> None:

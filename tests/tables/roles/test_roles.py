@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.tables.columns.number_texts import has_fractions
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.frames.frames import Clockwork, FrameReading, read_frame
-from tsimpute.tables.roles.columns import Columns, Told
+from tsimpute.tables.frames.frames import FrameReading, TimeOptions, read_frame
+from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.roles import find_roles
 
 N = 12
@@ -30,9 +30,9 @@ def names(reading: FrameReading, role: str) -> list[Any]:
     return [reading.columns.names[at] for at in getattr(reading.roles, role)]
 
 
-def found(frame: pd.DataFrame, role: str, **told: Any) -> list[Any]:
+def found(frame: pd.DataFrame, role: str, **spec: Any) -> list[Any]:
     columns = Columns(frame)
-    return [columns.names[at] for at in getattr(find_roles(columns, Told(**told)), role)]
+    return [columns.names[at] for at in getattr(find_roles(columns, ColumnSpec(**spec)), role)]
 
 
 def said(reading: FrameReading, words: str) -> bool:
@@ -60,7 +60,7 @@ def test_the_one_column_with_which_times_do_not_repeat_is_the_group(dtype: str) 
     frame["town"] = pd.Series(np.repeat(labels, N)).astype(int if "nt" in dtype else "str").astype(dtype)
     frame["remark"] = "as measured"
     for rows in (frame, frame.sort_values(["time", "town"]), frame.sample(frac=1, random_state=1)):
-        reading = read_frame(rows.reset_index(drop=True), Told(time=["time"]))
+        reading = read_frame(rows.reset_index(drop=True), ColumnSpec(time=["time"]))
         assert names(reading, "group") == ["town"]
         assert sorted(s.name for s in reading.panel.series) == sorted(labels)
         assert said(reading, "town: taken for the groups")
@@ -99,7 +99,7 @@ def test_an_unnamed_index_of_texts_may_be_the_group() -> None:
 @pytest.mark.parametrize("name", ["id", "row_id", "ID", "recordId", "measurement id"])
 def test_an_id_of_its_own_in_each_row_is_carried_along_and_never_filled(name: str) -> None:
     for ids in (np.arange(N), np.where(np.arange(N) == 3, np.nan, np.arange(N, dtype=float))):
-        reading = read_frame(table(**{name: ids}), Told(group=()))
+        reading = read_frame(table(**{name: ids}), ColumnSpec(group=()))
         assert names(reading, "features") == ["x"]
         assert names(reading, "extra") == [name]
     reading = read_frame(table(**{name: np.arange(N)}))
@@ -186,7 +186,7 @@ def test_texts_among_numbers_are_refused_with_the_first_one() -> None:
     mixed = table(pm=pd.Series([1.5, "NR", *range(N - 2)], dtype=object))
     with pytest.raises(DataError, match=r"came 'NR' in row 1, one of the texts that mean 'missing'; 11 of 12"):
         read_frame(mixed)
-    assert names(read_frame(frame, Told(features=["x"])), "extra") == ["pm"]
+    assert names(read_frame(frame, ColumnSpec(features=["x"])), "extra") == ["pm"]
 
 
 def test_texts_that_are_all_numbers_are_refused_unless_they_may_be_codes() -> None:
@@ -204,7 +204,7 @@ def test_texts_in_the_values_of_a_long_table_are_refused() -> None:
     with pytest.raises(DataError, match=r"long table: column 'value': .* came 'n/a\?' in row 1; 6 of 12"):
         read_frame(frame)
     with pytest.raises(DataError, match=r"column 'value': .* came 'n/a\?' in row 1"):
-        read_frame(frame, Told(feature="parameter", value="value"))
+        read_frame(frame, ColumnSpec(feature="parameter", value="value"))
 
 
 @pytest.mark.parametrize("items", [["CO", "NO2", "O3"], [211, 618, 220045]])
@@ -237,15 +237,15 @@ def test_columns_of_two_levels_are_features_by_their_whole_names() -> None:
 
 def test_what_is_told_is_taken_or_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"group: expected one column 'town', found 0; the table has time, x"):
-        read_frame(table(), Told(group=["town"]))
+        read_frame(table(), ColumnSpec(group=["town"]))
     with pytest.raises(ConfigError, match=r"features: column 'time' has another role already"):
-        read_frame(table(), Told(time=["time"], features=["time"]))
+        read_frame(table(), ColumnSpec(time=["time"], features=["time"]))
     with pytest.raises(ConfigError, match=r"expected both the column of feature names and that of values"):
-        read_frame(table(), Told(value="x"))
+        read_frame(table(), ColumnSpec(value="x"))
     with pytest.raises(DataError, match=r"expected at least one column of numbers to fill, found none in time, word"):
         read_frame(table(word="a").drop(columns="x"))
     with pytest.raises(DataError, match=r"column 'word': expected numbers or nothing, came 'a' in row 0; 0 of 12"):
-        read_frame(table(word="a"), Told(features=["word"]))
+        read_frame(table(word="a"), ColumnSpec(features=["word"]))
 
 
 def test_a_gap_in_the_column_of_groups_is_refused_with_its_row() -> None:
@@ -253,7 +253,7 @@ def test_a_gap_in_the_column_of_groups_is_refused_with_its_row() -> None:
     with pytest.raises(DataError, match=r"column 'station': expected a name in every row, row 4 has none.*group=\(\)"):
         read_frame(frame)
     frame["station"] = [1.0] * 6 + [2.0] * 6
-    assert [s.name for s in read_frame(frame, Told(), Clockwork()).panel.series] == ["1", "2"]
+    assert [s.name for s in read_frame(frame, ColumnSpec(), TimeOptions()).panel.series] == ["1", "2"]
 
 
 @pytest.mark.parametrize("name", ["sensor", "Site", "station"])
@@ -263,7 +263,7 @@ def test_readings_named_as_groups_are_none_and_it_is_said(name: str) -> None:
     whole = read_frame(table(**{name: [1, 2, 3, 2] * 3}))
     assert (names(whole, "group"), names(whole, "extra")) == ([], [name])
     assert said(whole, f"{name}: named as groups are, but holds numbers and no time repeats: no groups")
-    asked = read_frame(table(**{name: [1, 2, 3, 2] * 3}), Told(features=["x", name]))
+    asked = read_frame(table(**{name: [1, 2, 3, 2] * 3}), ColumnSpec(features=["x", name]))
     assert names(asked, "features") == ["x", name]
     stretches = read_frame(table(**{name: [1] * 6 + [2] * 6}))
     assert (names(stretches, "group"), said(stretches, "one stretch of rows")) == ([name], True)
@@ -277,7 +277,7 @@ def test_parts_of_the_time_and_booleans_are_said_to_be_carried_along_and_how_to_
     assert names(reading, "features") == ["x"]
     assert said(reading, "hour: numbers that are named as a part of the time; carried along. To fill it, name all")
     assert said(reading, "open: true and false; carried along. To fill it, write 1 and 0")
-    assert names(read_frame(frame, Told(features=["x", "hour"])), "features") == ["x", "hour"]
+    assert names(read_frame(frame, ColumnSpec(features=["x", "hour"])), "features") == ["x", "hour"]
 
 
 ODD = st.sampled_from([[1], {"a": 1}, {1}, "2024-01-01", "a", 1, 1.5, None, True, np.arange(2), pd.NaT, 1j, ([],)])
@@ -295,7 +295,7 @@ def test_whatever_a_column_holds_it_is_read_or_refused_in_words(
     columns = {name: pd.Series(items, dtype=object) for name, items in data.items()}
     for base in ({}, {"time": HOURS[:4], "x": np.arange(4.0)}, {"time": HOURS[:4], "value": 1.0}):
         with contextlib.suppress(TsimputeError):
-            read_frame(pd.DataFrame(base | columns), Told(**named))
+            read_frame(pd.DataFrame(base | columns), ColumnSpec(**named))
 
 
 @pytest.mark.parametrize("name", ["station", "parameter", "unit", "other"])
@@ -304,7 +304,7 @@ def test_a_column_of_lists_is_carried_along_whatever_its_name_and_refused_where_
     assert name in found(frame, "extra")
     for role in ("time", "group"):
         with pytest.raises(DataError, match=f"column '{name}': expected times or names, came "):
-            find_roles(Columns(frame), Told(**{role: [name]}))
+            find_roles(Columns(frame), ColumnSpec(**{role: [name]}))
 
 
 def test_whole_numbers_beside_an_infinite_one_have_no_fractions_and_no_warning() -> None:

@@ -11,7 +11,7 @@ import xarray as xr
 
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.filling.imputer.table_imputer import TableImputer
-from tsimpute.system.files import write_whole_folder
+from tsimpute.system.files import atomic_write_folder
 from tsimpute.tables.sources import files
 from tsimpute.tables.sources.files import TextForm, check_ending, ending, read_file, write_object
 from tsimpute.tables.sources.reading import Table
@@ -30,7 +30,7 @@ def outcome(path: Path) -> str:
     """What came of reading a file: "read", or the message of the refusal; nothing else may happen."""
     imputer = TableImputer(duplicates="first", missing_times="insert")
     try:
-        imputer.prepared(read_file(path, clockwork=imputer.clockwork))
+        imputer.prepared(read_file(path, time_options=imputer.time_options))
     except (TsimputeError, OSError) as error:
         return str(error)
     return "read"
@@ -159,7 +159,7 @@ def test_a_folder_is_put_in_its_place_whole_or_not_at_all(tmp_path: Path) -> Non
     place = tmp_path / "a.zarr"
 
     def write(text: str) -> None:
-        write_whole_folder(place, lambda folder: (folder.mkdir(), (folder / "x").write_text(text)))
+        atomic_write_folder(place, lambda folder: (folder.mkdir(), (folder / "x").write_text(text)))
 
     def fail(folder: Path) -> None:
         folder.mkdir()
@@ -167,12 +167,12 @@ def test_a_folder_is_put_in_its_place_whole_or_not_at_all(tmp_path: Path) -> Non
 
     write("one")
     with pytest.raises(RuntimeError, match="disk full"):
-        write_whole_folder(place, fail)
+        atomic_write_folder(place, fail)
     assert (place / "x").read_text() == "one"
     write("two")
     assert (place / "x").read_text() == "two"
     with pytest.raises(FileNotFoundError):
-        write_whole_folder(place, lambda folder: None)
+        atomic_write_folder(place, lambda folder: None)
     assert (place / "x").read_text() == "two"
     assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
 

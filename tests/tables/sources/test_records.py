@@ -69,7 +69,7 @@ def test_dataset_refuses_samples_of_other_records(small_windows: Windows, sample
 
 def one_by_one(samples: Samples) -> Iterator[Samples]:
     for n, name in enumerate(samples.record_ids):
-        yield Samples(samples.values[:, [n]], samples.shown[[n]], samples.features, (name,))
+        yield Samples(samples.values[:, [n]], samples.visible[[n]], samples.features, (name,))
 
 
 def test_record_by_record_the_same_tables_are_written(tmp_path: Path, small_windows: Windows) -> None:

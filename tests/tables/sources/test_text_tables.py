@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tsimpute.core.panel import IMPUTED, OBSERVED
 from tsimpute.errors import DataError
 from tsimpute.filling.preparing.prepare import prepare
-from tsimpute.tables.frames.frames import Clockwork
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.text_tables import TextTable, read_text_table
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -23,10 +23,12 @@ NUMBER = "7.25"
 """What gaps are filled with."""
 
 
-def read(folder: Path, content: str | bytes, told: Told | None = None, name: str = "in.csv", **form: str) -> TextTable:
+def read(
+    folder: Path, content: str | bytes, spec: ColumnSpec | None = None, name: str = "in.csv", **form: str
+) -> TextTable:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return read_text_table(path, told, **form)  # type: ignore[arg-type]
+    return read_text_table(path, spec, **form)  # type: ignore[arg-type]
 
 
 def gaps(table: TextTable) -> list[np.ndarray]:
@@ -93,7 +95,7 @@ def test_a_line_for_a_missing_time_is_written_as_the_others_are(tmp_path: Path) 
         "01/05/2020;01.00.00;007;;21;;\r\n01/05/2020;03.00.00;007;2,5;;;\r\n13/05/2020;00.00.00;007;3,5;22;;\r\n"
     ).encode()
     (tmp_path / "in.csv").write_bytes(content)
-    table = read_text_table(tmp_path / "in.csv", clockwork=Clockwork(missing_times="insert"))
+    table = read_text_table(tmp_path / "in.csv", time_options=TimeOptions(missing_times="insert"))
     assert len(table.panel.series[0].times) == 12 * 24 + 1
     lines, before = filled(tmp_path, table, 4.0).split(b"\r\n"), content.split(b"\r\n")
     assert lines[:3] == before[:3]
@@ -145,7 +147,7 @@ def test_ids_of_groups_keep_their_zeros(tmp_path: Path) -> None:
     lines = filled(tmp_path, table).decode().splitlines()
     assert "2020-01-01 02:00,001013,7.2" in lines
     assert "2020-01-01 02:00,1013,7.2" in lines
-    table = read(tmp_path, content.replace("station", "plant"), Told(group=["plant"]))
+    table = read(tmp_path, content.replace("station", "plant"), ColumnSpec(group=["plant"]))
     assert [series.name for series in table.panel.series] == ["001013", "1013"]
 
 
@@ -170,14 +172,14 @@ def test_a_column_that_is_mostly_numbers_is_refused_unless_others_are_named(tmp_
     content = "time,x,odd\n0,1,1\n1,,2\n2,3,calm\n"
     with pytest.raises(DataError, match=r"in.csv, line 4, column 'odd': .*'calm'"):
         read(tmp_path, content)
-    table = read(tmp_path, content, Told(features=["x"]))
+    table = read(tmp_path, content, ColumnSpec(features=["x"]))
     assert filled(tmp_path, table, 2.0).decode() == content.replace("1,,2", "1,2,2")
     marks = read_text_table(tmp_path / "in.csv", missing_marks=("calm",))
     assert np.isnan(marks.panel.series[0].values[1, 2])
 
 
 def test_columns_named_as_groups_can_be_features(tmp_path: Path) -> None:
-    table = read(tmp_path, "time,device,x\n0,1.5,1\n1,,2\n2,2.5,3\n", Told(group=(), features=["device"]))
+    table = read(tmp_path, "time,device,x\n0,1.5,1\n1,,2\n2,2.5,3\n", ColumnSpec(group=(), features=["device"]))
     assert filled(tmp_path, table, 2.0) == b"time,device,x\n0,1.5,1\n1,2.0,2\n2,2.5,3\n"
 
 
@@ -186,7 +188,7 @@ def test_of_rows_of_one_time_the_one_that_stands_is_filled(tmp_path: Path) -> No
     path.write_text("time,x\n2020-01-01 00:00,1\n2020-01-01 01:00,\n2020-01-01 01:00,\n2020-01-01 02:00,3\n")
     with pytest.raises(DataError, match="2020-01-01"):
         read_text_table(path)
-    table = read_text_table(path, clockwork=Clockwork(duplicates="first"))
+    table = read_text_table(path, time_options=TimeOptions(duplicates="first"))
     lines = filled(tmp_path, table, 2.0).decode().splitlines()
     assert lines[2] == "2020-01-01 01:00,2"
     assert len(lines) == 5
@@ -197,14 +199,14 @@ def test_of_rows_of_one_time_the_one_that_stands_is_filled(tmp_path: Path) -> No
 )
 def test_a_real_file_differs_in_its_gaps_alone(data_root: Path, tmp_path: Path, name: str, code: int) -> None:
     source = data_root / "air_quality" / name
-    table = read_text_table(source, clockwork=Clockwork(duplicates="first"))
+    table = read_text_table(source, time_options=TimeOptions(duplicates="first"))
     values = [series.values for series in table.panel.series]
     changed = [np.isnan(of_series) | (of_series == code) for of_series in values]
     table.completed(changed, [np.full(of_series.shape, 7.0) for of_series in values]).write(tmp_path / name)
     before = source.read_bytes().splitlines(keepends=True)
     after = (tmp_path / name).read_bytes().splitlines(keepends=True)
     there, coded = set(before), re.compile(rb"[,;]%d[,;]" % code)
-    n_repeated = int((~table.inner.reading.placement.kept).sum())
+    n_repeated = int((~table.inner.reading.alignment.kept).sum())
     assert len(after) == len(before) + sum(of_series.shape[1] for of_series in values) - len(table.file) + n_repeated
     assert [line for line in after if line in there] == [line for line in before if not coded.search(line)]
 
@@ -219,8 +221,10 @@ def test_names_of_digits_stay_apart_and_come_back_as_written(tmp_path: Path) -> 
     alone = read(tmp_path, "time,place,x\n" + "".join(f"{h},0{h},{h}\n" for h in range(4)))
     assert [feature.name for feature in alone.panel.features] == ["x"]
     assert any(note.startswith("place: digits with zeros before them are names") for note in alone.notes)
-    told = read(tmp_path, "time,place,x\n" + "".join(f"{h},0{h},{h}\n" for h in range(4)), Told(features=["place"]))
-    assert [feature.name for feature in told.panel.features] == ["place"]
+    spec = read(
+        tmp_path, "time,place,x\n" + "".join(f"{h},0{h},{h}\n" for h in range(4)), ColumnSpec(features=["place"])
+    )
+    assert [feature.name for feature in spec.panel.features] == ["place"]
 
 
 def test_a_column_that_is_named_as_groups_but_holds_readings_is_filled(tmp_path: Path) -> None:

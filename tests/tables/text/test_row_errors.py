@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.tables.frames.frames import Clockwork, read_frame
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.text_tables import read_text_table
 from tsimpute.tables.text.row_errors import RowError
 
 PREAMBLE = "A title\n\n"
-ROME = Clockwork(timezone="Europe/Rome")
+ROME = TimeOptions(timezone="Europe/Rome")
 TIMES = ["2020-01-01 00:00", "2020-01-01 01:00", "2020-01-01 02:00", "2020-01-01 03:00"]
 CASES = [
     ([TIMES[0], TIMES[1], TIMES[1], TIMES[3]], None, (1, 2), "{}s {} and {}."),
@@ -34,28 +34,28 @@ def content(times: list[str]) -> str:
     return "time,x\n" + "".join(f'"{time}",{k}.5\n' for k, time in enumerate(times))
 
 
-def refusal(path: Path, told: Told | None = None, clockwork: Clockwork | None = None) -> str:
+def refusal(path: Path, spec: ColumnSpec | None = None, time_options: TimeOptions | None = None) -> str:
     with pytest.raises(DataError) as caught:
-        read_text_table(path, told, clockwork)
+        read_text_table(path, spec, time_options)
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("times", "clockwork", "rows", "told"), CASES)
+@pytest.mark.parametrize(("times", "time_options", "rows", "spec"), CASES)
 def test_the_line_named_is_the_line_of_the_file_and_a_frame_has_rows(
-    times: list[str], clockwork: Clockwork | None, rows: tuple[int, ...], told: str, tmp_path: Path
+    times: list[str], time_options: TimeOptions | None, rows: tuple[int, ...], spec: str, tmp_path: Path
 ) -> None:
-    told_time, path = Told(time=["time"], features=["x"]), tmp_path / "in.csv"
+    spec_time, path = ColumnSpec(time=["time"], features=["x"]), tmp_path / "in.csv"
     path.write_text(PREAMBLE + content(times))
-    message = refusal(path, told_time, clockwork)
+    message = refusal(path, spec_time, time_options)
     lines = [row + 4 for row in rows]
     assert message.startswith("in.csv: ")
-    assert told.format("line", *lines) in message
+    assert spec.format("line", *lines) in message
     for line, row in zip(lines, rows, strict=True):
         assert times[row] in path.read_text().splitlines()[line - 1]
     frame = pd.read_csv(io.StringIO(content(times)), dtype={"time": str}, keep_default_na=False)
     with pytest.raises(RowError) as caught:
-        read_frame(frame, told_time, clockwork)
-    assert told.format("row", *rows) in str(caught.value)
+        read_frame(frame, spec_time, time_options)
+    assert spec.format("row", *rows) in str(caught.value)
 
 
 def test_lines_below_units_remarks_and_fields_of_two_lines_are_counted(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_errors_without_a_row_name_the_file_too(tmp_path: Path) -> None:
 def test_words_of_a_file_that_look_like_rows_stay_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text(content([*TIMES[:3], "row 2 and {rows 1}"]))
-    message = refusal(path, Told(time=["time"]))
+    message = refusal(path, ColumnSpec(time=["time"]))
     assert "came 'row 2 and {rows 1}'" in message
     assert "line 5: " in message
 

@@ -15,13 +15,13 @@ from tsimpute.errors import DataError
 from tsimpute.evaluation.ensembles import crps
 from tsimpute.filling.blending.blending import Blend, Evidence
 from tsimpute.filling.blending.delivered_texts import Scores, gain_text, shares_text
-from tsimpute.filling.blending.mixture import GAUSSIAN, METHODS, NETWORK, Learnt, Mixture, first_draws, in_pairs
+from tsimpute.filling.blending.mixture import GAUSSIAN, METHODS, NETWORK, FittedMethods, Mixture, first_draws, in_pairs
 from tsimpute.filling.blending.moved_gaps import evidence_of
 from tsimpute.filling.blending.weights import best_weights
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.measuring.accuracy import calibrated_on, drawn_again, halves, scores_of, spreads_of
 from tsimpute.filling.measuring.calibration import LEAST, Calibration
-from tsimpute.filling.measuring.hidden_draws import Budget, Hidden, drawn_at
+from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
 from tsimpute.filling.methods.components import COMPONENTS
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.gaps import gap_classes
@@ -37,7 +37,7 @@ MANY_CELLS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class FittingData:
     """What is learnt from and measured on.
 
     Attributes:
@@ -47,7 +47,7 @@ class Material:
         limits: by feature.
         levels: of the quantiles.
         n_samples, seed: of draws.
-        windows: see ``Budget``.
+        windows: see ``TimeBudget``.
         given: what of the calendar a network is given beside.
     """
 
@@ -62,7 +62,7 @@ class Material:
     given: tuple[Feature, ...] = ()
 
     @cached_property
-    def shown(self) -> Panel:
+    def visible(self) -> Panel:
         """All that may be learnt from."""
         return without(self.panel, self.hidden)
 
@@ -71,7 +71,7 @@ class Material:
         panel = with_calendar(self.panel, tuple(feature for feature in model.features_ if feature.given))
         return drawn_at(
             model, panel, self.hidden, n_samples=self.n_samples, seed=self.seed, gaps=self.gaps,
-            budget=Budget(self.windows), at=at, progress=partial(progress, "measuring"),
+            budget=TimeBudget(self.windows), at=at, progress=partial(progress, "measuring"),
         )  # fmt: skip
 
 
@@ -86,8 +86,8 @@ class Measured:
         compared: what the first ones say under gaps that are moved; None = hidden cells alone say which is best.
     """
 
-    blind: Learnt
-    whole: Learnt
+    blind: FittedMethods
+    whole: FittedMethods
     again: tuple[Hidden, ...] = ()
     compared: Evidence | None = None
 
@@ -98,7 +98,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Delivered:
+class DeliveredModel:
     """What was learnt and measured.
 
     Attributes:
@@ -127,26 +127,26 @@ class Delivered:
         return f"{shares_text(self.shares)}{gain_text(self.scores)}{f'; {self.note}' * bool(self.note)}"
 
 
-def first_answer(material: Material, progress: Tell) -> Delivered:
+def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
     """The process, its draws moved towards other methods where hidden cells say that it helps.
 
     It is measured without the hidden cells, and fitted to all values for what it fills, unless there are so many that
     it learns nothing more from the hidden ones (a year of 36 stations: MAE .1488 and .1487, and twice the time).
     """
-    blind = _learnt(material.shown, material, progress)
+    blind = _learnt(material.visible, material, progress)
     if not any(cells.any() for cells in material.hidden):
-        return Delivered(blind.base, Calibration(), (), None, Measured(blind, blind), None)
-    compared = evidence_of(material.shown, blind, material.gaps, material.seed)
+        return DeliveredModel(blind.base, Calibration(), (), None, Measured(blind, blind), None)
+    compared = evidence_of(material.visible, blind, material.gaps, material.seed)
     measured = Measured(blind, blind, compared=compared)
     found = mixed(material, measured, None, material.drawn(blind.base, progress), None)
-    if sum(int(series.observed.sum()) for series in material.shown.series) > MANY_CELLS:
+    if sum(int(series.observed.sum()) for series in material.visible.series) > MANY_CELLS:
         return found
     used = [isinstance(found.model, Mixture) and c in found.model.learnt.components for c in blind.components]
     whole = _refitted(blind, used, material, progress)
     model: TableModel = whole.base
     if isinstance(found.model, Mixture):
         beside = tuple(component for component, is_used in zip(whole.components, used, strict=True) if is_used)
-        model = Mixture(Learnt(whole.base, beside), found.model.blend)
+        model = Mixture(FittedMethods(whole.base, beside), found.model.blend)
     calibration, more = found.calibration, ()
     if found.measured is not None:
         about = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
@@ -157,13 +157,13 @@ def first_answer(material: Material, progress: Tell) -> Delivered:
     )
 
 
-def _learnt(panel: Panel, material: Material, progress: Tell) -> Learnt:
+def _learnt(panel: Panel, material: FittingData, progress: Tell) -> FittedMethods:
     base = gaussian(panel, material.limits, material.seed, progress)
     found = [component.fit(panel, base, material.seed) for component in COMPONENTS]
-    return Learnt(base, tuple(component for component in found if component is not None))
+    return FittedMethods(base, tuple(component for component in found if component is not None))
 
 
-def _refitted(blind: Learnt, used: Sequence[bool], material: Material, progress: Tell) -> Learnt:
+def _refitted(blind: FittedMethods, used: Sequence[bool], material: FittingData, progress: Tell) -> FittedMethods:
     """The same methods fitted to all values; those that draws are not moved towards stay as they are.
 
     Settings are chosen anew: with those that were chosen without the hidden cells the error of meteo with sensors out
@@ -175,13 +175,13 @@ def _refitted(blind: Learnt, used: Sequence[bool], material: Material, progress:
         (component.fit(panel, base, material.seed) or component) if is_used else component
         for component, is_used in zip(blind.components, used, strict=True)
     ]
-    return Learnt(base, tuple(found))
+    return FittedMethods(base, tuple(found))
 
 
 def mixed(
-    material: Material, learnt: Measured, network: GenerativeImputer | None, of_base: Hidden,
+    material: FittingData, learnt: Measured, network: GenerativeImputer | None, of_base: Hidden,
     of_network: Hidden | None, most: float = 1.0,
-) -> Delivered:  # fmt: skip
+) -> DeliveredModel:  # fmt: skip
     """The mixture that hidden cells say is best, measured with shares from other cells than those it is measured on.
 
     Args:
@@ -196,7 +196,7 @@ def mixed(
     if len(of_base.truth) < LEAST:
         calibration = calibrated_on(base, of_base, material.levels)
         scores = scores_of(base, material.panel, of_base)
-        return Delivered(learnt.whole.base, calibration, scores, _alone(), learnt, at)
+        return DeliveredModel(learnt.whole.base, calibration, scores, _alone(), learnt, at)
     cells = _Cells.of(material, learnt, of_base, of_network)
     blend, shares, draws = cells.best(most if network is not None else 0.0)
     beside: list[tuple[TableModel, Hidden]] = [(base, of_base)]
@@ -210,7 +210,7 @@ def mixed(
     measured = Mixture(learnt.blind, blend, network, shares) if changed else base
     calibration = calibrated_on(measured, delivered, material.levels, learnt.again if network is None else ())
     scores = scores_of(measured, material.panel, delivered, beside if changed else beside[1:])
-    return Delivered(model, calibration, scores, cells.said_by(blend, shares), learnt, at, measured=delivered)
+    return DeliveredModel(model, calibration, scores, cells.said_by(blend, shares), learnt, at, measured=delivered)
 
 
 def _alone() -> np.ndarray:
@@ -236,16 +236,16 @@ class _Cells:
     half: np.ndarray
     truth: np.ndarray
     spread: np.ndarray
-    learnt: Learnt
+    learnt: FittedMethods
     weights: np.ndarray | None
 
     @classmethod
-    def of(cls, material: Material, measured: Measured, of_base: Hidden, of_network: Hidden | None) -> _Cells:
+    def of(cls, material: FittingData, measured: Measured, of_base: Hidden, of_network: Hidden | None) -> _Cells:
         learnt, compared = measured.blind, measured.compared
         feature, scaler, n_features = of_base.feature, learnt.base.scaler_, len(learnt.base.features_)
         draws = scaler.transform_cells(of_base.draws[in_pairs(len(of_base.draws))], feature)
         truth = scaler.transform_cells(of_base.truth, feature)
-        points, gap = _beside(material.shown, learnt, of_base)
+        points, gap = _beside(material.visible, learnt, of_base)
         return cls(
             Evidence(
                 draws, points, truth, feature, gap, of_base.run, of_base.block * n_features + feature, n_features,
@@ -320,7 +320,7 @@ class _Cells:
         return found
 
 
-def _beside(panel: Panel, learnt: Learnt, at: Hidden) -> tuple[list[np.ndarray], np.ndarray]:
+def _beside(panel: Panel, learnt: FittedMethods, at: Hidden) -> tuple[list[np.ndarray], np.ndarray]:
     """What other methods than the process say at hidden cells (M,), and the classes of the cells' gaps."""
     points = [np.empty(len(at.truth)) for _ in learnt.components]
     gap = np.empty(len(at.truth), int)
@@ -344,7 +344,7 @@ def common(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np.ndarr
 
 
 def process_beside(
-    material: Material, model: TableModel, measured: Hidden, progress: Tell
+    material: FittingData, model: TableModel, measured: Hidden, progress: Tell
 ) -> tuple[Hidden, tuple[tuple[TableModel, Hidden]]] | None:
     """A given model's draws at hidden cells, and beside it a Gaussian process's fitted to the table, at the same cells.
 
@@ -361,7 +361,7 @@ def process_beside(
     panel = replace(material.panel, features=material.panel.features[:n_own], series=series)
     own = replace(material, panel=panel, limits=limits)
     try:
-        base = gaussian(own.shown, limits, material.seed, progress)
+        base = gaussian(own.visible, limits, material.seed, progress)
     except DataError:
         return None
     of_base = own.drawn(base, progress, masks_of(material.hidden, measured))

@@ -30,7 +30,7 @@ _PARTS = ("gaussian", "network")
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class FittedMethods:
     """A process and the other methods that were fitted beside it, to the same values."""
 
     base: GaussianImputer
@@ -65,10 +65,14 @@ class Mixture:
     whole_series = True
 
     def __init__(
-        self, learnt: Learnt, blend: Blend, network: GenerativeImputer | None = None, shares: np.ndarray | None = None
+        self,
+        learnt: FittedMethods,
+        blend: Blend,
+        network: GenerativeImputer | None = None,
+        shares: np.ndarray | None = None,
     ) -> None:
         used = np.asarray(blend.weights.any((1, 2)))
-        self.learnt = Learnt(
+        self.learnt = FittedMethods(
             learnt.base, tuple(c for c, is_used in zip(learnt.components, used.tolist(), strict=True) if is_used)
         )
         self.base, self.blend, self.network = learnt.base, replace(blend, weights=blend.weights[used]), network
@@ -99,7 +103,7 @@ class Mixture:
             values = np.repeat(record.values[None], n_samples, 0)
             for steps, found in self.impute_long(record, n_samples, seed, cells):
                 values[..., steps] = found.values
-            yield Samples(values, record.shown, record.features, record.record_ids)
+            yield Samples(values, record.visible, record.features, record.record_ids)
 
     def impute_long(
         self,
@@ -168,7 +172,7 @@ class Mixture:
             network = about["network"] and GenerativeImputer.from_file(path, _of(weights, "network"), about["network"])
             spread = np.array(about["spread"])
             blend = Blend(np.array(about["weights"]).reshape(-1, *spread.shape), spread)
-            learnt = Learnt(base, tuple(_components(weights, about["components"], base)))
+            learnt = FittedMethods(base, tuple(_components(weights, about["components"], base)))
             return cls(learnt, blend, network, np.array(about["shares"]))
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, CheckpointError):
@@ -181,8 +185,8 @@ class Mixture:
     def _completed(self, record: Windows, values: np.ndarray) -> Samples:
         given = np.repeat(record.values[:, len(self.base.features_) :], len(values), 0)
         values = np.concatenate([values, given], 1).astype(record.values.dtype)
-        values[:, record.shown[0]] = record.values[0][record.shown[0]]
-        return Samples(values[:, None], record.shown, record.features, record.record_ids)
+        values[:, record.visible[0]] = record.values[0][record.visible[0]]
+        return Samples(values[:, None], record.visible, record.features, record.record_ids)
 
 
 def _of(weights: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
@@ -232,5 +236,5 @@ def _aligned(streams: list[Iterator[tuple[slice, Samples]]]) -> Iterator[tuple[s
 
 
 def _steps(samples: Samples, start: int, stop: int) -> Samples:
-    values, shown = samples.values[..., start:stop], samples.shown[..., start:stop]
+    values, shown = samples.values[..., start:stop], samples.visible[..., start:stop]
     return Samples(values, shown, samples.features, samples.record_ids)

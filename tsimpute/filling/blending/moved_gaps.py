@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from tsimpute.core.panel import Panel, Series
 from tsimpute.core.seeding import derive_seed
 from tsimpute.filling.blending.blending import Evidence
-from tsimpute.filling.blending.mixture import Learnt
+from tsimpute.filling.blending.mixture import FittedMethods
 from tsimpute.filling.methods.components import AT_KNOWN
 from tsimpute.filling.panels.gaps import gap_classes, gap_numbers
 from tsimpute.filling.panels.windows import clock_times, window_steps, without
@@ -29,7 +29,7 @@ _QUANTILES = ndtri((np.arange(6) + 0.5) / 12)
 """Below the median; those above mirror them."""
 
 
-def evidence_of(panel: Panel, learnt: Learnt, gaps: Sequence[np.ndarray], seed: int) -> Evidence | None:
+def evidence_of(panel: Panel, learnt: FittedMethods, gaps: Sequence[np.ndarray], seed: int) -> Evidence | None:
     """What methods say of known cells under gaps like these; None where there are too few, or the table is large.
 
     Args:
@@ -69,7 +69,7 @@ def moved(panel: Panel, gaps: Sequence[np.ndarray], turn: tuple[int, int], seed:
     return found
 
 
-def _compared(panel: Panel, learnt: Learnt, hidden: Sequence[np.ndarray]) -> Evidence:
+def _compared(panel: Panel, learnt: FittedMethods, hidden: Sequence[np.ndarray]) -> Evidence:
     """What the process and the other methods say of hidden cells of a panel that they were fitted to."""
     blind = without(panel, hidden)
     parts = [
@@ -81,7 +81,7 @@ def _compared(panel: Panel, learnt: Learnt, hidden: Sequence[np.ndarray]) -> Evi
 
 
 def _of_series(
-    learnt: Learnt, series: Series, whole: Series, cells: np.ndarray, length: int, times: np.ndarray
+    learnt: FittedMethods, series: Series, whole: Series, cells: np.ndarray, length: int, times: np.ndarray
 ) -> Evidence:
     base, components = learnt.base, [one for one in learnt.components if isinstance(one, AT_KNOWN)]
     known, missing, n_features = base.scaler_.transform(series.values), ~series.observed, len(base.features_)

@@ -25,7 +25,7 @@ from tsimpute.filling.preparing.prepare import Prepared
 from tsimpute.filling.preparing.series import Policy
 from tsimpute.filling.preparing.summary import NOTHING, behind, is_complete, shortened, understood, unfilled, waited
 from tsimpute.reports.table_report import ReportContent, write_report
-from tsimpute.system.files import alone, remove_partial, write_whole
+from tsimpute.system.files import atomic_write, exclusive_lock, remove_partial
 from tsimpute.tables.sources.files import TextForm, ending, is_folder_of_files, read_file, write_object
 
 
@@ -208,7 +208,7 @@ def _prepared(
     form: TextForm | None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Prepared:
-    table = read_file(source, imputer.told, imputer.clockwork, imputer.settings.units, form, progress)
+    table = read_file(source, imputer.spec, imputer.time_options, imputer.settings.units, form, progress)
     return imputer.prepared(table)
 
 
@@ -219,7 +219,7 @@ def _policy(imputer: TableImputer) -> Policy:
 @contextmanager
 def _alone(outputs: Outputs) -> Iterator[None]:
     """Nobody else makes the same files meanwhile; the folder of the state is gone afterwards if nothing is in it."""
-    with alone(outputs.state, str(outputs.table)):
+    with exclusive_lock(outputs.state, str(outputs.table)):
         try:
             yield
         finally:
@@ -270,17 +270,17 @@ def _write(
     progress: Callable[[str, int, int], None],
 ) -> None:
     """All files, the table last: where it stands, the others do. Without an imputer the table is the source."""
-    write_whole(outputs.begun, lambda path: path.touch())
+    atomic_write(outputs.begun, lambda path: path.touch())
     for path in outputs.files:
         if ending(path) != ".zarr" and not (is_folder_of_files(source) and path in (outputs.table, outputs.provenance)):
             remove_partial(path)
     if outputs.model is not None and imputer is not None:
         imputer.save(outputs.model)
     write_report(content, outputs.report)
-    write_whole(outputs.cells, lambda path: _write_cells(found, path))
+    atomic_write(outputs.cells, lambda path: _write_cells(found, path))
     write_object(found.marked(), outputs.provenance, after_a_while(progress, "writing what each cell is"))
     if imputer is None and source.is_file() and ending(source) == ending(outputs.table):
-        write_whole(outputs.table, lambda path: shutil.copyfile(source, path))
+        atomic_write(outputs.table, lambda path: shutil.copyfile(source, path))
     else:
         write_object(found.table, outputs.table, after_a_while(progress, "writing"))
 

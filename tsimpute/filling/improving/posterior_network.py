@@ -15,7 +15,7 @@ from tsimpute.filling.learning.efforts import Effort
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import fingerprint
 from tsimpute.filling.panels.windows import training_hop, training_windows, window_places, window_steps, windows_at
-from tsimpute.generative.joining import window_starts
+from tsimpute.generative.window_averaging import window_starts
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.network.start import digest_of

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from tsimpute.filling.blending.delivering import Delivered, Material, Measured, mixed
-from tsimpute.filling.blending.mixture import Learnt, Mixture
+from tsimpute.filling.blending.delivering import DeliveredModel, FittingData, Measured, mixed
+from tsimpute.filling.blending.mixture import FittedMethods, Mixture
 from tsimpute.filling.measuring.calibration import LEAST
 from tsimpute.filling.methods.components import Component, Unseasonal
 from tsimpute.filling.methods.forest import Forest, Watch
@@ -24,8 +24,8 @@ _LEAST_SECONDS = 5.0
 
 
 def with_forest(
-    material: Material, first: Delivered, until: float, progress: Tell, should_stop: Callable[[], bool]
-) -> Delivered:
+    material: FittingData, first: DeliveredModel, until: float, progress: Tell, should_stop: Callable[[], bool]
+) -> DeliveredModel:
     """The first answer, or one whose draws are moved towards trees, too, where that is better on hidden cells.
 
     Args:
@@ -40,13 +40,13 @@ def with_forest(
         return replace(first, note=f"no trees: {max(0.0, until - began):.0f} seconds are left")
     watch = _watch(began + _FIRST * (until - began), progress, should_stop)
     blind, whole = first.base.blind, first.base.whole
-    forest = Forest.fit(material.shown, blind.base, material.seed, _unseasonal(blind), watch)
+    forest = Forest.fit(material.visible, blind.base, material.seed, _unseasonal(blind), watch)
     if should_stop():
         return replace(first, note="no trees: it was stopped before they had grown")
     if forest is None:
         why = "the time does not suffice" if watch.should_stop() else "too few values are known"
         return replace(first, note=f"no trees: {why}")
-    beside = Learnt(blind.base, (*blind.components, forest))
+    beside = FittedMethods(blind.base, (*blind.components, forest))
     found = mixed(material, Measured(beside, beside, compared=first.base.compared), None, first.at, None)
     before, after = (float(of_one.scores[-1]["CRPS"]) for of_one in (first, found))
     components = found.model.learnt.components if isinstance(found.model, Mixture) else ()
@@ -61,7 +61,7 @@ def with_forest(
         else fitted
         for component, fitted, is_used in zip(blind.components, whole.components, used[:-1], strict=True)
     ]
-    whole = Learnt(whole.base, tuple(there))
+    whole = FittedMethods(whole.base, tuple(there))
     if whole.base is not blind.base:
         # Trees that know another process's errors do harm: airq with blocks out 2 % more error than without them.
         watch = _watch(until, progress, should_stop)
@@ -71,17 +71,17 @@ def with_forest(
             return replace(first, note="no trees: the time does not suffice for those of all values")
         forest = again
     components = (*there, forest)
-    delivered = Learnt(whole.base, tuple(c for c, is_used in zip(components, used, strict=True) if is_used))
+    delivered = FittedMethods(whole.base, tuple(c for c, is_used in zip(components, used, strict=True) if is_used))
     model: TableModel = Mixture(delivered, found.model.blend)
     scores = (*found.scores[:-1], first.scores[-1] | {"imputer": FIRST}, found.scores[-1])
     return replace(found, model=model, base=first.base, scores=scores)
 
 
-def _unseasonal(learnt: Learnt) -> Unseasonal | None:
+def _unseasonal(learnt: FittedMethods) -> Unseasonal | None:
     return next((component for component in learnt.components if isinstance(component, Unseasonal)), None)
 
 
-def _of_whole(component: Component, fitted: Component, material: Material, whole: Learnt) -> Component:
+def _of_whole(component: Component, fitted: Component, material: FittingData, whole: FittedMethods) -> Component:
     """The component fitted to all values."""
     return component.fit(material.panel, whole.base, material.seed) or fitted
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tsimpute.filling.blending.delivered_texts import Scores
-from tsimpute.filling.blending.delivering import Delivered, Material, common, masks_of, mixed
+from tsimpute.filling.blending.delivering import DeliveredModel, FittingData, common, masks_of, mixed
 from tsimpute.filling.blending.mixture import NETWORK
 from tsimpute.filling.improving.posterior_network import (
     Training,
@@ -24,7 +24,7 @@ from tsimpute.filling.learning.efforts import Effort
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import untrained
 from tsimpute.filling.measuring.calibration import LEAST
-from tsimpute.filling.measuring.hidden_draws import Budget, Hidden, drawn_at
+from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
 from tsimpute.filling.panels.windows import window_steps
 from tsimpute.filling.preparing.summary import FIRST
 from tsimpute.imputers.generative import GenerativeImputer
@@ -44,8 +44,8 @@ _RISE = 0.02
 class _Task:
     """What ``improved`` is given."""
 
-    material: Material
-    first: Delivered
+    material: FittingData
+    first: DeliveredModel
     training: Training
     at: Hidden
     progress: Tell
@@ -53,9 +53,9 @@ class _Task:
 
 
 def improved(
-    material: Material, first: Delivered, effort: Effort, folder: Path | None, progress: Tell,
+    material: FittingData, first: DeliveredModel, effort: Effort, folder: Path | None, progress: Tell,
     should_stop: Callable[[], bool],
-) -> Delivered:  # fmt: skip
+) -> DeliveredModel:  # fmt: skip
     """The first answer, or a mixture with a network's draws where that is better on hidden cells.
 
     Args:
@@ -64,7 +64,7 @@ def improved(
     if first.at is None or len(first.at.truth) < LEAST:
         n_cells = 0 if first.at is None else len(first.at.truth)
         return replace(first, note=f"no network: {n_cells} hidden cells are too few to tell whether it helps")
-    training = Training(material.shown, first.base.blind.base, effort, material.seed, folder)
+    training = Training(material.visible, first.base.blind.base, effort, material.seed, folder)
     task = _Task(material, first, training, first.at, progress, should_stop)
     masks = masks_of_panel(training, progress, should_stop)
     stopped = replace(first, note="no network: it was stopped before one was trained")
@@ -146,12 +146,12 @@ def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: i
     cells = int(sum(of_one.size for of_one in material.hidden) * min(1.0, n_windows / to_measure))
     return drawn_at(
         network, material.panel, material.hidden, n_samples=n_samples, seed=material.seed, gaps=material.gaps,
-        budget=Budget(cells=max(1, cells)), at=masks_of(material.hidden, task.at),
+        budget=TimeBudget(cells=max(1, cells)), at=masks_of(material.hidden, task.at),
         progress=partial(task.progress, "measuring"),
     )  # fmt: skip
 
 
-def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, stopped_early: bool) -> Delivered:
+def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, stopped_early: bool) -> DeliveredModel:
     """What is delivered: nothing of the network where the score is not lower with it by more than chance."""
     material, first = task.material, task.first
     found = mixed(material, first.base, network, task.at, of_network)
@@ -176,7 +176,7 @@ def _not_taken(scores: Scores, stopped_early: bool) -> str:
     )
 
 
-def _score(answer: Delivered) -> float:
+def _score(answer: DeliveredModel) -> float:
     return float(answer.scores[-1]["CRPS"])
 
 

@@ -34,7 +34,7 @@ def check_together(settings: Settings) -> None:
             "recalibrate: expected calibrate=True with it, came calibrate=False, which measures nothing. Leave one of "
             "them out."
         )
-    if settings.clockwork.irregular and settings.clockwork.missing_times == "insert":
+    if settings.time_options.irregular and settings.time_options.missing_times == "insert":
         raise ConfigError(
             "missing_times: expected a regular clock with missing_times='insert', came irregular=True, which takes the "
             "times as they are. Leave one of them out."

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from tsimpute.core.panel import FILLED, LEFT_EMPTY, Panel
-from tsimpute.filling.blending.delivering import Delivered, Material, first_answer, process_beside
+from tsimpute.filling.blending.delivering import DeliveredModel, FittingData, first_answer, process_beside
 from tsimpute.filling.improving.with_forest import with_forest
 from tsimpute.filling.improving.with_network import improved
 from tsimpute.filling.imputer.checks import check_calendar, check_clock, check_limits, check_step
@@ -24,7 +24,7 @@ from tsimpute.filling.learning.efforts import EFFORTS, Effort
 from tsimpute.filling.learning.learning import learnt
 from tsimpute.filling.measuring.accuracy import calibrated_on, hidden_cells, scores_of
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.measuring.hidden_draws import Budget, drawn_at
+from tsimpute.filling.measuring.hidden_draws import TimeBudget, drawn_at
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.filling.preparing.prepare import Prepared, matched
@@ -53,8 +53,8 @@ def hidden_share(effort: Effort, panel: Panel) -> float:
 class Fitting(Persistent):
     """See ``TableImputer``."""
 
-    _first: tuple[Prepared, str, Material, Delivered] | None
-    _before: tuple[Prepared, str, Delivered] | None
+    _first: tuple[Prepared, str, FittingData, DeliveredModel] | None
+    _before: tuple[Prepared, str, DeliveredModel] | None
 
     def fit_prepared(
         self,
@@ -95,7 +95,7 @@ class Fitting(Persistent):
         if settings.model is None and effort.methods != "network":
             gaps = [np.isin(code[prepared.predicted], FILLED) for code in prepared.provenance(self._policy)]
             about = prepared.model_limits, settings.levels, settings.n_samples, settings.seed, effort.windows
-            material = Material(panel, hidden, gaps, *about, prepared.given)
+            material = FittingData(panel, hidden, gaps, *about, prepared.given)
             answer = first_answer(material, progress)
             self._first = prepared, name, material, answer
             return self._take_answer(prepared, name, answer)
@@ -202,7 +202,7 @@ class Fitting(Persistent):
         settings = self.settings
         return Policy(settings.max_gap, settings.no_information == "fill")
 
-    def _take_answer(self, prepared: Prepared, name: str, answer: Delivered) -> Self:
+    def _take_answer(self, prepared: Prepared, name: str, answer: DeliveredModel) -> Self:
         self._keep(prepared, name)
         self.imputer_, self.calibration_, self.scores_ = answer.model, answer.calibration, answer.scores
         self.delivered_ = answer.text
@@ -220,13 +220,13 @@ class Fitting(Persistent):
         gaps = [np.isin(code, FILLED) for code in codes]
         measured = drawn_at(
             model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed, gaps=gaps,
-            budget=Budget(EFFORTS[settings.effort].windows), progress=partial(progress, "measuring"),
+            budget=TimeBudget(EFFORTS[settings.effort].windows), progress=partial(progress, "measuring"),
         )  # fmt: skip
         self.calibration_ = calibrated_on(model, measured, settings.levels)
         beside = None
         if settings.model is not None and not model.whole_series:
             about = settings.levels, settings.n_samples, settings.seed
-            beside = process_beside(Material(seen, hidden, gaps, {}, *about), model, measured, progress)
+            beside = process_beside(FittingData(seen, hidden, gaps, {}, *about), model, measured, progress)
         self.scores_ = scores_of(model, seen, measured) if beside is None else scores_of(model, seen, *beside)
 
     def _keep(self, prepared: Prepared, name: str) -> None:

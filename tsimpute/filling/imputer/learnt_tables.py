@@ -21,7 +21,7 @@ from tsimpute.imputers.base import TableModel
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.models.pretrained import model_path
 from tsimpute.screening.column_kinds import ColumnKind
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 
 KEY = "table"
 """Of it in the description of a model file."""
@@ -55,7 +55,7 @@ class LearntTable:
     clock: Clock
     limits: Mapping[str, Limits]
     codes: Mapping[str, tuple[float, ...]]
-    roles: Told | None
+    roles: ColumnSpec | None
     kinds: tuple[ColumnKind, ...] = ()
     calibration: Calibration = field(default_factory=Calibration)
     scores: tuple[dict[str, str | float], ...] = ()
@@ -101,7 +101,7 @@ class Taken:
 
 
 def saved_of(model: TableModel | str | Path | None) -> Saved:
-    """What a model holds: one as it is, a file, or the name of one that comes along."""
+    """What a model holds: one as it is, a file, or the name of a bundled one."""
     if isinstance(model, str | Path):
         return read_saved(model_path(model))
     return Saved(model, {}, None)
@@ -126,7 +126,7 @@ def write_saved(path: Path, saved: Saved) -> None:
         "codes": _plain(dict(table.codes)),
         "roles": None
         if table.roles is None
-        else {f.name: _plain(getattr(table.roles, f.name)) for f in fields(Told) if f.name != "known"},
+        else {f.name: _plain(getattr(table.roles, f.name)) for f in fields(ColumnSpec) if f.name != "known"},
         "kinds": [list(astuple(kind)) for kind in table.kinds],
         "calibration": [table.calibration.n_cells, _plain(dict(table.calibration.factors))],
         "scores": _plain([dict(row) for row in table.scores]),
@@ -158,7 +158,7 @@ def read_saved(path: Path) -> Saved:
             Clock(**kept["clock"]),
             _read(kept["limits"]),
             _read(kept["codes"]),
-            None if roles is None else Told(**{name: _read(of_one) for name, of_one in roles.items()}),
+            None if roles is None else ColumnSpec(**{name: _read(of_one) for name, of_one in roles.items()}),
             tuple(ColumnKind(*kind) for kind in kept["kinds"]),
             Calibration(_read(factors), n_cells),
             tuple(_read(kept["scores"])),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tsimpute.errors import ConfigError
-from tsimpute.system.terminal import Progress, Tell, shown, stop_on_interrupt
+from tsimpute.system.terminal import Progress, Tell, progress_bars, stop_on_interrupt
 
 UNITS = {
     "fitting": "round", "learning": "step", "measuring": "window", "imputing": "time", "reading": "file",
@@ -51,7 +51,7 @@ def long_call(
     Raises:
         KeyboardInterrupt: Ctrl-C came; the work is not done.
     """
-    with shown(progress, UNITS) as show:
+    with progress_bars(progress, UNITS) as show:
         if not resumable:
             yield show, should_stop
             return

@@ -24,11 +24,11 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
     if found:
         texts.append("look at " + some_of(list(found), "; "))
     table = prepared.table
-    if table.n_added and settings.clockwork.missing_times != "keep":
+    if table.n_added and settings.time_options.missing_times != "keep":
         rows = "1 row is" if table.n_added == 1 else f"{table.n_added:,} rows are"
         texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times='keep'")
-    names = [name for name in table.passed_through if name not in map(str, settings.told.text or ())]
-    if names and settings.told.features is None:
+    names = [name for name in table.passed_through if name not in map(str, settings.spec.text or ())]
+    if names and settings.spec.features is None:
         columns, one = ("column is", "it if it") if len(names) == 1 else ("columns are", "one that")
         texts.append(
             f"{len(names):,} {columns} passed through unchanged, not filled: {some_of(names, ', ')}; to fill {one} "

@@ -25,8 +25,8 @@ from tsimpute.filling.settings.table_settings import Settings, normalised
 from tsimpute.filling.settings.values import is_same
 from tsimpute.imputers.base import TableModel
 from tsimpute.screening.column_kinds import ColumnKind
-from tsimpute.tables.frames.frames import Clockwork
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.roles.columns import ColumnSpec
 
 
 class Persistent(Parameters):
@@ -62,23 +62,23 @@ class Persistent(Parameters):
         return given | {name: value for name, value in of_table.items() if is_same(given.get(name), defaults[name])}
 
     @property
-    def told(self) -> Told:
+    def spec(self) -> ColumnSpec:
         """What is said of the columns, and what was learnt of them."""
-        return self._told(fitting=False)
+        return self._spec(fitting=False)
 
-    def _told(self, fitting: bool) -> Told:
-        told, table, rules = self.settings.told, getattr(self, "table_", None), self.rules
+    def _spec(self, fitting: bool) -> ColumnSpec:
+        spec, table, rules = self.settings.spec, getattr(self, "table_", None), self.rules
         if rules is not None and rules.tables is not None:
-            told = replace(told, known=rules.known)
-        return told if table is None or (fitting and not self.is_known) else replace(told, learnt=table.roles)
+            spec = replace(spec, known=rules.known)
+        return spec if table is None or (fitting and not self.is_known) else replace(spec, learnt=table.roles)
 
     @property
-    def clockwork(self) -> Clockwork:
+    def time_options(self) -> TimeOptions:
         """How times are read; for a given model they are put into the steps of its data set."""
-        clockwork, rules = self.settings.clockwork, self.rules
-        if rules is None or rules.tables is None or clockwork.irregular:
-            return clockwork
-        return replace(clockwork, step=rules.tables.step)
+        time_options, rules = self.settings.time_options, self.rules
+        if rules is None or rules.tables is None or time_options.irregular:
+            return time_options
+        return replace(time_options, step=rules.tables.step)
 
     @property
     def rules(self) -> ModelRules | None:

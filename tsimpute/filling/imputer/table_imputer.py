@@ -262,7 +262,7 @@ class TableImputer(Fitting):
         read = (
             table
             if hasattr(table, "completed") and hasattr(table, "marked")
-            else read_table(table, self._told(fitting), self.clockwork, settings.units)
+            else read_table(table, self._spec(fitting), self.time_options, settings.units)
         )
         names = [feature.name for feature in read.panel.features]
         rules = self.rules

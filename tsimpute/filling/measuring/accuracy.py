@@ -13,7 +13,7 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
 from tsimpute.evaluation.ensembles import INTERVALS, crps
 from tsimpute.filling.measuring.calibration import LEAST, Calibration, calibrate, summarised
-from tsimpute.filling.measuring.hidden_draws import Budget, Hidden, drawn_at
+from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
 from tsimpute.filling.panels.windows import window_steps
 from tsimpute.imputers.base import TableModel
 
@@ -162,7 +162,7 @@ def drawn_again(
         others = hidden_cells(panel, share, derive_seed(seed, "hidden again", str(n)))
         cells = [of_one & ~before for of_one, before in zip(others, hidden, strict=True)]
         if any(of_one.any() for of_one in cells):
-            most = Budget(cells=_AGAIN_CELLS)
+            most = TimeBudget(cells=_AGAIN_CELLS)
             found.append(drawn_at(model, panel, cells, n_samples=n_samples, seed=seed, gaps=gaps, budget=most))
     return found
 
@@ -226,11 +226,11 @@ def held_out_coverage(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, float]:
     """``coverage_of`` the held-out cells of records, each a block; only these cells are asked for."""
-    windows = windows.select(np.flatnonzero(windows.scored.any((1, 2))))
+    windows = windows.select(np.flatnonzero(windows.held_out_mask.any((1, 2))))
     parts: list[tuple[np.ndarray, ...]] = []
-    records = imputer.impute_records(windows.without_held_out(), n_samples, seed, fill=windows.scored)
+    records = imputer.impute_records(windows.without_held_out(), n_samples, seed, fill=windows.held_out_mask)
     for n, record in enumerate(records):
-        feature, step = np.nonzero(windows.scored[n])
+        feature, step = np.nonzero(windows.held_out_mask[n])
         truth = windows.values[n, feature, step]
         parts.append((record.values[:, 0, feature, step], truth, feature, np.full(len(truth), n)))
         progress(n + 1, len(windows))

@@ -16,7 +16,7 @@ from tsimpute.core.windows import Windows
 from tsimpute.filling.measuring.simple_guesses import season_of, simple_guesses
 from tsimpute.filling.panels.gaps import gap_numbers
 from tsimpute.filling.panels.windows import clock_times, window_places, window_steps, windows_at, without
-from tsimpute.generative.joining import window_starts
+from tsimpute.generative.window_averaging import window_starts
 from tsimpute.imputers.base import TableModel
 
 MOST_CELLS = 200_000
@@ -57,7 +57,7 @@ class Hidden:
 
 
 @dataclass(frozen=True)
-class Budget:
+class TimeBudget:
     """How much is drawn to measure, at most.
 
     Attributes:
@@ -83,7 +83,7 @@ def drawn_at(
     n_samples: int,
     seed: int,
     gaps: Sequence[np.ndarray] | None = None,
-    budget: Budget | None = None,
+    budget: TimeBudget | None = None,
     at: Sequence[np.ndarray] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Hidden:
@@ -97,7 +97,7 @@ def drawn_at(
         budget: where there is more, a part of it is drawn.
         at: per series (K, T) bool, the hidden cells to draw at; None = all.
     """
-    blind, most, at = without(panel, hidden), budget or Budget(), at or hidden
+    blind, most, at = without(panel, hidden), budget or TimeBudget(), at or hidden
     wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
     about = n_samples, seed, progress
     parts = list(
@@ -140,15 +140,15 @@ def _of_windows(
 ) -> Iterator[Drawn]:  # fmt: skip
     """Windows overlap by half, and of each the middle is looked at, as it is where windows are joined."""
     length = min(model.n_steps_ or window_steps(blind), max(len(s.times) for s in blind.series))
-    hop = max(1, length // 2)
-    places = window_places(blind, length, hop)
-    middles = [_middles(len(series.times), length, hop) for series in blind.series]
+    stride = max(1, length // 2)
+    places = window_places(blind, length, stride)
+    middles = [_middles(len(series.times), length, stride) for series in blind.series]
     there = [n for n, (s, start) in enumerate(places) if hidden[s][:, middles[s][start]].any()]
     chosen = np.sort(np.random.default_rng(derive_seed(seed, "windows")).permutation(there)[:most]).tolist()
     if not chosen:
         return
     few = windows_at(blind, [places[n] for n in chosen], length)
-    fill = _asked([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.shown)
+    fill = _asked([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.visible)
     records = model.impute_records(few, n_samples, seed, fill)
     for done, (n, record) in enumerate(zip(chosen, records, strict=True), 1):
         s, start = places[n]
@@ -168,7 +168,7 @@ def _asked(wanted: Sequence[np.ndarray], shown: np.ndarray) -> np.ndarray:
 
 
 def _of_series(
-    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], budget: Budget, n_samples: int, seed: int,
+    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], budget: TimeBudget, n_samples: int, seed: int,
     progress: Callable[[int, int], None],
 ) -> Iterator[Drawn]:  # fmt: skip
     """Whole series, pieces of long ones; a block is half a window, as it is where models take windows."""
@@ -203,7 +203,7 @@ def _of_piece(
     feature, step = np.nonzero(hidden[s][:, part])
     draws, at = np.empty((n_samples, len(feature))), step + part.start - first
     near = _near(at, len(times), window_steps(blind))
-    fill = np.broadcast_to(near, record.values.shape) & ~record.shown
+    fill = np.broadcast_to(near, record.values.shape) & ~record.visible
     for steps, found in model.impute_long(record, n_samples, seed, fill, progress=tell):
         here = (at >= steps.start) & (at < steps.stop)
         draws[:, here] = found.values[:, 0, feature[here], at[here] - steps.start]
@@ -234,8 +234,8 @@ def _pieces(hidden: Sequence[np.ndarray], most: int, seed: int) -> list[tuple[in
     return [found[n] for n in np.sort(order[:n_chosen]).tolist()]
 
 
-def _middles(n_steps: int, length: int, hop: int) -> dict[int, slice]:
+def _middles(n_steps: int, length: int, stride: int) -> dict[int, slice]:
     """Of each window of a series, by its first step: the steps that are nearest to its middle; each step is in one."""
-    starts = window_starts(n_steps, length, hop)
+    starts = window_starts(n_steps, length, stride)
     bounds = [0, *((a + b + length) // 2 for a, b in pairwise(starts)), n_steps]
     return {start: slice(*ends) for start, ends in zip(starts, pairwise(bounds), strict=True)}

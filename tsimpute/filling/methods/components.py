@@ -155,5 +155,5 @@ COMPONENTS: tuple[type[Component], ...] = (*AT_KNOWN, Neighbours)
 
 def record_of(windows: Windows, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Values (K, T) of one record's own features, NaN where they are not shown, and its times (T,)."""
-    known = np.where(windows.shown[0], windows.values[0], np.nan).astype(np.float64)
+    known = np.where(windows.visible[0], windows.values[0], np.nan).astype(np.float64)
     return known[:n_features], windows.times[0].astype(np.float64)

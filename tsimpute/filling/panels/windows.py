@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Windows
 from tsimpute.errors import DataError
-from tsimpute.generative.joining import window_starts
+from tsimpute.generative.window_averaging import window_starts
 
 WINDOW_CELLS = 1536
 """Cells of a window, about; see ``window_steps``."""
@@ -26,12 +26,12 @@ def window_steps(panel: Panel) -> int:
     return min(max(16, min(64, WINDOW_CELLS // sum(_own(panel)))), longest)
 
 
-def windows_of(panel: Panel, length: int, hop: int) -> Windows:
+def windows_of(panel: Panel, length: int, stride: int) -> Windows:
     """Windows of all series that show any value of their own; see ``window_places`` and ``windows_at``."""
-    return windows_at(panel, window_places(panel, length, hop), length)
+    return windows_at(panel, window_places(panel, length, stride), length)
 
 
-def window_places(panel: Panel, length: int, hop: int) -> list[tuple[int, int]]:
+def window_places(panel: Panel, length: int, stride: int) -> list[tuple[int, int]]:
     """Index of the series and first step of each window that shows any value of its own features.
 
     Raises:
@@ -40,7 +40,7 @@ def window_places(panel: Panel, length: int, hop: int) -> list[tuple[int, int]]:
     places, own = [], _own(panel)
     for n, series in enumerate(panel.series):
         any_shown = np.any(series.observed[own], axis=0)
-        starts = window_starts(len(series.times), length, hop)
+        starts = window_starts(len(series.times), length, stride)
         places += [(n, start) for start in starts if any_shown[start : start + length].any()]
     if not places:
         raise DataError("table: expected at least one value to learn from, all cells are missing.")

@@ -29,8 +29,8 @@ from tsimpute.filling.settings.values import (
 from tsimpute.imputers.base import TableModel
 from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.clock.missing_times import MissingTimes
-from tsimpute.tables.frames.frames import Clockwork
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.roles.columns import ColumnSpec
 
 NO_COLUMN = "none"
 """Of ``time`` and ``group``: there is no such column."""
@@ -44,8 +44,8 @@ class Settings:
     """Settings of ``TableImputer``; see there.
 
     Attributes:
-        told: what is said of the columns.
-        clockwork: how times are read.
+        spec: which column is what, as the caller says.
+        time_options: how times are read.
         rename: from names of the table to names of the model.
         units: by feature, "*" = all others.
         limits: by feature, "*" = all others; or a text, which is read when the features are known.
@@ -54,8 +54,8 @@ class Settings:
     """
 
     model: TableModel | str | Path | None
-    told: Told
-    clockwork: Clockwork
+    spec: ColumnSpec
+    time_options: TimeOptions
     rename: Mapping[str, str]
     units: Mapping[str, str]
     limits: Mapping[str, Limits] | str
@@ -86,8 +86,8 @@ def normalised(given: Mapping[str, Any]) -> Settings:
     """
     return Settings(
         model=_model(given["model"]),
-        told=_told(given),
-        clockwork=_clockwork(given),
+        spec=_spec(given),
+        time_options=_clockwork(given),
         rename=rename_of(given["rename"]),
         units=units_of(given["units"]),
         limits=given["limits"] if isinstance(given["limits"], str) else limits_by_name(given["limits"]),
@@ -108,18 +108,18 @@ def normalised(given: Mapping[str, Any]) -> Settings:
     )
 
 
-def _told(given: Mapping[str, Any]) -> Told:
+def _spec(given: Mapping[str, Any]) -> ColumnSpec:
     feature, value, unit = (_one_column(name, given[name]) for name in ("feature", "value", "unit"))
     features = columns_of("features", given["features"])
     if features == ():
         raise ConfigError("features: expected one or more columns to fill, came none. Name them, or leave it out.")
     time, group = (_columns_or_none(name, given[name]) for name in ("time", "group"))
-    return Told(time, group, features, feature, value, unit, text=columns_of("text", given["text"]))
+    return ColumnSpec(time, group, features, feature, value, unit, text=columns_of("text", given["text"]))
 
 
-def _clockwork(given: Mapping[str, Any]) -> Clockwork:
+def _clockwork(given: Mapping[str, Any]) -> TimeOptions:
     zone = given["timezone"]
-    return Clockwork(
+    return TimeOptions(
         timezone=str(zone) if isinstance(zone, tzinfo) else optional_text("timezone", zone, "Europe/Rome"),
         dayfirst=true_or_false("dayfirst", given["dayfirst"], or_none=True),
         duplicates=cast(Any, one_of("duplicates", given["duplicates"], get_args(Duplicates))),

@@ -225,9 +225,9 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
     array = (table.name,) if isinstance(table, xr.DataArray) else ()
     if isinstance(table, xr.DataArray):
         dataset, variables = table.to_dataset(name=_NUMBERS), (_NUMBERS,)
-        dims, features = array_dimensions(dataset, table.dims, imputer.told), imputer.told.features
+        dims, features = array_dimensions(dataset, table.dims, imputer.spec), imputer.spec.features
     else:
-        dims, variables = dataset_dimensions(table, imputer.told)
+        dims, variables = dataset_dimensions(table, imputer.spec)
         dataset, features = table, variables
     if LEVEL in dataset.variables or LEVEL in dataset.dims:
         raise DataError(f"table: expected no {LEVEL!r}, which is a dimension of the result. Rename it.")
@@ -235,13 +235,13 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
         "model": None, "time": list(dims.stamps) or [dims.time], "group": list(dims.groups), "features": features,
         "feature": dims.feature, "keep_samples": False,
     }  # fmt: skip
-    told = copy.copy(imputer).set_params(**imputer.effective_params() | said)
+    with_roles = copy.copy(imputer).set_params(**imputer.effective_params() | said)
     core = {dims.time, dims.feature}
     along = lambda name: set(dataset[name].dims) <= core and (dims.stamps or dims.time not in dataset[name].dims)
     like = dataset.drop_vars([n for n in dataset.variables if n in dataset.data_vars or not along(n)]).compute()
     texts = {dim: _texts(dataset, dim) for dim in dims.groups}
     attrs = tuple(dataset[name].attrs for name in variables)
-    filler = Filler(told, like, dims, variables, attrs, array, texts)
+    filler = Filler(with_roles, like, dims, variables, attrs, array, texts)
     _check(filler, dataset)
     return filler, dataset
 
@@ -255,19 +255,22 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
     """Refuses what one record without values shows."""
     shape = [1] * len(filler.dims.groups) + [dataset.sizes[dim] for dim in filler.core]
     zeros = [np.zeros(shape, dataset[name].dtype) for name in filler.variables]
-    told = filler.imputer
+    with_roles = filler.imputer
     read = read_labelled(
-        filler.block(zeros, [["0"]] * len(filler.texts)), told.told, told.clockwork, told.settings.units
+        filler.block(zeros, [["0"]] * len(filler.texts)),
+        with_roles.spec,
+        with_roles.time_options,
+        with_roles.settings.units,
     )
-    n_new = int(read.placement.inserted[0].sum())
+    n_new = int(read.alignment.inserted[0].sum())
     if n_new:
         raise DataError(
             f"{filler.dims.time}: expected times without gaps where a table is filled chunk by chunk, {n_new:,} are "
             "missing. Insert them before, as with table.resample(...).asfreq(), set missing_times='keep', or fill the "
             "table in memory."
         )
-    panel = told.prepared(read).model_panel
-    if told.imputer_ is not None and panel is not None:
-        check_clock(told.imputer_, panel.clock)
-        matched(panel, told.imputer_.features_)
+    panel = with_roles.prepared(read).model_panel
+    if with_roles.imputer_ is not None and panel is not None:
+        check_clock(with_roles.imputer_, panel.clock)
+        matched(panel, with_roles.imputer_.features_)
     check_distinct("groups", [" / ".join(parts) for parts in product(*filler.texts.values())])

@@ -19,7 +19,7 @@ import xarray as xr
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.stores.lazy import LEVEL, PACKAGES, Filler, filler_of, put, unpacked
-from tsimpute.system.files import write_whole, write_whole_folder
+from tsimpute.system.files import atomic_write, atomic_write_folder
 from tsimpute.system.terminal import Tell, silent
 from tsimpute.tables.sources.files import check_ending, need
 
@@ -92,7 +92,7 @@ def impute_zarr(
         if not (state / "begun").exists():
             shutil.rmtree(state, ignore_errors=True)
             _begin(state / "store", source, filler, sizes, chunks or {})
-            write_whole(state / "begun", lambda partial: partial.touch())
+            atomic_write(state / "begun", lambda partial: partial.touch())
     packed, left = pickle.dumps(filler.packed), [n for n in range(len(blocks)) if not (state / f"{n}.done").exists()]
     for first in range(0, len(left), at_once):
         progress("imputing", len(blocks) - len(left) + first, len(blocks))
@@ -104,7 +104,7 @@ def impute_zarr(
         texts = [[filler.texts[dim][part] for dim, part in blocks[n].items()] for n in now]
         compute(*(fill(box, source, state, n, blocks[n], of_n) for n, of_n in zip(now, texts, strict=True)))
     progress("imputing", len(blocks), len(blocks))
-    write_whole_folder(out, lambda folder: (state / "store").rename(folder))
+    atomic_write_folder(out, lambda folder: (state / "store").rename(folder))
     shutil.rmtree(state.parent, ignore_errors=True)
     return True
 
@@ -221,4 +221,4 @@ def _fill_block(
             part = put(dataset, filler, filled[at::3], at).reset_coords(drop=True)
             region: dict[Any, slice] = {dim: block.get(dim, slice(0, size)) for dim, size in part.sizes.items()}
             part.to_zarr(state / "store", group=group, mode="r+", region=region, consolidated=False)
-    write_whole(state / f"{n}.done", lambda partial: partial.touch())
+    atomic_write(state / f"{n}.done", lambda partial: partial.touch())

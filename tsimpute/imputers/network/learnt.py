@@ -37,7 +37,7 @@ _BASE = "base."
 """What the names of a model file's arrays begin with that belong to the Gaussian process."""
 
 
-class Learnt(Sampling):
+class FittedModel(Sampling):
     """Settings and what was learnt with them.
 
     Attributes:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tsimpute.batches.loading import single_precision
-from tsimpute.generative.joining import window_starts
+from tsimpute.generative.window_averaging import window_starts
 
 _AT_ONCE = 1024
 """Windows whose times are looked at together."""
@@ -35,14 +35,14 @@ class Piece:
         return slice(self.kept.start - self.computed.start, self.kept.stop - self.computed.start)
 
 
-def pieces(n_steps: int, length: int, hop: int, n_evaluations: int, kept_steps: int) -> list[Piece]:
+def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, kept_steps: int) -> list[Piece]:
     """A record of ``n_steps`` cut into pieces of about ``kept_steps``.
 
     In one evaluation a window of ``length`` steps carries what is known by its length, so beyond ``n_evaluations``
     windows on either side nothing reaches a step; so far a piece is computed and thrown away.
     """
     margin = n_evaluations * length
-    starts = window_starts(n_steps, length, hop)
+    starts = window_starts(n_steps, length, stride)
     if n_steps <= kept_steps + margin:
         return [Piece(slice(0, n_steps), slice(0, n_steps))]
     n_pieces = -(-n_steps // kept_steps)
@@ -54,14 +54,14 @@ def pieces(n_steps: int, length: int, hop: int, n_evaluations: int, kept_steps: 
     return made
 
 
-def check_times(times: np.ndarray, length: int, hop: int) -> None:
+def check_times(times: np.ndarray, length: int, stride: int) -> None:
     """Refuses times (T,) of which those of a window, counted from its first, are not all different as float32.
 
     Raises:
         DataError: so they are.
     """
     windows = sliding_window_view(times, length)
-    starts = np.array(window_starts(len(times), length, hop))
+    starts = np.array(window_starts(len(times), length, stride))
     for first in range(0, len(starts), _AT_ONCE):
         own = windows[starts[first : first + _AT_ONCE]]
         single_precision(own - own[:, :1])
@@ -72,7 +72,7 @@ def steps_within(memory_mib: int, n_samples: int, n_features: int, least: int) -
     return max(least, memory_mib * 2**20 // (32 * n_samples * n_features))
 
 
-class Done:
+class WindowProgress:
     """How much of a record is done, told as its windows are computed.
 
     Args:

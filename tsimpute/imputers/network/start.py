@@ -40,7 +40,7 @@ def base_of(
                 f"{len(base.maps)}. Fit it on these records, or pass none."
             )
         return base
-    values = scaler.transform(np.where(train.shown, train.values, np.nan))
+    values = scaler.transform(np.where(train.visible, train.values, np.nan))
     records = Records(tuple(values), tuple(train.times.astype(np.float64)), usual_step(train)[0])
     return fit(records, settings=None if n_folds == 1 else Regularisation(), seed=seed)
 
@@ -64,7 +64,7 @@ def guesses_apart(
     if n_folds > len(train):
         raise ConfigError(f"training.base_folds: expected at most {len(train)}, the training records; came {n_folds}.")
     times, step = train.times.astype(np.float64), usual_step(train)[0]
-    scores = Scores(scaler, base).transform(np.where(train.shown, train.values, np.nan))
+    scores = Scores(scaler, base).transform(np.where(train.visible, train.values, np.nan))
     rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
     fold_of = np.arange(len(train)) * n_folds // len(train)
     guesses = []

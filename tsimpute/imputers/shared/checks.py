@@ -69,7 +69,7 @@ def cells_to_fill(windows: Windows, n_samples: int, fill: np.ndarray | None) -> 
     """
     if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
         raise ConfigError(f"n_samples: expected an integer of at least 1, came {n_samples!r}.")
-    missing = ~windows.shown
+    missing = ~windows.visible
     missing[:, [feature.given for feature in windows.features]] = False
     if fill is None:
         return missing

@@ -9,7 +9,7 @@ import numpy as np
 from tsimpute.core.windows import Samples, Windows
 from tsimpute.errors import DataError, TsimputeError
 from tsimpute.scaling.standardizer import Scale
-from tsimpute.system.terminal import Progress, shown
+from tsimpute.system.terminal import Progress, progress_bars
 
 
 def time_steps(windows: Windows) -> np.ndarray:
@@ -52,7 +52,7 @@ def completed(record: Windows, scaler: Scale, draws: np.ndarray, filled: np.ndar
             "Train anew, use more steps, or give the records in a wider dtype."
         )
     values[:, ~filled] = np.nan
-    shown = record.shown
+    shown = record.visible
     values[:, shown] = record.values[shown]
     return Samples(values, shown, record.features, record.record_ids)
 
@@ -60,8 +60,8 @@ def completed(record: Windows, scaler: Scale, draws: np.ndarray, filled: np.ndar
 def collected(records: Iterator[Samples], windows: Windows, n_samples: int, progress: Progress) -> Samples:
     """The draws of all records of ``windows`` in one, of an iterator over one after another."""
     values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
-    with shown(progress, {"imputing": "record"}) as tell:
+    with progress_bars(progress, {"imputing": "record"}) as tell:
         for n, record in enumerate(records):
             values[:, n] = record.values[:, 0]
             tell("imputing", n + 1, len(windows))
-    return Samples(values, windows.shown, windows.features, windows.record_ids)
+    return Samples(values, windows.visible, windows.features, windows.record_ids)

@@ -13,7 +13,7 @@ import numpy as np
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
 from tsimpute.imputers.shared.checks import cells_asked
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 _FORMAT = "tsimpute simple imputer"
 _LAYOUT = 1
@@ -44,9 +44,9 @@ class SimpleImputer:
         Raises:
             DataError: ``train`` shows no cell at all.
         """
-        if not train.shown.any():
+        if not train.visible.any():
             raise DataError("train: expected at least one shown cell, came none. Are all values missing or held out?")
-        known = [train.values[:, k][train.shown[:, k]].astype(np.float64) for k in range(train.n_features)]
+        known = [train.values[:, k][train.visible[:, k]].astype(np.float64) for k in range(train.n_features)]
         self.centre_ = np.array([self._centre(x) if len(x) else 0.0 for x in known])
         self.no_data_ = tuple(f.name for f, x in zip(train.features, known, strict=True) if not len(x))
         self.features_ = train.features
@@ -54,7 +54,7 @@ class SimpleImputer:
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
         cells = cells_asked(self, windows, n_samples, fill)
-        shown = windows.shown
+        shown = windows.visible
         known = np.where(shown, windows.values, np.nan)
         completed = np.where(cells, self._fill(known, windows.times), known).astype(known.dtype, copy=False)
         return Samples(np.repeat(completed[None], n_samples, 0), shown, windows.features, windows.record_ids)
@@ -71,7 +71,7 @@ class SimpleImputer:
             "no_data": list(self.no_data_),
         }
         text = json.dumps(content, indent=1, ensure_ascii=False)
-        write_whole(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
+        atomic_write(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -43,7 +43,7 @@ class StandardisedImputer:
             DataError: ``train`` shows no cell at all, or see the class.
             MissingExtraError: the package that it is made of is not installed.
         """
-        if not train.shown.any():
+        if not train.visible.any():
             raise DataError("train: expected at least one shown cell, came none. Are all values missing or held out?")
         scaler = Standardizer.fit(train)
         learnt = self._learn(_known(train, scaler), train)
@@ -59,7 +59,7 @@ class StandardisedImputer:
             rng = np.random.default_rng(derive_seed(int(seed), record_id))
             draws = self._draw(known[n], windows.times[n], n_samples, rng)[:, None]
             values[:, n] = completed(windows.select([n]), self.scaler_, draws, cells[n : n + 1]).values[:, 0]
-        return Samples(values, windows.shown, windows.features, windows.record_ids)
+        return Samples(values, windows.visible, windows.features, windows.record_ids)
 
     def save(self, path: Path) -> None:
         if not hasattr(self, "features_"):
@@ -104,4 +104,4 @@ class StandardisedImputer:
 
 
 def _known(windows: Windows, scaler: Standardizer) -> np.ndarray:
-    return scaler.transform(np.where(windows.shown, windows.values, np.nan))
+    return scaler.transform(np.where(windows.visible, windows.values, np.nan))

@@ -14,12 +14,12 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.arrays.without_rows import WithoutRows
-from tsimpute.tables.clock.clock import Placement
+from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.columns.units import check_names, unit_of
-from tsimpute.tables.frames.averaging import LeftOut
-from tsimpute.tables.frames.frames import Clockwork
+from tsimpute.tables.frames.averaging import ExcludedCells
+from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.frames.panel_texts import features_text, words
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.text.numbers import split_unit
 
 SHAPES = "(steps,), (steps, features) or (records, steps, features)"
@@ -75,7 +75,7 @@ class ArrayTable(WithoutRows):
     def layers(self) -> tuple[Panel, ...]:
         return (self.panel,)
 
-    def averaged(self, out: LeftOut) -> ArrayTable:
+    def averaged(self, out: ExcludedCells) -> ArrayTable:
         return self
 
     @property
@@ -100,8 +100,8 @@ class ArrayTable(WithoutRows):
 
 def read_array(
     table: Any,
-    told: Told | None = None,
-    clockwork: Clockwork | None = None,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
 ) -> ArrayTable:
     """Understands an array, a masked array, or a dictionary with one as "X"; it is not changed.
@@ -109,20 +109,20 @@ def read_array(
     Args:
         table: floats or whole numbers of any width, of shape (T,), (T, K) or (n, T, K), in a dictionary (n, T, K). NaN
             and masked cells are missing. Steps are one apart; records are named by their numbers.
-        told: ``features`` may name the K features, which are "0", "1", ... otherwise.
+        spec: ``features`` may name the K features, which are "0", "1", ... otherwise.
         units: of features.
 
     Raises:
         DataError: another kind, dtype or shape, nothing in it, or a value that is infinite.
         ConfigError: settings that an array has no use for, or names that are not as many as features.
     """
-    told, clockwork = told or Told(), clockwork or Clockwork()
-    _check_settings(told, clockwork)
+    spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
+    _check_settings(spec, time_options)
     array = _array_in(table)
     cube = numbers_of(_as_cube(array))
-    if told.features is not None and len(told.features) != cube.shape[2]:
-        raise ConfigError(f"features: expected {cube.shape[2]} names, came {len(told.features)}.")
-    features = features_of(range(cube.shape[2]) if told.features is None else told.features, units or {})
+    if spec.features is not None and len(spec.features) != cube.shape[2]:
+        raise ConfigError(f"features: expected {cube.shape[2]} names, came {len(spec.features)}.")
+    features = features_of(range(cube.shape[2]) if spec.features is None else spec.features, units or {})
     check_finite(
         cube, lambda n, t, k: f"record {n}, step {t}, feature {features[k].name!r}" if array.ndim == 3
         else f"step {t}, feature {features[k].name!r}"
@@ -131,16 +131,16 @@ def read_array(
     return ArrayTable(table, array, panel_of(cube, features, names, steps_only(cube.shape[1], ()), "steps"))
 
 
-def _check_settings(told: Told, clockwork: Clockwork) -> None:
-    given = {name: getattr(told, name) for name in ("time", "group", "feature", "value", "unit", "text")}
-    given |= {"timezone": clockwork.timezone, "dayfirst": clockwork.dayfirst}
+def _check_settings(spec: ColumnSpec, time_options: TimeOptions) -> None:
+    given = {name: getattr(spec, name) for name in ("time", "group", "feature", "value", "unit", "text")}
+    given |= {"timezone": time_options.timezone, "dayfirst": time_options.dayfirst}
     for name, value in given.items():
         if value not in (None, ()):
             raise ConfigError(
                 f"{name}: expected None for an array, which has steps and no names, came {value!r}. Leave it out, or "
                 "give a pandas data frame or an xarray object."
             )
-    clockwork.check_without_times()
+    time_options.check_without_times()
 
 
 def _array_in(table: Any) -> np.ndarray:
@@ -217,35 +217,35 @@ def features_of(
     return tuple(Feature(t, unit_of(units, t, unit or split_unit(t)[1])) for t, unit in zip(texts, own, strict=True))
 
 
-def steps_only(length: int, notes: tuple[str, ...]) -> Placement:
+def steps_only(length: int, notes: tuple[str, ...]) -> RowAlignment:
     """Rows that stand one step apart."""
     steps = np.arange(length)
-    return Placement(
+    return RowAlignment(
         steps, (steps.astype(np.float64),), (steps,), (steps,), (np.zeros(length, bool),), np.ones(length, bool), 1.0,
         notes,
     )  # fmt: skip
 
 
 def panel_of(
-    cube: np.ndarray, features: tuple[Feature, ...], groups: Sequence[str], placement: Placement, unit: Any
+    cube: np.ndarray, features: tuple[Feature, ...], groups: Sequence[str], alignment: RowAlignment, unit: Any
 ) -> Panel:
     """One series per group, all of the same times.
 
     Args:
-        cube: (n, R, K) float64, R rows as ``placement`` puts them.
+        cube: (n, R, K) float64, R rows as ``alignment`` puts them.
         unit: see ``Clock``.
     """
-    cells = _cells(cube, placement)
-    times, labels = placement.times[0], placement.labels[0]
+    cells = _cells(cube, alignment)
+    times, labels = alignment.times[0], alignment.labels[0]
     series = (Series(name, times, values, labels) for name, values in zip(groups, cells, strict=True))
-    return Panel(features, tuple(series), Clock(unit, placement.step))
+    return Panel(features, tuple(series), Clock(unit, alignment.step))
 
 
-def _cells(cube: np.ndarray, placement: Placement) -> np.ndarray:
+def _cells(cube: np.ndarray, alignment: RowAlignment) -> np.ndarray:
     """(n, K, T): the value of the row that stands for a time, or the mean of all rows of it."""
-    kept = np.flatnonzero(placement.kept)
-    step, by_row = placement.step_of_row[kept], rearrange(cube, "n r k -> r n k")[kept]
-    cells = np.full((len(placement.times[0]), *by_row.shape[1:]), np.nan)
+    kept = np.flatnonzero(alignment.kept)
+    step, by_row = alignment.step_of_row[kept], rearrange(cube, "n r k -> r n k")[kept]
+    cells = np.full((len(alignment.times[0]), *by_row.shape[1:]), np.nan)
     if len(np.unique(step)) == len(step):
         cells[step] = by_row
     else:

@@ -12,7 +12,7 @@ import xarray as xr
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.columns.column_names import FEATURE_NAMES, GROUP_NAMES
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, plain
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.time.stamps import looks_like_time
 
@@ -43,23 +43,23 @@ class Dimensions:
     feature: Hashable | None = None
 
 
-def array_dimensions(dataset: xr.Dataset, dims: Sequence[Hashable], told: Told) -> Dimensions:
+def array_dimensions(dataset: xr.Dataset, dims: Sequence[Hashable], spec: ColumnSpec) -> Dimensions:
     """Of a data array.
 
     Args:
         dataset: its coordinates.
         dims: its dimensions.
-        told: ``time`` is a dimension or coordinates, ``feature`` and ``group`` are dimensions.
+        spec: ``time`` is a dimension or coordinates, ``feature`` and ``group`` are dimensions.
 
     Raises:
-        ConfigError: a name that was told is not there.
+        ConfigError: a name of ``spec`` is not there.
         DataError: it cannot be told which dimension is what.
     """
-    time, stamps = _time(dataset, told.time)
+    time, stamps = _time(dataset, spec.time)
     others = [dim for dim in dims if dim != time]
-    groups = None if told.group is None else [_one_of(others, dim, "group") for dim in told.group]
-    if told.feature is not None:
-        feature = _one_of([dim for dim in others if dim not in (groups or ())], told.feature, "feature")
+    groups = None if spec.group is None else [_one_of(others, dim, "group") for dim in spec.group]
+    if spec.feature is not None:
+        feature = _one_of([dim for dim in others if dim not in (groups or ())], spec.feature, "feature")
     else:
         feature = _feature(others, groups)
     left = tuple(dim for dim in others if dim != feature)
@@ -82,22 +82,22 @@ def _feature(others: Sequence[Hashable], groups: Sequence[Hashable] | None) -> H
     return None if record and groups is None else left[0]
 
 
-def dataset_dimensions(dataset: xr.Dataset, told: Told) -> tuple[Dimensions, tuple[Hashable, ...]]:
+def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimensions, tuple[Hashable, ...]]:
     """Of a data set, and the variables that are its features.
 
     These are the ones that were told, or else all variables of numbers along time but parts of dates (hour, weekday)
     and bounds of cells.
 
     Raises:
-        ConfigError: a name that was told is not there.
+        ConfigError: a name of ``spec`` is not there.
         DataError: it cannot be told which dimension is the time, there is no feature, or features differ in their
             other dimensions.
     """
-    if told.feature is not None:
-        raise ConfigError(f"feature: expected None for a data set, whose variables are features; came {told.feature!r}")
-    time, stamps = _time(dataset, told.time)
-    if told.features is not None:
-        names = [_one_of(list(dataset.data_vars), name, "features") for name in told.features]
+    if spec.feature is not None:
+        raise ConfigError(f"feature: expected None for a data set, whose variables are features; came {spec.feature!r}")
+    time, stamps = _time(dataset, spec.time)
+    if spec.features is not None:
+        names = [_one_of(list(dataset.data_vars), name, "features") for name in spec.features]
         for name in names:
             if time not in dataset[name].dims or dataset[name].dtype.kind not in "fiu":
                 raise DataError(
@@ -119,8 +119,8 @@ def dataset_dimensions(dataset: xr.Dataset, told: Told) -> tuple[Dimensions, tup
                 f"{_listed(groups) or 'none'}, {name} has {_listed(found) or 'none'}. Choose those that belong "
                 "together (features); the others are carried along."
             )
-    if told.group is not None and set(told.group) != set(groups):
-        raise ConfigError(f"group: expected all dimensions but time, {groups}, came {tuple(told.group)}.")
+    if spec.group is not None and set(spec.group) != set(groups):
+        raise ConfigError(f"group: expected all dimensions but time, {groups}, came {tuple(spec.group)}.")
     return Dimensions(time, stamps, groups), tuple(names)
 
 
@@ -131,26 +131,26 @@ def _is_feature(dataset: xr.Dataset, name: Hashable, time: Hashable) -> bool:
     return numeric and plain(name) not in CALENDAR_NAMES and name not in bounds
 
 
-def _time(dataset: xr.Dataset, told: Sequence[Hashable] | None) -> tuple[Hashable, tuple[Hashable, ...]]:
+def _time(dataset: xr.Dataset, spec: Sequence[Hashable] | None) -> tuple[Hashable, tuple[Hashable, ...]]:
     """The dimension of time, and the coordinates that say it."""
-    dim, stamps = _told_time(dataset, told) if told else _found_time(dataset)
+    dim, stamps = _spec_time(dataset, spec) if spec else _found_time(dataset)
     if isinstance(dataset.xindexes.get(dim), xr.indexes.PandasMultiIndex):
         raise DataError(
             f"time: the dimension {dim!r} is a stack of {_listed(dataset.xindexes[dim].index.names)}. "  # type: ignore[attr-defined]
             f"Take it apart: unstack({dim!r})."
         )
-    if told == ():
+    if spec == ():
         return dim, ()
-    if len(stamps) > 1 and not told:
+    if len(stamps) > 1 and not spec:
         raise DataError(
             f"time: expected one coordinate of times along {dim!r}, found {_listed(stamps)}. Name it (time)."
         )
     return dim, tuple(stamps)
 
 
-def _told_time(dataset: xr.Dataset, told: Sequence[Hashable]) -> tuple[Hashable, Sequence[Hashable]]:
+def _spec_time(dataset: xr.Dataset, spec: Sequence[Hashable]) -> tuple[Hashable, Sequence[Hashable]]:
     there = [*dataset.sizes, *(name for name in dataset.coords if name not in dataset.sizes)]
-    names = [_one_of(there, name, "time") for name in told]
+    names = [_one_of(there, name, "time") for name in spec]
     if len(names) == 1 and names[0] in dataset.sizes:
         return names[0], [names[0]] if names[0] in dataset.coords else _stamps(dataset, names[0])
     dims = {dataset[name].dims for name in names}

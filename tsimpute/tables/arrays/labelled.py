@@ -18,13 +18,13 @@ from tsimpute.tables.arrays.arrays import check_finite, features_of, numbers_of,
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, column_of, dataset_dimensions
 from tsimpute.tables.arrays.lengthening import length_notes, lengthened, rows_with_inserted
 from tsimpute.tables.arrays.without_rows import WithoutRows
-from tsimpute.tables.clock.clock import Placement, place
+from tsimpute.tables.clock.clock import RowAlignment, align_rows
 from tsimpute.tables.columns.column_names import UNIT_NAMES
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.frames.averaging import LeftOut, ranks
-from tsimpute.tables.frames.frames import Clockwork, time_text
+from tsimpute.tables.frames.averaging import ExcludedCells, ranks
+from tsimpute.tables.frames.frames import TimeOptions, time_text
 from tsimpute.tables.frames.panel_texts import features_text, words
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
 _VALUES = "values of the data array"
@@ -40,7 +40,7 @@ class LabelledTable(WithoutRows):
         dims: what its dimensions are.
         variables: that hold the features, one each in a data set.
         stamps: the time of each of R rows; None = rows are steps.
-        placement: where each row stands; the same for all series.
+        alignment: where each row stands; the same for all series.
         panel: one series for each place along the dimensions of groups.
         notes: what was found and done.
         dropped: (n, R, K) bool, values to be made missing beside others of one time; None = none.
@@ -51,7 +51,7 @@ class LabelledTable(WithoutRows):
     dims: Dimensions
     variables: tuple[Hashable, ...]
     stamps: Stamps | None
-    placement: Placement
+    alignment: RowAlignment
     panel: Panel
     notes: tuple[str, ...]
     dropped: np.ndarray | None = None
@@ -64,7 +64,7 @@ class LabelledTable(WithoutRows):
         groups = " x ".join(map(str, dims.groups))
         said = [
             ("layout", f"xarray {type(self.given).__name__}, {listed}"),
-            ("time", f"{stamps}: {time_text(self.panel, self.placement.step_text)}"),
+            ("time", f"{stamps}: {time_text(self.panel, self.alignment.step_text)}"),
             ("groups", f"{groups}: {len(self.panel.series):,} series" if groups else "none, one series"),
             ("features", features_text(self.panel)),
         ]
@@ -73,7 +73,7 @@ class LabelledTable(WithoutRows):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self.placement.warnings
+        return self.alignment.warnings
 
     @property
     def passed_through(self) -> tuple[str, ...]:
@@ -81,17 +81,17 @@ class LabelledTable(WithoutRows):
 
     @property
     def n_added(self) -> int:
-        return int(self.placement.inserted[0].sum())
+        return int(self.alignment.inserted[0].sum())
 
     @property
     def layers(self) -> tuple[Panel, ...]:
-        rank = ranks(self.placement.step_of_row, self.placement.kept)
+        rank = ranks(self.alignment.step_of_row, self.alignment.kept)
         if rank.max() < 1:
             return (self.panel,)
         cube = self._cube
         return tuple(self._panel(np.where((rank == j)[:, None], cube, np.nan)) for j in range(rank.max() + 1))
 
-    def averaged(self, out: LeftOut) -> LabelledTable:
+    def averaged(self, out: ExcludedCells) -> LabelledTable:
         unused, dropped = self._of_rows(out.unused), self._of_rows(out.dropped)
         return replace(self, panel=self._panel(np.where(unused, np.nan, self._cube)), dropped=dropped)
 
@@ -101,13 +101,13 @@ class LabelledTable(WithoutRows):
 
     def _panel(self, cube: np.ndarray) -> Panel:
         names = [series.name for series in self.panel.series]
-        return panel_of(cube, self.panel.features, names, self.placement, self.panel.clock.unit)
+        return panel_of(cube, self.panel.features, names, self.alignment, self.panel.clock.unit)
 
     def _of_rows(self, layers: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         """(n, R, K) bool: cells of each row's own layer."""
-        rank = ranks(self.placement.step_of_row, self.placement.kept)
+        rank = ranks(self.alignment.step_of_row, self.alignment.kept)
         flat = np.stack([np.stack(of_layer) for of_layer in layers])
-        return flat[rank, :, :, self.placement.step_of_row].transpose(1, 0, 2) & (rank >= 0)[:, None]
+        return flat[rank, :, :, self.alignment.step_of_row].transpose(1, 0, 2) & (rank >= 0)[:, None]
 
     @property
     def decimals(self) -> list[int | None]:
@@ -118,7 +118,7 @@ class LabelledTable(WithoutRows):
         """See ``Table``. A variable of whole numbers becomes float64 where a cell is to be left empty."""
         row, step = self.rows
         out, fresh = self._lengthened(), row < 0
-        stands = fresh | self.placement.kept[np.maximum(row, 0)]
+        stands = fresh | self.alignment.kept[np.maximum(row, 0)]
         where, new = (self._cubes(parts, step) for parts in (changed, values))
         old = np.zeros((len(self.panel.series), 1, len(self.panel.features)), bool)
         dropped = self._parts(old if self.dropped is None else self.dropped[:, np.maximum(row, 0)] & ~fresh[:, None])
@@ -147,10 +147,10 @@ class LabelledTable(WithoutRows):
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """For each row of the result: the row of the table, -1 = new; and where it stands in the times."""
-        return rows_with_inserted(self.placement)
+        return rows_with_inserted(self.alignment)
 
     def _lengthened(self) -> xr.Dataset:
-        return lengthened(self.dataset, self.dims, self.variables, self.stamps, self.placement)
+        return lengthened(self.dataset, self.dims, self.variables, self.stamps, self.alignment)
 
     def _cubes(self, of_series: Sequence[np.ndarray], step: np.ndarray) -> dict[Hashable, np.ndarray]:
         """Per variable (n, rows, its features): what stands for each row of the result."""
@@ -171,8 +171,8 @@ class LabelledTable(WithoutRows):
 
 def read_labelled(
     table: xr.DataArray | xr.Dataset,
-    told: Told | None = None,
-    clockwork: Clockwork | None = None,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
 ) -> LabelledTable:
     """Understands a data array or a data set; it is not changed, what is not in memory is loaded into a copy.
@@ -180,37 +180,37 @@ def read_labelled(
     Args:
         table: numbers along a dimension of time. In a data array one other dimension may be that of the features; in a
             data set every variable of numbers along time is one. All other dimensions are groups.
-        told: ``time`` names a dimension or coordinates; ``group`` dimensions; ``feature`` that of a data array;
+        spec: ``time`` names a dimension or coordinates; ``group`` dimensions; ``feature`` that of a data array;
             ``features`` the variables of a data set, or the names of features of a data array that has none.
         units: of features, where the attribute "units" or a coordinate "unit" along the features does not tell them.
 
     Raises:
-        ConfigError: a name that was told is not there, or means nothing here.
+        ConfigError: a name of ``spec`` is not there, or means nothing here.
         DataError: no numbers, a dimension that cannot be told, an infinite value, or times that are refused.
     """
-    told, clockwork = told or Told(), clockwork or Clockwork()
+    spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
     for role in ("value", "unit", "text"):
-        if getattr(told, role) is not None:
+        if getattr(spec, role) is not None:
             raise ConfigError(
-                f"{role}: expected None for an xarray object, came {getattr(told, role)!r}. Leave it out."
+                f"{role}: expected None for an xarray object, came {getattr(spec, role)!r}. Leave it out."
             )
     _check_size(table)
     if isinstance(table, xr.DataArray):
         dataset = table.to_dataset(name=_VALUES).compute()
-        dims, variables = array_dimensions(dataset, table.dims, told), (_VALUES,)
-        features = _features_of_array(table, dims, told, units or {})
+        dims, variables = array_dimensions(dataset, table.dims, spec), (_VALUES,)
+        features = _features_of_array(table, dims, spec, units or {})
     else:
         dataset = table.compute()
-        dims, variables = dataset_dimensions(dataset, told)
+        dims, variables = dataset_dimensions(dataset, spec)
         known = [_text(dataset[name].attrs.get("units")) for name in variables]
         features = features_of(variables, units or {}, known)
-    stamps, placement = _placed(dataset, dims, clockwork)
+    stamps, alignment = _placed(dataset, dims, time_options)
     cube = np.concatenate([_cube(dataset[name].variable, dims) for name in variables], 2)
     groups = _groups(dataset, dims)
-    check_finite(cube, lambda n, t, k: _place_text(features[k], groups[n], placement, t))
-    panel = panel_of(cube, features, groups, placement, "steps" if stamps is None else stamps.unit)
-    notes = (*(stamps.notes if stamps else ()), *placement.notes, *length_notes(dataset, dims, variables, placement))
-    return LabelledTable(table, dataset, dims, variables, stamps, placement, panel, notes)
+    check_finite(cube, lambda n, t, k: _place_text(features[k], groups[n], alignment, t))
+    panel = panel_of(cube, features, groups, alignment, "steps" if stamps is None else stamps.unit)
+    notes = (*(stamps.notes if stamps else ()), *alignment.notes, *length_notes(dataset, dims, variables, alignment))
+    return LabelledTable(table, dataset, dims, variables, stamps, alignment, panel, notes)
 
 
 def _check_size(table: xr.DataArray | xr.Dataset) -> None:
@@ -227,21 +227,21 @@ def _check_size(table: xr.DataArray | xr.Dataset) -> None:
 
 
 def _features_of_array(
-    array: xr.DataArray, dims: Dimensions, told: Told, units: Mapping[str, str]
+    array: xr.DataArray, dims: Dimensions, spec: ColumnSpec, units: Mapping[str, str]
 ) -> tuple[Feature, ...]:
     n, labelled = (1, False) if dims.feature is None else (array.sizes[dims.feature], dims.feature in array.coords)
     names: Sequence[Any] = np.asarray(array[dims.feature]).tolist() if labelled else range(n)
     if dims.feature is None:
         names = ["value" if array.name is None else array.name]
-    if told.features is not None:
+    if spec.features is not None:
         if labelled:
             raise ConfigError(
                 f"features: {dims.feature!r} names the features of the data array already. Choose some with "
                 f".sel({dims.feature}=[...]) and leave features out."
             )
-        if len(told.features) != n:
-            raise ConfigError(f"features: expected {n} names, came {len(told.features)}.")
-        names = told.features
+        if len(spec.features) != n:
+            raise ConfigError(f"features: expected {n} names, came {len(spec.features)}.")
+        names = spec.features
     known = [_text(array.attrs.get("units"))] * n
     for name, coordinate in array.coords.items():
         if dims.feature is not None and coordinate.dims == (dims.feature,) and plain(name) in UNIT_NAMES:
@@ -253,16 +253,16 @@ def _text(unit: Any) -> str:
     return unit if isinstance(unit, str) else ""
 
 
-def _placed(dataset: xr.Dataset, dims: Dimensions, clockwork: Clockwork) -> tuple[Stamps | None, Placement]:
+def _placed(dataset: xr.Dataset, dims: Dimensions, time_options: TimeOptions) -> tuple[Stamps | None, RowAlignment]:
     if not dims.stamps:
-        clockwork.check_without_times()
+        time_options.check_without_times()
         note = f"no times were found along {dims.time}: each place counts as one step"
         return None, steps_only(dataset.sizes[dims.time], (note,))
     columns = [column_of(dataset, name) for name in dims.stamps]
-    stamps = read_stamps(columns, timezone=clockwork.timezone, dayfirst=clockwork.dayfirst)
-    return stamps, place(
-        stamps, np.zeros(len(stamps.moments), np.int64), 1, duplicates=clockwork.duplicates,
-        missing_times=clockwork.missing_times, irregular=clockwork.irregular,
+    stamps = read_stamps(columns, timezone=time_options.timezone, dayfirst=time_options.dayfirst)
+    return stamps, align_rows(
+        stamps, np.zeros(len(stamps.moments), np.int64), 1, duplicates=time_options.duplicates,
+        missing_times=time_options.missing_times, irregular=time_options.irregular,
     )  # fmt: skip
 
 
@@ -285,6 +285,6 @@ def _groups(dataset: xr.Dataset, dims: Dimensions) -> list[str]:
     return [" / ".join(parts) for parts in product(*names)]
 
 
-def _place_text(feature: Feature, group: str, placement: Placement, row: int) -> str:
-    label = label_text(placement.labels[0][placement.step_of_row[row]])
+def _place_text(feature: Feature, group: str, alignment: RowAlignment, row: int) -> str:
+    label = label_text(alignment.labels[0][alignment.step_of_row[row]])
     return f"{feature.name} at {label}{f' of {group!r}' if group else ''}"

@@ -12,17 +12,17 @@ import xarray as xr
 from tsimpute.errors import DataError
 from tsimpute.tables.arrays.arrays import written
 from tsimpute.tables.arrays.dimensions import Dimensions, column_of
-from tsimpute.tables.clock.clock import Placement
+from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.time.stamps import Stamps
 
 
-def rows_with_inserted(placement: Placement) -> tuple[np.ndarray, np.ndarray]:
+def rows_with_inserted(alignment: RowAlignment) -> tuple[np.ndarray, np.ndarray]:
     """For each row of the result: the row of the table, -1 = new; and where it stands in the times.
 
     The table's rows keep their order; a new one stands behind the row of the time before it, or after it where the
     table has the newest first.
     """
-    own, added = placement.step_of_row, np.flatnonzero(placement.inserted[0])
+    own, added = alignment.step_of_row, np.flatnonzero(alignment.inserted[0])
     falls = len(own) > 1 and own[-1] < own[0]
     ahead, new = (-own, -added) if falls else (own, added)
     order = np.argsort(ahead, kind="stable")
@@ -37,15 +37,15 @@ def lengthened(
     dims: Dimensions,
     variables: Sequence[Hashable],
     stamps: Stamps | None,
-    placement: Placement,
+    alignment: RowAlignment,
 ) -> xr.Dataset:
     """A deep copy, with new places along time; they hold nothing but the time, and in ``variables`` anything."""
-    row, step = rows_with_inserted(placement)
+    row, step = rows_with_inserted(alignment)
     fresh, time = row < 0, dims.time
     if stamps is None or not fresh.any():
         return dataset.copy(deep=True)
     out = dataset.isel({time: np.maximum(row, 0)}).copy(deep=True)
-    changed = _new_stamps(dataset, dims, stamps.values(placement.moments[0][step[fresh]]), row)
+    changed = _new_stamps(dataset, dims, stamps.values(alignment.moments[0][step[fresh]]), row)
     for name in _others(dataset, dims, variables):
         variable = out[name].variable
         along = [slice(None)] * variable.dims.index(time)
@@ -86,10 +86,10 @@ def _new_stamps(
 
 
 def length_notes(
-    dataset: xr.Dataset, dims: Dimensions, variables: Sequence[Hashable], placement: Placement
+    dataset: xr.Dataset, dims: Dimensions, variables: Sequence[Hashable], alignment: RowAlignment
 ) -> list[str]:
     """What becomes of others along time where times are inserted."""
-    n_new = int(placement.inserted[0].sum())
+    n_new = int(alignment.inserted[0].sum())
     notes = []
     for name in _others(dataset, dims, variables) if n_new else ():
         if name in dataset.xindexes:

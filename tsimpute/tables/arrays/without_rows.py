@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from tsimpute.core.panel import Panel
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 
 
 class WithoutRows:
@@ -28,7 +28,7 @@ class WithoutRows:
         return 0
 
     @property
-    def roles_by_name(self) -> Told | None:
+    def roles_by_name(self) -> ColumnSpec | None:
         return None
 
     def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:

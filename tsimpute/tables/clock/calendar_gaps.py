@@ -36,7 +36,7 @@ class _Holidays(AbstractHolidayCalendar):
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class ExcludedTimes:
     """Absent times that a calendar leaves out.
 
     Attributes:
@@ -50,7 +50,7 @@ class LeftOut:
     advice: str = ""
 
 
-def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterator[LeftOut]:
+def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterator[ExcludedTimes]:
     """What of the absent times a calendar leaves out.
 
     Args:
@@ -74,7 +74,7 @@ def _runs(slots: Slots) -> tuple[np.ndarray, np.ndarray]:
     return edges[::2], edges[1::2] - 1
 
 
-def _spring(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
+def _spring(slots: Slots, wall: np.ndarray) -> Iterator[ExcludedTimes]:
     """Absent times in the hour that the clocks of a zone skip, where no row of the table stands in such an hour.
 
     First the runs of absent times that are just this hour, then those up to a day long that hold it.
@@ -100,14 +100,14 @@ def _spring(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
             found = np.zeros(len(wall), bool)
             found[held[hit]] = True
             taken |= _filled(len(wall), first[run[hit]], last[run[hit]])
-            yield LeftOut(
+            yield ExcludedTimes(
                 found,
                 f"{_counted(wall[found], slots.step)}: clocks go forward over this hour, as in {zone}",
                 f"If the table is on such a clock, name its time zone with timezone='{zone}' (--timezone {zone})",
             )
 
 
-def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
+def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[ExcludedTimes]:
     """29 February, where it is never there: in two years, or where nothing else is absent."""
     leap = _is_leap_day(wall)
     if (leap & slots.present).any() or not leap.any():
@@ -117,10 +117,10 @@ def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
     found = _filled(len(wall), first[whole], last[whole])
     years = len(np.unique(wall[found] // (365 * DAY)))
     if years and (years >= 2 or whole.all()):
-        yield LeftOut(found, f"{_counted(wall[found], slots.step)}: every 29 February is absent")
+        yield ExcludedTimes(found, f"{_counted(wall[found], slots.step)}: every 29 February is absent")
 
 
-def _holidays(slots: Slots, wall: np.ndarray, weekend: np.ndarray) -> Iterator[LeftOut]:
+def _holidays(slots: Slots, wall: np.ndarray, weekend: np.ndarray) -> Iterator[ExcludedTimes]:
     """Whole working days that are public holidays, where hardly any other working day is absent."""
     days, day = np.unique(wall // DAY, return_inverse=True)
     dates = pd.DatetimeIndex(days.astype("M8[D]").astype("M8[us]"))
@@ -130,7 +130,9 @@ def _holidays(slots: Slots, wall: np.ndarray, weekend: np.ndarray) -> Iterator[L
     found = ~slots.present & weekend & known[day] & ~open_[cell]
     others = slots.present[weekend & ~known[day]]
     if found.any() and others.mean() >= MOSTLY:  # where many days are missing, a holiday is one of them
-        yield LeftOut(found, f"{_counted(wall[found], slots.step)}: public holidays in Europe or the United States")
+        yield ExcludedTimes(
+            found, f"{_counted(wall[found], slots.step)}: public holidays in Europe or the United States"
+        )
 
 
 def _is_leap_day(wall: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from tsimpute.tables.time.stamps import Stamps, label_text
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class RowAlignment:
     """Where each row of a table stands in its series. Per series there are T times.
 
     Attributes:
@@ -63,7 +63,7 @@ class _Steps:
     of_row: np.ndarray
 
 
-def place(
+def align_rows(
     stamps: Stamps,
     series_of_row: np.ndarray,
     n_series: int,
@@ -73,7 +73,7 @@ def place(
     missing_times: MissingTimes = "auto",
     irregular: bool | None = None,
     names: Sequence[str] = (),
-) -> Placement:
+) -> RowAlignment:
     """Puts the rows of a table in the order of time, series by series.
 
     A clock is regular where at least 90 % of the differences are within 2 % of a whole number of steps and no time
@@ -230,13 +230,13 @@ def _by_series(
     kept: np.ndarray,
     notes: Sequence[str],
     step: float | None = None,
-) -> Placement:
+) -> RowAlignment:
     """Cuts what is listed by series and time into one piece per series."""
     cuts = np.searchsorted(found.series, np.arange(1, n_series))
     starts = np.r_[0, cuts]
     split = lambda whole: tuple(np.split(whole, cuts))
     at = found.at[steps.of_row]
-    return Placement(
+    return RowAlignment(
         at - starts[found.series[at]], split(times.astype(np.float64)), split(found.labels), split(found.moments),
         split(found.inserted), kept, step, tuple(notes), found.warnings, found.step_text,
     )  # fmt: skip

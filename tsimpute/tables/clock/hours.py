@@ -1,4 +1,4 @@
-"""Times of any kind put into the steps of a model, such as the hours of a stay; see ``place_in_steps``."""
+"""Times of any kind put into the steps of a model, such as the hours of a stay; see ``align_rows_in_steps``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tsimpute.errors import DataError
 from tsimpute.tables.clock.axes import step_text
-from tsimpute.tables.clock.clock import Placement
+from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.clock.duplicates import MANY, Duplicates, resolve, series_text
 from tsimpute.tables.clock.missing_times import MAX_INSERTED, MissingTimes
 from tsimpute.tables.columns.column_names import is_offset_name
@@ -70,7 +70,7 @@ def _parted(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
 
 
-def place_in_steps(
+def align_rows_in_steps(
     stamps: Stamps,
     series_of_row: np.ndarray,
     n_series: int,
@@ -82,7 +82,7 @@ def place_in_steps(
     duplicates: Duplicates,
     missing_times: MissingTimes,
     names: Sequence[str],
-) -> Placement:
+) -> RowAlignment:
     """Puts the rows of a table into steps such as hours: the step of a row is the one in which it lies.
 
     Steps count from the start that the times themselves have (hours and minutes since admission, numbers), or from the
@@ -131,7 +131,7 @@ def place_in_steps(
     first = np.r_[0, cuts]
     place = (np.cumsum(keep) - 1)[at] - first[series_of_row]
     split = lambda whole: tuple(np.split(whole, cuts))
-    return Placement(
+    return RowAlignment(
         place, split((steps - steps[first[series]]) * step), split(stamps.labels_at(moments)),
         split(moments), split(~there[keep]), np.ones(len(index), bool), step, found.notes,
         step_text=step_text(step), in_hours=True,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tsimpute.tables.columns.column_names import words
 from tsimpute.tables.text.number_forms import LEAST, LOOKS, looks_like_number, nature, share_a_tail
-from tsimpute.tables.text.numbers import CALL, MISSING_MARKS, NUMERIC_MARKS, Ways, advice, is_missing, parse, tally
+from tsimpute.tables.text.numbers import CALL, MISSING_MARKS, NUMERIC_MARKS, Wording, advice, is_missing, parse, tally
 from tsimpute.tables.text.row_errors import RowError
 
 _LETTERED = re.compile(r"[A-Za-z]{1,3}\d[\w.+-]*")
@@ -129,7 +129,7 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = 
 
 
 def unfillable_text(
-    column: pd.Series | pd.Index, name: Hashable, marks: Collection[str] = (), ways: Ways = CALL
+    column: pd.Series | pd.Index, name: Hashable, marks: Collection[str] = (), ways: Wording = CALL
 ) -> RowError | None:
     """Why a column of texts with gaps that look like numbers cannot be filled, or None where it does not look so.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
-from tsimpute.tables.clock.clock import Placement
+from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.columns.column_names import is_group_name, is_id_name, is_remark_name, is_unit_name
 from tsimpute.tables.columns.number_texts import can_name
 from tsimpute.tables.columns.time_names import plain
@@ -28,14 +28,14 @@ Source = Literal["table", "series", "feature"]
 _SHOWN = 5
 
 
-def rows_to_add(placement: Placement, places: Sequence[np.ndarray] | None) -> int:
+def rows_to_add(alignment: RowAlignment, places: Sequence[np.ndarray] | None) -> int:
     """How many rows are added where every gap is filled.
 
     Args:
         places: of a long table, per series (K, T) bool, cells without a row that may get one; None = the table is wide
             and gets a row for each inserted time.
     """
-    return sum(int(new.sum()) for new in (placement.inserted if places is None else places))
+    return sum(int(new.sum()) for new in (alignment.inserted if places is None else places))
 
 
 def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int, wanted: bool = False) -> None:

@@ -13,7 +13,7 @@ from tsimpute.tables.frames.frames import FrameReading, cells_of, numbers
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class ExcludedCells:
     """What of the rows of one time is not averaged; per layer and series (K, T) bool, see ``Table.layers``.
 
     Attributes:
@@ -39,7 +39,7 @@ def left_out(
     outside: Sequence[Sequence[np.ndarray]],
     observed: Sequence[Sequence[np.ndarray]],
     drop_invalid: bool,
-) -> LeftOut:
+) -> ExcludedCells:
     """Codes, and values outside the limits: where a cell has no others, the first of these stands for it.
 
     Args:
@@ -53,7 +53,7 @@ def left_out(
         taken = [used | cells for cells, used in zip(of_layer, taken, strict=True)]
     nothing = [[np.zeros_like(cells) for cells in of_layer] for of_layer in unused]
     dropped = unused if drop_invalid else nothing
-    return LeftOut(_either(coded, unused), _either(coded, dropped), dropped)
+    return ExcludedCells(_either(coded, unused), _either(coded, dropped), dropped)
 
 
 def _valid(observed: Sequence[Sequence[np.ndarray]], outside: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
@@ -74,16 +74,16 @@ def layers_of(reading: FrameReading) -> tuple[Panel, ...]:
     return tuple(_panel(reading, _values(reading, rank == j)) for j in range(rank.max() + 1))
 
 
-def averaged(reading: FrameReading, out: LeftOut) -> FrameReading:
+def averaged(reading: FrameReading, out: ExcludedCells) -> FrameReading:
     """The reading with the mean of what is not left out."""
     unused, blank, dropped = (_of_rows(reading, part) for part in (out.unused, out.blank, out.dropped))
-    panel = _panel(reading, np.where(unused, np.nan, _values(reading, reading.placement.kept)))
+    panel = _panel(reading, np.where(unused, np.nan, _values(reading, reading.alignment.kept)))
     return replace(reading, panel=panel, blank=blank, dropped=dropped)
 
 
 def _rank(reading: FrameReading) -> np.ndarray:
     feature = 0 if reading.feature_of_row is None else reading.feature_of_row
-    return ranks(reading.place_of_row * len(reading.panel.features) + feature, reading.placement.kept)
+    return ranks(reading.place_of_row * len(reading.panel.features) + feature, reading.alignment.kept)
 
 
 def _values(reading: FrameReading, rows: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ def _values(reading: FrameReading, rows: np.ndarray) -> np.ndarray:
 
 
 def _panel(reading: FrameReading, values: np.ndarray) -> Panel:
-    cells = cells_of(values, reading.series_of_row, reading.feature_of_row, reading.placement)
+    cells = cells_of(values, reading.series_of_row, reading.feature_of_row, reading.alignment)
     series = (replace(s, values=v) for s, v in zip(reading.panel.series, cells, strict=True))
     return replace(reading.panel, series=tuple(series))
 

@@ -20,7 +20,7 @@ class NewRows:
         place: (M,) where each stands in the times of all series; see ``FrameReading.place_of_row``.
         feature: (M,) of a long table, else None.
         series: (M,).
-        moment: (M,) as ``Placement.moments``.
+        moment: (M,) as ``RowAlignment.moments``.
     """
 
     after: np.ndarray
@@ -137,7 +137,7 @@ def new_rows(reading: FrameReading, changed: Sequence[np.ndarray]) -> NewRows:
     They stand where the table's own order has them: by time where the table is, otherwise beside the neighbour in time
     of the same series and feature.
     """
-    inserted = np.concatenate(reading.placement.inserted)
+    inserted = np.concatenate(reading.alignment.inserted)
     if reading.feature_of_row is None:
         feature, place = None, np.flatnonzero(inserted)
     else:
@@ -146,7 +146,7 @@ def new_rows(reading: FrameReading, changed: Sequence[np.ndarray]) -> NewRows:
         there[reading.feature_of_row[named], reading.place_of_row[named]] = True
         feature, place = np.nonzero(np.concatenate(changed, 1) & ~there)
     series = np.searchsorted(reading.start, place, side="right") - 1
-    moment = np.concatenate(reading.placement.moments)[place]
+    moment = np.concatenate(reading.alignment.moments)[place]
     after, order = _stand(reading, series, feature, moment)
     return NewRows(
         after[order], place[order], None if feature is None else feature[order], series[order], moment[order]

@@ -176,7 +176,7 @@ def new_labels(reading: FrameReading, new: NewRows, at: int, like: pd.Series | p
         named = slice(None) if reading.nameless is None else ~reading.nameless
         return _of_first(pd.Series(column[named]), reading.feature_of_row[named], new.feature)
     if at in roles.extra and stamps is not None and stamps.kind == "dates":
-        kept = reading.placement.kept
+        kept = reading.alignment.kept
         name = reading.columns.names[at]
         found = at_new_times(column.loc[kept], name, stamps.labels[kept], stamps.labels_at(new.moment))
         if found is not None:

@@ -13,16 +13,16 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.axes import step_text
-from tsimpute.tables.clock.clock import Placement, place
+from tsimpute.tables.clock.clock import RowAlignment, align_rows
 from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
-from tsimpute.tables.clock.hours import hours_per_unit, place_in_steps
+from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.columns.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.columns.units import unit_of
 from tsimpute.tables.frames.added_rows import Source, check_rows_to_add, index_notes, labels_note, rows_to_add, sources
 from tsimpute.tables.frames.long_rows import features_of, features_of_rows, nameless_note, places_of, results_in_words
 from tsimpute.tables.frames.model_rows import Rows, of_one_step
-from tsimpute.tables.roles.columns import Columns, Told
+from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.learnt_columns import as_learnt
 from tsimpute.tables.roles.repeated_times import what_tells_apart
 from tsimpute.tables.roles.roles import Roles, find_roles
@@ -34,7 +34,7 @@ from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
 
 @dataclass(frozen=True)
-class Clockwork:
+class TimeOptions:
     """How times are read.
 
     Attributes:
@@ -42,8 +42,8 @@ class Clockwork:
         duplicates, irregular: see ``place``.
         missing_times: "insert" adds rows for times that are missing, and to a long table for features at times where
             they have none; "keep" adds no row; None inserts as long as these are no more than a long table's rows.
-        step: of a model, in hours, into which times are put, see ``hours.place_in_steps``; None = times are as they
-            are.
+        step: of a model, in hours, into which times are put, see ``hours.align_rows_in_steps``; None = times stay as
+            they are.
     """
 
     timezone: str | None = None
@@ -81,7 +81,7 @@ class FrameReading:
         frame: as given; what the caller does to the given one later on does not reach it.
         roles: what its columns are.
         stamps: the time of each row; None = rows are steps.
-        placement: where each row stands in its series.
+        alignment: where each row stands in its series.
         series_of_row: (R,).
         feature_of_row: (R,) of a long table, 0 where there is no name; else None.
         panel: its series.
@@ -100,7 +100,7 @@ class FrameReading:
     columns: Columns
     roles: Roles
     stamps: Stamps | None
-    placement: Placement
+    alignment: RowAlignment
     series_of_row: np.ndarray
     feature_of_row: np.ndarray | None
     panel: Panel
@@ -124,80 +124,80 @@ class FrameReading:
 
     def stands(self, n: int) -> np.ndarray:
         """(R,) bool: rows whose value in the n-th column that is filled stands for its cell, alone or with others."""
-        kept = self.placement.kept
+        kept = self.alignment.kept
         return kept if self.superseded is None else kept & ~self.superseded[:, n]
 
     @property
     def place_of_row(self) -> np.ndarray:
         """(R,) where each row stands in the times of all series, one series after the other."""
-        return self.start[self.series_of_row] + self.placement.step_of_row
+        return self.start[self.series_of_row] + self.alignment.step_of_row
 
 
 def read_frame(
     frame: pd.DataFrame,
-    told: Told | None = None,
-    clockwork: Clockwork | None = None,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
 ) -> FrameReading:
     """Understands a frame; it is not changed.
 
     Args:
-        told: what is known of its columns.
+        spec: what is known of its columns.
         units: of features by name, "*" = all others, where the table does not tell them.
 
     Raises:
-        ConfigError: a column that was told is not there.
+        ConfigError: a column that ``spec`` names is not there.
         DataError: no rows, no time that can be told, no feature, a value that is infinite or no number, times that are
             refused (see ``place``), or far more rows to add than there are.
     """
-    told, clockwork = told or Told(), clockwork or Clockwork()
+    spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
     if not len(frame):
         raise DataError("table: expected at least one row, came none.")
     frame = frame.copy(deep=False)
-    given = told.features
-    if told.known is not None:
-        told = told.with_known(list(frame.columns), [column for _, column in frame.items()])
-    if told.features is None and told.value is None:
+    given = spec.features
+    if spec.known is not None:
+        spec = spec.with_known(list(frame.columns), [column for _, column in frame.items()])
+    if spec.features is None and spec.value is None:
         check_wide_hours(frame)
         check_wide_times(frame)
     columns = Columns(frame)
-    told = as_learnt(told, columns.names)
-    roles = find_roles(columns, told)
+    spec = as_learnt(spec, columns.names)
+    roles = find_roles(columns, spec)
     series_of_row, groups = _groups(columns, roles)
     rows = (_long if roles.layout == "long" else _wide)(columns, roles, units or {})
     nameless = rows.nameless
-    if told.known is not None:
+    if spec.known is not None:
         named = None if given is None else [str(name) for name in given]
-        rows = rows.known(told.known, named, [str(columns.names[at]) for at in roles.extra if at >= columns.n_levels])
-    stamps, placement = _times(columns, roles, clockwork, units or {}, series_of_row, groups, rows)
+        rows = rows.known(spec.known, named, [str(columns.names[at]) for at in roles.extra if at >= columns.n_levels])
+    stamps, alignment = _times(columns, roles, time_options, units or {}, series_of_row, groups, rows)
     if rows.nameless is not None:
-        placement = replace(placement, kept=placement.kept & ~rows.nameless)
-    notes = (*roles.notes, *(stamps.notes if stamps else ()), *placement.notes, *rows.notes)
+        alignment = replace(alignment, kept=alignment.kept & ~rows.nameless)
+    notes = (*roles.notes, *(stamps.notes if stamps else ()), *alignment.notes, *rows.notes)
     superseded, values = None, rows.values
-    if clockwork.step is not None and stamps is not None and clockwork.duplicates != "mean":
-        superseded, found = of_one_step(stamps, series_of_row, rows, placement, clockwork.duplicates)
+    if time_options.step is not None and stamps is not None and time_options.duplicates != "mean":
+        superseded, found = of_one_step(stamps, series_of_row, rows, alignment, time_options.duplicates)
         notes, values = notes + found, np.where(superseded, np.nan, values)
-    cells = cells_of(values, series_of_row, rows.feature_of_row, placement)
-    panel = _panel(rows.features, groups, stamps, placement, cells)
+    cells = cells_of(values, series_of_row, rows.feature_of_row, alignment)
+    panel = _panel(rows.features, groups, stamps, alignment, cells)
     places = None
     if rows.feature_of_row is not None and rows.nameless is not None and nameless is not None:
         notes += nameless_note(columns.names[roles.feature or 0], nameless)
         places = places_of(
-            rows.features, placement, series_of_row, rows.feature_of_row, rows.values[:, 0], rows.nameless,
-            clockwork.missing_times == "keep", described=told.known is None,
+            rows.features, alignment, series_of_row, rows.feature_of_row, rows.values[:, 0], rows.nameless,
+            time_options.missing_times == "keep", described=spec.known is None,
         )  # fmt: skip
         notes += places.notes
         in_words, said = results_in_words(columns, roles.value or 0, roles.extra, rows.values[:, 0])
-        places = places.without(in_words, series_of_row, rows.feature_of_row, placement.step_of_row, cells)
+        places = places.without(in_words, series_of_row, rows.feature_of_row, alignment.step_of_row, cells)
         notes += said
-    count = rows_to_add(placement, None if places is None else places.added)
-    if clockwork.step is None:
-        check_rows_to_add(columns, roles, count, len(frame), clockwork.missing_times == "insert")
+    count = rows_to_add(alignment, None if places is None else places.added)
+    if time_options.step is None:
+        check_rows_to_add(columns, roles, count, len(frame), time_options.missing_times == "insert")
     lent = sources(columns, roles, series_of_row, rows.feature_of_row) if count else {}
     if count:
         notes += (*index_notes(columns, roles, series_of_row), *labels_note(columns, roles, stamps, lent))
     return FrameReading(
-        frame, columns, roles, stamps, placement, series_of_row, rows.feature_of_row, panel, notes,
+        frame, columns, roles, stamps, alignment, series_of_row, rows.feature_of_row, panel, notes,
         nameless=rows.nameless, fixed=None if places is None else places.fixed, n_added=count, sources=lent,
         superseded=superseded,
     )  # fmt: skip
@@ -273,51 +273,51 @@ def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
 def _times(
     columns: Columns,
     roles: Roles,
-    clockwork: Clockwork,
+    time_options: TimeOptions,
     units: Mapping[str, str],
     series_of_row: np.ndarray,
     groups: Sequence[str],
     rows: Rows,
-) -> tuple[Stamps | None, Placement]:
+) -> tuple[Stamps | None, RowAlignment]:
     feature_of_row = rows.apart
     if not roles.time:
         if feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
-        clockwork.check_without_times()
+        time_options.check_without_times()
         return None, _rows_as_steps(series_of_row, len(groups))
     sequence = series_of_row if feature_of_row is None else series_of_row * (1 + feature_of_row.max()) + feature_of_row
     stamps = read_stamps(
         [columns[at] for at in roles.time],
-        timezone=clockwork.timezone,
-        dayfirst=clockwork.dayfirst,
+        timezone=time_options.timezone,
+        dayfirst=time_options.dayfirst,
         series_of_row=sequence,
         series=series_of_row,
     )
     about: Any = {
-        "feature_of_row": feature_of_row, "names": groups, "duplicates": clockwork.duplicates,
-        "missing_times": clockwork.missing_times,
+        "feature_of_row": feature_of_row, "names": groups, "duplicates": time_options.duplicates,
+        "missing_times": time_options.missing_times,
     }  # fmt: skip
     try:
-        if clockwork.step is None:
-            placement = place(stamps, series_of_row, len(groups), irregular=clockwork.irregular, **about)
+        if time_options.step is None:
+            alignment = align_rows(stamps, series_of_row, len(groups), irregular=time_options.irregular, **about)
         else:
             counts = np.ones(len(series_of_row), bool) if rows.counts is None else rows.counts
             unit = hours_per_unit(columns.names[roles.time[0]], units) if stamps.kind == "numbers" else None
-            placement = place_in_steps(
-                stamps, series_of_row, len(groups), step=clockwork.step, counts=counts, unit=unit, **about
+            alignment = align_rows_in_steps(
+                stamps, series_of_row, len(groups), step=time_options.step, counts=counts, unit=unit, **about
             )
     except RepeatedTimes as error:
         key = pd.MultiIndex.from_arrays([sequence, stamps.moments]).factorize()[0]
         how = what_tells_apart(columns, roles, key)
         raise (error.told_apart(how) if how else error) from None
-    return stamps, placement
+    return stamps, alignment
 
 
-def _rows_as_steps(series_of_row: np.ndarray, n_series: int) -> Placement:
+def _rows_as_steps(series_of_row: np.ndarray, n_series: int) -> RowAlignment:
     step_of_row = pd.Series(series_of_row).groupby(series_of_row).cumcount().to_numpy()
     lengths = np.bincount(series_of_row, minlength=n_series)
     steps = [np.arange(n) for n in lengths]
-    return Placement(
+    return RowAlignment(
         step_of_row=step_of_row,
         times=tuple(s.astype(np.float64) for s in steps),
         labels=tuple(steps),
@@ -330,16 +330,16 @@ def _rows_as_steps(series_of_row: np.ndarray, n_series: int) -> Placement:
 
 
 def cells_of(
-    values: np.ndarray, series_of_row: np.ndarray, feature_of_row: np.ndarray | None, placement: Placement
+    values: np.ndarray, series_of_row: np.ndarray, feature_of_row: np.ndarray | None, alignment: RowAlignment
 ) -> list[np.ndarray]:
     """Per series (K, T): the mean of the values that stand for a cell, NaN where there is none."""
     n_features = values.shape[1] if feature_of_row is None else int(feature_of_row.max()) + 1
-    lengths = [len(times) for times in placement.times]
+    lengths = [len(times) for times in alignment.times]
     start = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    at = start[series_of_row] + placement.step_of_row
+    at = start[series_of_row] + alignment.step_of_row
     total, count = np.zeros((n_features, sum(lengths))), np.zeros((n_features, sum(lengths)), np.int64)
     for k, column in enumerate(values.T):
-        there = placement.kept & ~np.isnan(column)
+        there = alignment.kept & ~np.isnan(column)
         which = np.full(len(at), k) if feature_of_row is None else feature_of_row
         np.add.at(total, (which[there], at[there]), column[there])
         np.add.at(count, (which[there], at[there]), 1)
@@ -352,15 +352,15 @@ def _panel(
     features: Sequence[Feature],
     groups: Sequence[str],
     stamps: Stamps | None,
-    placement: Placement,
+    alignment: RowAlignment,
     cells: Sequence[np.ndarray],
 ) -> Panel:
     series = [
         Series(name, times, values, labels)
-        for name, times, values, labels in zip(groups, placement.times, cells, placement.labels, strict=True)
+        for name, times, values, labels in zip(groups, alignment.times, cells, alignment.labels, strict=True)
     ]
-    unit = "steps" if stamps is None else "hours" if placement.in_hours else stamps.unit
-    return Panel(tuple(features), tuple(series), Clock(unit, placement.step))
+    unit = "steps" if stamps is None else "hours" if alignment.in_hours else stamps.unit
+    return Panel(tuple(features), tuple(series), Clock(unit, alignment.step))
 
 
 def time_text(panel: Panel, step: str = "") -> str:

@@ -19,7 +19,7 @@ from tsimpute.tables.text.numbers import is_missing
 from tsimpute.tables.text.row_errors import Part, RowNote
 
 if TYPE_CHECKING:
-    from tsimpute.tables.clock.clock import Placement
+    from tsimpute.tables.clock.clock import RowAlignment
     from tsimpute.tables.roles.columns import Columns
 
 SEVERAL = 3
@@ -160,7 +160,7 @@ class Places:
 
 def places_of(
     features: Sequence[Feature],
-    placement: Placement,
+    alignment: RowAlignment,
     series_of_row: np.ndarray,
     feature_of_row: np.ndarray,
     values: np.ndarray,
@@ -178,12 +178,12 @@ def places_of(
         keep: no row is added at all.
         described: quantities may describe their series, see ``static``.
     """
-    lengths = [len(times) for times in placement.times]
+    lengths = [len(times) for times in alignment.times]
     start = np.concatenate([[0], np.cumsum(lengths)])
     there = np.zeros((len(features), sum(lengths)), bool)
     named = ~nameless
-    there[feature_of_row[named], (start[series_of_row] + placement.step_of_row)[named]] = True
-    first = placement.step_of_row == 0
+    there[feature_of_row[named], (start[series_of_row] + alignment.step_of_row)[named]] = True
+    first = alignment.step_of_row == 0
     still = np.zeros(len(features), bool)
     if described:
         still = static(series_of_row[named], feature_of_row[named], first[named], values[named], len(features))

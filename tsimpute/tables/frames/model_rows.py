@@ -13,7 +13,7 @@ from tsimpute.tables.clock.hours import latest
 
 if TYPE_CHECKING:
     from tsimpute.core.windows import Feature
-    from tsimpute.tables.clock.clock import Placement
+    from tsimpute.tables.clock.clock import RowAlignment
     from tsimpute.tables.clock.duplicates import Duplicates
     from tsimpute.tables.roles.known_features import KnownFeatures
     from tsimpute.tables.time.stamps import Stamps
@@ -77,11 +77,11 @@ class Rows:
 
 
 def of_one_step(
-    stamps: Stamps, series_of_row: np.ndarray, rows: Rows, placement: Placement, duplicates: Duplicates
+    stamps: Stamps, series_of_row: np.ndarray, rows: Rows, alignment: RowAlignment, duplicates: Duplicates
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """(R, columns that are filled) bool, values for which another one of their step stands; and a note of how many."""
-    lengths = [len(times) for times in placement.times]
-    cell = np.concatenate([[0], np.cumsum(lengths)[:-1]])[series_of_row] + placement.step_of_row
+    lengths = [len(times) for times in alignment.times]
+    cell = np.concatenate([[0], np.cumsum(lengths)[:-1]])[series_of_row] + alignment.step_of_row
     if rows.feature_of_row is not None:
         cell = cell * len(rows.features) + rows.feature_of_row
     if rows.nameless is not None:

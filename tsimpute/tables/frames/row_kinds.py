@@ -55,7 +55,7 @@ def row_kind_warnings(reading: FrameReading, observed: np.ndarray, filled: Colle
     roles = reading.roles
     if roles.layout != "wide" or not filled:
         return
-    keep = reading.placement.kept
+    keep = reading.alignment.kept
     coded = [(at, codes[keep], names) for at, codes, names in _deciding(reading, filled)]
     place = reading.place_of_row[keep]
     found: dict[SilentRows, list[str]] = {}

@@ -15,8 +15,8 @@ from tsimpute.tables.roles.known_features import FEWEST, KnownFeatures
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a caller says of the columns; None = to be found out.
+class ColumnSpec:
+    """What a caller says of the columns; None = to be detected.
 
     Attributes:
         time: one column, or date and time of day; () = there is none, rows are steps.
@@ -35,10 +35,10 @@ class Told:
     value: Hashable | None = None
     unit: Hashable | None = None
     text: Sequence[Hashable] | None = None
-    learnt: Told | None = None
+    learnt: ColumnSpec | None = None
     known: KnownFeatures | None = None
 
-    def with_known(self, columns: Sequence[Hashable], contents: Sequence[Any]) -> Told:
+    def with_known(self, columns: Sequence[Hashable], contents: Sequence[Any]) -> ColumnSpec:
         """What is said of the columns, with the features of a wide table, or a long one's names and values, named.
 
         Args:

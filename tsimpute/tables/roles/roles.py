@@ -30,7 +30,7 @@ from tsimpute.tables.columns.number_texts import (
     unfillable_text,
 )
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.roles.columns import Columns, Told
+from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.grouping import depends_on, find_group
 from tsimpute.tables.roles.hidden_series import check_one_quantity, check_rows_as_steps
 from tsimpute.tables.roles.long_tables import find_long
@@ -51,8 +51,8 @@ FILL = "To fill it, name all columns to fill (features)"
 class Roles:
     """Columns by their place: index levels first, as 0, 1, ..., then the columns of the table.
 
-    Attributes: as of ``Told``; ``extra`` are carried along; ``notes`` say what is not plain to see; ``unfillable`` are
-    columns of ``extra`` with gaps that look like numbers, each with the reason why it cannot be filled.
+    Attributes: as of ``ColumnSpec``; ``extra`` are passed through unchanged; ``notes`` say what is not plain to see;
+    ``unfillable`` are columns of ``extra`` with gaps that look like numbers, each with the reason why it stays empty.
     """
 
     layout: Literal["wide", "long"]
@@ -67,7 +67,7 @@ class Roles:
     unfillable: tuple[tuple[str, RowError], ...] = ()
 
 
-def find_roles(columns: Columns, told: Told) -> Roles:
+def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     """What each column is.
 
     Raises:
@@ -90,11 +90,11 @@ def find_roles(columns: Columns, told: Told) -> Roles:
             left.remove(at)
         return found
 
-    one = [None if name is None else [name] for name in (told.feature, told.value, told.unit)]
-    time, group = take(told.time, "time"), take(told.group, "group")
+    one = [None if name is None else [name] for name in (spec.feature, spec.value, spec.unit)]
+    time, group = take(spec.time, "time"), take(spec.group, "group")
     feature, value, unit = (take(n, role) for n, role in zip(one, ("feature", "value", "unit"), strict=True))
-    features = take(told.features, "features")
-    text = take(told.text, "text") or ()
+    features = take(spec.features, "features")
+    text = take(spec.text, "text") or ()
     if time is None:
         time = _drop(left, find_time(columns, left, notes))
     if features is None and feature is None and value is None:
@@ -104,13 +104,13 @@ def find_roles(columns: Columns, told: Told) -> Roles:
         raise ConfigError(
             f"long table: expected both the column of feature names and that of values. Name that of {what} ({absent})."
         )
-    _check_layout(told, feature is not None)
+    _check_layout(spec, feature is not None)
     if feature is not None:
         unit = unit or _drop(left, _find_unit(columns, left, feature[0]))
     if group is None:
         group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
-    if told.time is None and told.learnt is None and not time and feature is None:
-        check_rows_as_steps(columns, left, group, series_told=told.group is not None)
+    if spec.time is None and spec.learnt is None and not time and feature is None:
+        check_rows_as_steps(columns, left, group, series_told=spec.group is not None)
     unfillable: tuple[tuple[str, RowError], ...] = ()
     if feature is None and features is None:
         features = _drop(left, _find_features(columns, left, notes))
@@ -135,21 +135,21 @@ def find_roles(columns: Columns, told: Told) -> Roles:
     )  # fmt: skip
 
 
-def _check_layout(told: Told, is_long: bool) -> None:
+def _check_layout(spec: ColumnSpec, is_long: bool) -> None:
     """Refuses columns that only the other layout has: they would be ignored.
 
     Raises:
         ConfigError: so it is.
     """
-    if is_long and told.features is not None and told.known is None:
+    if is_long and spec.features is not None and spec.known is None:
         raise ConfigError(
-            f"features: expected columns of a wide table, came {', '.join(map(str, told.features))} for a long one, "
+            f"features: expected columns of a wide table, came {', '.join(map(str, spec.features))} for a long one, "
             "whose features are named in a column (feature) and all filled. Leave features out, or name no columns of "
             "feature names and values."
         )
-    if not is_long and told.unit is not None:
+    if not is_long and spec.unit is not None:
         raise ConfigError(
-            f"unit: expected a long table with a column of units, came {told.unit!r} for a wide one. Give the units of "
+            f"unit: expected a long table with a column of units, came {spec.unit!r} for a wide one. Give the units of "
             "its features (units), or name the columns of feature names and values (feature, value)."
         )
 

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.system.files import write_whole, write_whole_folder
-from tsimpute.tables.frames.frames import Clockwork
-from tsimpute.tables.roles.columns import Told
+from tsimpute.system.files import atomic_write, atomic_write_folder
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.reading import Table, read_table
 from tsimpute.tables.sources.text_tables import FilledText, read_text_table, understood_folder
 from tsimpute.tables.text.archives import is_archive, unpacked
@@ -54,8 +54,8 @@ def ending(path: Path) -> str:
 
 def read_file(
     path: Path,
-    told: Told | None = None,
-    clockwork: Clockwork | None = None,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
     form: TextForm | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -74,14 +74,14 @@ def read_file(
     if is_folder_of_files(path):
         with unpacked(path, TEXT) if is_archive(path) else nullcontext(path) as place:
             folder = read_folder(place, TEXT, progress=progress, **settings)
-        return understood_folder(folder, told, clockwork, units, form.missing_marks)
+        return understood_folder(folder, spec, time_options, units, form.missing_marks)
     if kind in TEXT:
-        return read_text_table(path, told, clockwork, units, missing_marks=form.missing_marks, **settings)
+        return read_text_table(path, spec, time_options, units, missing_marks=form.missing_marks, **settings)
     if kind in FRAMES + ARRAYS:
         _check_no_text(path, form)
         found = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
         try:
-            return read_table(found, told, clockwork, units)
+            return read_table(found, spec, time_options, units)
         except DataError as error:
             raise DataError(f"{path.name}: {error}") from None
     raise ConfigError(
@@ -142,9 +142,9 @@ def write_object(filled: Any, path: Path, progress: Callable[[int, int], None] =
     if isinstance(filled, FilledText):
         filled.write(path, progress)
     elif isinstance(filled, pd.DataFrame):
-        write_whole(path, filled.to_parquet)
+        atomic_write(path, filled.to_parquet)
     elif ending(path) == ".zarr":
-        write_whole_folder(path, lambda folder: filled.drop_encoding().to_zarr(folder, mode="w"))
+        atomic_write_folder(path, lambda folder: filled.drop_encoding().to_zarr(folder, mode="w"))
     else:
         stored = filled.copy(deep=False)
         for name in filled.variables:
@@ -152,7 +152,7 @@ def write_object(filled: Any, path: Path, progress: Callable[[int, int], None] =
                 stored[name] = filled[name].drop_encoding()
         form = filled.encoding.get("format", "NETCDF4")
         engine: Any = _engine(form)
-        write_whole(path, lambda partial: stored.to_netcdf(partial, engine=engine, format=form))
+        atomic_write(path, lambda partial: stored.to_netcdf(partial, engine=engine, format=form))
 
 
 def _engine(form: str) -> str:

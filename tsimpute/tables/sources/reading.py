@@ -12,14 +12,14 @@ import pandas as pd
 
 from tsimpute.core.panel import Panel
 from tsimpute.errors import DataError
-from tsimpute.tables.frames.averaging import LeftOut, averaged, layers_of
+from tsimpute.tables.frames.averaging import ExcludedCells, averaged, layers_of
 from tsimpute.tables.frames.edits import edits_of, new_rows, words_of
 from tsimpute.tables.frames.filled_frames import completed_frame, decimals_of, marked_frame
-from tsimpute.tables.frames.frames import Clockwork, FrameReading, read_frame, time_text
+from tsimpute.tables.frames.frames import FrameReading, TimeOptions, read_frame, time_text
 from tsimpute.tables.frames.panel_texts import features_text, words
 from tsimpute.tables.frames.row_kinds import row_kind_warnings
-from tsimpute.tables.roles.columns import Told
-from tsimpute.tables.roles.learnt_columns import told_by
+from tsimpute.tables.roles.columns import ColumnSpec
+from tsimpute.tables.roles.learnt_columns import spec_of
 
 
 class Table(Protocol):
@@ -64,7 +64,7 @@ class Table(Protocol):
         ...
 
     @property
-    def roles_by_name(self) -> Told | None:
+    def roles_by_name(self) -> ColumnSpec | None:
         """What its columns are, as a caller would say it; None of a table without columns."""
         ...
 
@@ -88,7 +88,7 @@ class Table(Protocol):
         """
         ...
 
-    def averaged(self, out: LeftOut) -> Table:
+    def averaged(self, out: ExcludedCells) -> Table:
         """The same table with the mean of what is not left out, where it has several layers."""
         ...
 
@@ -130,7 +130,7 @@ class FrameTable:
 
         more = f", {self.n_added:,} to be added" if self.n_added else ""
         said = [("layout", f"{roles.layout}, {len(reading.frame):,} rows{more}")]
-        said.append(("time", f"{listed(roles.time) or 'none'}: {time_text(self.panel, reading.placement.step_text)}"))
+        said.append(("time", f"{listed(roles.time) or 'none'}: {time_text(self.panel, reading.alignment.step_text)}"))
         groups = f"{listed(roles.group)}: {len(self.panel.series)} series" if roles.group else "none, one series"
         said.append(("groups", groups))
         said.append(("features", features_text(self.panel)))
@@ -140,7 +140,7 @@ class FrameTable:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self.reading.placement.warnings
+        return self.reading.alignment.warnings
 
     @property
     def unfillable(self) -> tuple[tuple[str, str], ...]:
@@ -161,8 +161,8 @@ class FrameTable:
         return self.reading.n_added
 
     @property
-    def roles_by_name(self) -> Told | None:
-        return told_by(self.reading.columns, self.reading.roles)
+    def roles_by_name(self) -> ColumnSpec | None:
+        return spec_of(self.reading.columns, self.reading.roles)
 
     @property
     def passed_through(self) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ class FrameTable:
     def layers(self) -> tuple[Panel, ...]:
         return layers_of(self.reading)
 
-    def averaged(self, out: LeftOut) -> FrameTable:
+    def averaged(self, out: ExcludedCells) -> FrameTable:
         return FrameTable(averaged(self.reading, out))
 
     @property
@@ -200,8 +200,8 @@ class FrameTable:
 
 def read_table(
     table: Any,
-    told: Told | None = None,
-    clockwork: Clockwork | None = None,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
 ) -> Table:
     """Understands a table; it is not changed.
@@ -209,25 +209,25 @@ def read_table(
     Args:
         table: a pandas data frame, an xarray DataArray or Dataset, a NumPy array or masked array, or a dictionary with
             an array "X".
-        told: what is known of its columns.
-        clockwork: how its times are read.
+        spec: what is known of its columns.
+        time_options: how its times are read.
         units: of features, where the table does not tell them.
 
     Raises:
         DataError, ConfigError: see ``read_frame``, ``read_array``, ``read_labelled``; or it is no known kind of table.
     """
     if isinstance(table, pd.DataFrame):
-        return FrameTable(read_frame(table, told, clockwork, units))
+        return FrameTable(read_frame(table, spec, time_options, units))
     if isinstance(table, np.ndarray | dict | list | tuple):
         from tsimpute.tables.arrays.arrays import read_array
 
-        return read_array(table, told, clockwork, units)
+        return read_array(table, spec, time_options, units)
     import xarray as xr
 
     if isinstance(table, xr.DataArray | xr.Dataset):
         from tsimpute.tables.arrays.labelled import read_labelled
 
-        return read_labelled(table, told, clockwork, units)
+        return read_labelled(table, spec, time_options, units)
     way = ""
     if isinstance(table, pd.Series):
         way = " Make a frame of it: series.to_frame()."

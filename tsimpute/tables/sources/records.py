@@ -10,7 +10,7 @@ import numpy as np
 
 from tsimpute.core.windows import Samples, Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 from tsimpute.tables.sources.files import need
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def write_table(
     check_output(path, force, quantiles)
     parts = _with_windows([samples] if isinstance(samples, Samples) else samples, windows)
     if path.suffix == ".csv":
-        write_whole(path, lambda partial: _write_csv(parts, partial, quantiles))
+        atomic_write(path, lambda partial: _write_csv(parts, partial, quantiles))
     else:
-        write_whole(path, lambda partial: _write_netcdf(parts, windows, partial))
+        atomic_write(path, lambda partial: _write_netcdf(parts, windows, partial))
 
 
 def check_output(path: Path, force: bool, quantiles: Sequence[float]) -> None:
@@ -150,7 +150,7 @@ def _coordinates(windows: Windows) -> dict[str, Any]:
 def _provenance(samples: Samples) -> np.ndarray:
     """(N, K, L) words."""
     filled = np.isfinite(samples.values[0])
-    return np.where(samples.shown, OBSERVED, np.where(filled, IMPUTED, EMPTY)).astype(object)
+    return np.where(samples.visible, OBSERVED, np.where(filled, IMPUTED, EMPTY)).astype(object)
 
 
 def _check_levels(quantiles: Sequence[float]) -> None:

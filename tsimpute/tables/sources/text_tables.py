@@ -17,12 +17,12 @@ from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_
 from tsimpute.tables.columns.number_texts import are_catalogue_codes, unfillable_text
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
 from tsimpute.tables.columns.units import beside
-from tsimpute.tables.frames.averaging import LeftOut
+from tsimpute.tables.frames.averaging import ExcludedCells
 from tsimpute.tables.frames.edits import Edits, edits_of, new_rows, words_of
 from tsimpute.tables.frames.filled_frames import new_labels
-from tsimpute.tables.frames.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.frames.frames import FrameReading, TimeOptions, read_frame
 from tsimpute.tables.frames.panel_texts import words
-from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.roles.learnt_columns import as_learnt
 from tsimpute.tables.roles.roles import FILL
 from tsimpute.tables.sources.reading import FrameTable
@@ -110,7 +110,7 @@ class TextTable:
         return self.inner.absent
 
     @property
-    def roles_by_name(self) -> Told | None:
+    def roles_by_name(self) -> ColumnSpec | None:
         return self.inner.roles_by_name
 
     @property
@@ -136,7 +136,7 @@ class TextTable:
     def layers(self) -> tuple[Panel, ...]:
         return self.inner.layers
 
-    def averaged(self, out: LeftOut) -> TextTable:
+    def averaged(self, out: ExcludedCells) -> TextTable:
         return replace(self, inner=self.inner.averaged(out))
 
     @property
@@ -216,8 +216,8 @@ class TextTable:
 
 def read_text_table(
     path: Path,
-    told: Told | None = None,
-    clockwork: Clockwork | None = None,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
     *,
     delimiter: str | None = None,
@@ -229,7 +229,7 @@ def read_text_table(
 
     Args:
         path, delimiter, decimal, encoding: see ``read_delimited``.
-        told, clockwork, units: see ``read_frame``; units also come from a row of units in the file.
+        spec, time_options, units: see ``read_frame``; units also come from a row of units in the file.
         missing_marks: texts that mean "missing", beside ``MISSING_MARKS``.
 
     Raises:
@@ -237,13 +237,13 @@ def read_text_table(
             the message names the file and, for rows, lines of it, from 1.
     """
     file = read_delimited(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
-    return _understood(file, told or Told(), clockwork, units, missing_marks)
+    return _understood(file, spec or ColumnSpec(), time_options, units, missing_marks)
 
 
 def understood_folder(
     folder: Folder,
-    told: Told | None = None,
-    clockwork: Clockwork | None = None,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
     missing_marks: Collection[str] = (),
 ) -> TextTable:
@@ -252,32 +252,32 @@ def understood_folder(
     Raises:
         DataError: see ``read_text_table``.
     """
-    told, name = told or Told(), folder.header[-1]
-    if told.group is None:
-        told = replace(told, group=(name,))
-    elif name not in _names(told.group):
-        told = replace(told, text=(*_names(told.text), name))
-    twice = folder.names_twice(told.known.descriptors[0]) if told.known and told.known.descriptors else ()
-    found = _understood(folder, told, clockwork, units, missing_marks)
+    spec, name = spec or ColumnSpec(), folder.header[-1]
+    if spec.group is None:
+        spec = replace(spec, group=(name,))
+    elif name not in _names(spec.group):
+        spec = replace(spec, text=(*_names(spec.text), name))
+    twice = folder.names_twice(spec.known.descriptors[0]) if spec.known and spec.known.descriptors else ()
+    found = _understood(folder, spec, time_options, units, missing_marks)
     return replace(found, more_warnings=folder.warnings + twice)
 
 
 def _understood(
     file: Delimited,
-    told: Told,
-    clockwork: Clockwork | None,
+    spec: ColumnSpec,
+    time_options: TimeOptions | None,
     units: Mapping[str, str] | None,
     missing_marks: Collection[str],
 ) -> TextTable:
     marks = (*MISSING_MARKS, *missing_marks)
     columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
     names = [file.header[at] or f"Unnamed: {at}" for at in columns]
-    told = as_learnt(told, names)
-    if told.known is not None:
-        told = told.with_known(names, [file.columns[at] for at in columns])
-    if told.features is None and told.value is None:
+    spec = as_learnt(spec, names)
+    if spec.known is not None:
+        spec = spec.with_known(names, [file.columns[at] for at in columns])
+    if spec.features is None and spec.value is None:
         check_wide_file(file, columns, names)
-    found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
+    found = {i: _parsed(file, at, spec, marks) for i, at in enumerate(columns)}
     numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
     frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
     frame.columns = pd.Index(names, dtype=object)
@@ -285,19 +285,19 @@ def _understood(
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
     given = beside(in_file, units or {})
     try:
-        reading = read_frame(frame, told, clockwork, given)
+        reading = read_frame(frame, spec, time_options, given)
         if written := _times_as_written(file, reading, columns, numbers):
             for i in written:
                 frame.isetitem(i, pd.Series(file.columns[columns[i]], dtype=object))
-            told_time = [reading.columns.names[at] for at in reading.roles.time]
-            first, reading = reading, read_frame(frame, replace(told, time=told_time), clockwork, given)
+            spec_time = [reading.columns.names[at] for at in reading.roles.time]
+            first, reading = reading, read_frame(frame, replace(spec, time=spec_time), time_options, given)
             reading = replace(reading, notes=tuple(dict.fromkeys((*first.roles.notes, *reading.notes))))
             numbers = {i: column for i, column in numbers.items() if i not in written}
     except RowError as error:
         raise DataError(file.worded(error)) from None
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
-    coded = [i for i in reading.roles.extra if told.features is None and _are_codes(*_field(file, columns[i]))]
+    coded = [i for i in reading.roles.extra if spec.features is None and _are_codes(*_field(file, columns[i]))]
     said = [f"{names[i]}: digits with zeros before them are names; carried along. {FILL}" for i in coded]
     said += [
         f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
@@ -341,15 +341,15 @@ def _field(file: Delimited, at: int) -> tuple[str, list[str]]:
     return file.header[at], file.columns[at].tolist()
 
 
-def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Numbers | None:
+def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) -> Numbers | None:
     """The numbers of a column, or None where it is text."""
     name, texts = file.header[at], file.columns[at]
-    if name == told.value or name in _names(told.features):
+    if name == spec.value or name in _names(spec.features):
         return read_numbers(file, at, marks)
-    labels = {*_names(told.group), *_names(told.time), told.feature, told.unit, *_names(told.text)}
+    labels = {*_names(spec.group), *_names(spec.time), spec.feature, spec.unit, *_names(spec.text)}
     if name in labels or plain(name) in UNIT_NAMES:
         return None
-    if told.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):
+    if spec.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):
         return None
     folded = {mark.casefold() for mark in marks}
     known = [text for text in texts if text.casefold() not in folded]
@@ -357,12 +357,12 @@ def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Num
         return Numbers(np.full(len(texts), np.nan), {}, 0, False)
     if len(known) == len(texts) and _are_codes(name, known):
         return None
-    if told.features is None and are_catalogue_codes(name, known):
+    if spec.features is None and are_catalogue_codes(name, known):
         return None
     # Where it is said which columns are to be filled, none of the others is held to be numbers.
-    open_to_all = told.features is None and told.value is None and value_of_long(file.header) in (None, name)
+    open_to_all = spec.features is None and spec.value is None and value_of_long(file.header) in (None, name)
     numeric = looks_numeric(file, at, marks)
-    if not numeric and told.time is None and is_time_name(name):
+    if not numeric and spec.time is None and is_time_name(name):
         return None  # one row of it is no time, which is said where times are read
     mostly = open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)
     if numeric or (mostly and any(map(is_number, known))):
@@ -392,5 +392,5 @@ def _as_column(texts: np.ndarray, found: Numbers | None) -> np.ndarray | pd.Seri
     return found.values.astype(np.int64) if whole else found.values
 
 
-def _names(told: object) -> tuple[object, ...]:
-    return () if told is None else tuple(told) if isinstance(told, list | tuple) else (told,)
+def _names(spec: object) -> tuple[object, ...]:
+    return () if spec is None else tuple(spec) if isinstance(spec, list | tuple) else (spec,)

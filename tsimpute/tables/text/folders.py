@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.errors import DataError
-from tsimpute.system.files import write_whole_folder
+from tsimpute.system.files import atomic_write_folder
 from tsimpute.tables.text import dialect
 from tsimpute.tables.text.archives import is_archive, names_in
 from tsimpute.tables.text.contents import Delimited
@@ -175,7 +175,7 @@ def write_folder(
         at = place.get(one.fields[-1], table.file_of(max(one.row - 1, 0)))
         row = min(max(one.row - int(table.first[at]), 0), len(table.files[at]))
         new[at].append((row, one))
-    write_whole_folder(path, lambda folder: _write_files(folder, table, by_file, new, progress))
+    atomic_write_folder(path, lambda folder: _write_files(folder, table, by_file, new, progress))
 
 
 def check_replaceable(path: Path, source: Path) -> bool:

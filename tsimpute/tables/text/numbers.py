@@ -261,18 +261,18 @@ def tally(bad: Sequence[str], n_values: int) -> str:
 
 
 @dataclass(frozen=True)
-class Ways:
+class Wording:
     """How a user says two things, with "{}" where the texts or the name of the column stand."""
 
     missing: str
     text: str
 
 
-COMMAND = Ways('pass --missing_marks "{}"', 'pass --text "{}"')
-CALL = Ways("replace them by NaN ({})", 'pass text="{}"')
+COMMAND = Wording('pass --missing_marks "{}"', 'pass --text "{}"')
+CALL = Wording("replace them by NaN ({})", 'pass text="{}"')
 
 
-def advice(name: str, bad: Sequence[str], ways: Ways = COMMAND) -> str:
+def advice(name: str, bad: Sequence[str], ways: Wording = COMMAND) -> str:
     """What to do about texts in a column of numbers, in sentences."""
     kinds = {text: nature(text) for text in dict.fromkeys(bad)}
     words = [text for text, kind in kinds.items() if kind in (NO_NUMBER, TRACE)]

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.system.files import write_whole
+from tsimpute.system.files import atomic_write
 
 BLANKS = " "
 """The delimiter that stands for any run of blanks and tabs."""
@@ -82,7 +82,7 @@ def write_text(text: str, path: Path, encoding: str, mark: bytes) -> None:
         ) from None
     if path.suffix.lower() == ".gz":
         data = gzip.compress(data, mtime=0)
-    write_whole(path, lambda partial: partial.write_bytes(data))
+    atomic_write(path, lambda partial: partial.write_bytes(data))
 
 
 def line_end(record: str) -> str:

@@ -11,14 +11,14 @@ import torch
 from tiny_models import tiny_network
 from torch import Tensor
 
-from tsimpute.backbones.base import Field
+from tsimpute.backbones.base import VectorField
 from tsimpute.config import registry
 from tsimpute.core.containers import Condition
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import ConfigError
 from tsimpute.generative import sampling
-from tsimpute.generative.joining import Joined, window_starts
 from tsimpute.generative.sampling import sample
+from tsimpute.generative.window_averaging import WindowAveraging, window_starts
 from tsimpute.imputers.network.long_records import pieces, steps_within
 from tsimpute.testing._records import SIZES, random_condition, shaken
 
@@ -42,13 +42,13 @@ class ExactAutoregression:
         """Mean (M,) and covariance (M, M) of the cells to fill."""
         at = torch.arange(condition.values.shape[2], dtype=torch.float64)
         prior = self.rho ** (at[:, None] - at).abs()
-        shown, asked = condition.cond_mask[0, 0], condition.fill_mask[0, 0]
+        shown, asked = condition.cond_mask[0, 0], condition.query_mask[0, 0]
         gain = torch.linalg.solve(prior[shown][:, shown], prior[shown][:, asked]).T
         mean = gain @ condition.values[0, 0, shown].double()
         return mean, prior[asked][:, asked] - gain @ prior[shown][:, asked]
 
-    def bind(self, condition: Condition) -> Field:
-        asked, (mean, covariance) = condition.fill_mask[0, 0], self.given(condition)
+    def condition_on(self, condition: Condition) -> VectorField:
+        asked, (mean, covariance) = condition.query_mask[0, 0], self.given(condition)
         variance, directions = torch.linalg.eigh(covariance)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
@@ -71,11 +71,11 @@ def one_feature(n_steps: int = 96) -> Condition:
     return Condition(values, shown, ~shown, torch.arange(float(n_steps))[None])
 
 
-def drawn(condition: Condition, hop: int, n_samples: int = 3000) -> Tensor:
+def drawn(condition: Condition, stride: int, n_samples: int = 3000) -> Tensor:
     """(S, M) draws of the cells to fill."""
-    joined = Joined(ExactAutoregression(), 24, hop)
+    joined = WindowAveraging(ExactAutoregression(), 24, stride)
     found = sample(joined, PROCESS, SOLVER, condition, n_samples=n_samples, n_steps=12, seeds=[1])
-    return found[:, 0][:, condition.fill_mask[0]].double()
+    return found[:, 0][:, condition.query_mask[0]].double()
 
 
 def worst_jump(draws: Tensor, covariance: Tensor) -> float:
@@ -87,19 +87,19 @@ def worst_jump(draws: Tensor, covariance: Tensor) -> float:
 def test_draws_have_no_jumps_where_windows_end_and_the_joint_spread_of_the_whole() -> None:
     condition = one_feature()
     mean, covariance = ExactAutoregression().given(condition)
-    draws = drawn(condition, hop=12)
+    draws = drawn(condition, stride=12)
     assert worst_jump(draws, covariance) < 1.25
     assert float((torch.cov(draws.T) - covariance).abs().max()) < 0.12
     assert float((draws.mean(0) - mean).abs().max()) < 0.35
-    assert worst_jump(drawn(condition, hop=24), covariance) > 2, "windows that share no steps would show"
+    assert worst_jump(drawn(condition, stride=24), covariance) > 2, "windows that share no steps would show"
 
 
 def test_a_record_of_one_window_is_computed_as_without_windows() -> None:
     network, condition = tiny_network(), random_condition(n=1)
     state, tau = torch.randn(5, 3, 8), torch.full((5,), 0.3, dtype=torch.float64)
-    joined = Joined(network, 8, 4)(state, tau, condition) * condition.fill_mask
-    assert torch.equal(joined, network(state, tau, condition) * condition.fill_mask)
-    assert torch.equal(Joined(network, 100, 50)(state, tau, condition) * condition.fill_mask, joined)
+    joined = WindowAveraging(network, 8, 4)(state, tau, condition) * condition.query_mask
+    assert torch.equal(joined, network(state, tau, condition) * condition.query_mask)
+    assert torch.equal(WindowAveraging(network, 100, 50)(state, tau, condition) * condition.query_mask, joined)
 
 
 def test_each_window_tells_for_itself_whether_it_is_crowded() -> None:
@@ -112,25 +112,27 @@ def test_each_window_tells_for_itself_whether_it_is_crowded() -> None:
     times = torch.arange(24.0)[None]
     state, tau = torch.randn(1, 2, 24, generator=torch.Generator().manual_seed(0)), torch.tensor([0.3])
     never, above_10, always = (
-        Joined(network, 8, 8)(state, tau, Condition(shown * 1.0, shown, asked, times, usual_cells=usual))
+        WindowAveraging(network, 8, 8)(state, tau, Condition(shown * 1.0, shown, asked, times, usual_cells=usual))
         for usual in (torch.inf, 8, 0)
     )
-    crowded = [not torch.equal(*(out[..., a : a + 8] for out in (above_10, never))) for a in (0, 8, 16)]
+    dense_records = [not torch.equal(*(out[..., a : a + 8] for out in (above_10, never))) for a in (0, 8, 16)]
     as_always = [torch.equal(*(out[..., a : a + 8] for out in (above_10, always))) for a in (0, 8, 16)]
-    assert crowded == [False, True, False]
+    assert dense_records == [False, True, False]
     assert as_always[1]
 
 
 def test_what_windows_say_is_averaged_with_weights_that_sum_to_one_and_fade_towards_their_ends() -> None:
     class Constant(ExactAutoregression):
-        def bind(self, condition: Condition) -> Field:
+        def condition_on(self, condition: Condition) -> VectorField:
             return lambda state, tau: torch.full_like(state, float(condition.values.sum()))
 
     values = torch.zeros(1, 1, 12)
     values[..., 0] = 1.0  # the first of two windows says 1, the second 0
     shown = values != 0
     condition = Condition(values, shown, ~shown, torch.arange(12.0)[None])
-    said = Joined(Constant(), 8, 4)(torch.zeros(1, 1, 12), torch.zeros(1, dtype=torch.float64), condition)[0, 0]
+    said = WindowAveraging(Constant(), 8, 4)(torch.zeros(1, 1, 12), torch.zeros(1, dtype=torch.float64), condition)[
+        0, 0
+    ]
     assert (said[:4] == 1).all()
     assert (said[8:] == 0).all()
     torch.testing.assert_close(said[4:8], torch.tensor([4 / 5, 3 / 5, 2 / 5, 1 / 5]))
@@ -140,14 +142,14 @@ def test_windows_without_anything_to_fill_are_not_computed() -> None:
     bound = []
 
     class Counting(ExactAutoregression):
-        def bind(self, condition: Condition) -> Field:
+        def condition_on(self, condition: Condition) -> VectorField:
             bound.append(condition)
-            return super().bind(condition)
+            return super().condition_on(condition)
 
     whole = one_feature()
-    asked = whole.fill_mask & (torch.arange(96) < 10)
-    condition = replace(whole, fill_mask=asked)
-    Joined(Counting(), 24, 12)(torch.zeros(2, 1, 96), torch.full((2,), 0.5, dtype=torch.float64), condition)
+    asked = whole.query_mask & (torch.arange(96) < 10)
+    condition = replace(whole, query_mask=asked)
+    WindowAveraging(Counting(), 24, 12)(torch.zeros(2, 1, 96), torch.full((2,), 0.5, dtype=torch.float64), condition)
     assert len(bound) == 1
     assert all(float(part.times[0, 0]) == 0 for part in bound)
 
@@ -163,17 +165,22 @@ def test_windows_begin_every_hop_and_the_last_one_ends_with_the_record(n_steps: 
 @pytest.mark.parametrize("solver", [SOLVER, registry.make("solvers", "one_step", eta=1.0)], ids=["no noise", "noise"])
 def test_pieces_of_a_record_give_what_the_whole_gives_bit_for_bit(monkeypatch: Any, solver: Any) -> None:
     monkeypatch.setattr(sampling, "_BLOCK", 32)
-    network, n_evaluations, length, hop = tiny_network(n_features=2), 3, 8, 5
+    network, n_evaluations, length, stride = tiny_network(n_features=2), 3, 8, 5
     whole = random_condition(1, 2, 203)
     options = {"n_samples": 3, "n_steps": n_evaluations, "rows_at_once": 3, "seeds": [7]}
-    at_once = sample(Joined(network, length, hop), PROCESS, solver, whole, **options)
-    made = pieces(203, length, hop, n_evaluations, 40)
+    at_once = sample(WindowAveraging(network, length, stride), PROCESS, solver, whole, **options)
+    made = pieces(203, length, stride, n_evaluations, 40)
     assert len(made) == 6
     for piece in made:
         assert piece.computed.stop - piece.computed.start < 110
         part = whole.steps(piece.computed)
         found = sample(
-            Joined(network, length, hop), PROCESS, solver, part, part_of=(piece.computed.start, 203), **options
+            WindowAveraging(network, length, stride),
+            PROCESS,
+            solver,
+            part,
+            part_of=(piece.computed.start, 203),
+            **options,
         )
         assert torch.equal(found[..., piece.kept_within], at_once[..., piece.kept])
 
@@ -193,7 +200,7 @@ class Untouched:
 def noise_of(condition: Condition, n_calls: int = 1, **part: Any) -> Tensor:
     """(K, L) numbers that draw 2 gets at the first or the second time that it asks."""
     way: Any = Untouched()
-    joined = Joined(ExactAutoregression(), 24, 12)
+    joined = WindowAveraging(ExactAutoregression(), 24, 12)
     return sample(joined, way, way, condition, n_samples=3, n_steps=n_calls, seeds=[5], **part)[2, 0]
 
 
@@ -243,19 +250,19 @@ def test_more_draws_or_features_mean_fewer_steps_at_once_but_never_less_than_a_p
 def test_draws_that_do_not_fit_at_once_come_one_after_the_other_and_are_the_same() -> None:
     network, condition = tiny_network(), random_condition(n=1, length=20)
     state, tau = torch.randn(40, 3, 20), torch.full((40,), 0.3, dtype=torch.float64)
-    few = Joined(network, 8, 4, memory_mib=1)
+    few = WindowAveraging(network, 8, 4, memory_mib=1)
     assert few.memory_mib * 2**20 < 40 * network.bytes_per_row(condition.steps(slice(8)))
-    torch.testing.assert_close(few(state, tau, condition), Joined(network, 8, 4)(state, tau, condition))
+    torch.testing.assert_close(few(state, tau, condition), WindowAveraging(network, 8, 4)(state, tau, condition))
 
 
 def test_shares_told_add_up_to_the_draws_of_each_evaluation() -> None:
     told: list[float] = []
-    joined = Joined(ExactAutoregression(), 24, 12, computed=told.append)
+    joined = WindowAveraging(ExactAutoregression(), 24, 12, computed=told.append)
     sample(joined, PROCESS, SOLVER, one_feature(), n_samples=7, n_steps=5, seeds=[1], rows_at_once=3)
     assert sum(told) == pytest.approx(7 * 5)
 
 
-@pytest.mark.parametrize("hop", [0, 9])
-def test_a_hop_beyond_a_window_is_refused(hop: int) -> None:
-    with pytest.raises(ConfigError, match=f"expected 1 to 8.*came {hop}"):
-        Joined(tiny_network(), 8, hop)
+@pytest.mark.parametrize("stride", [0, 9])
+def test_a_hop_beyond_a_window_is_refused(stride: int) -> None:
+    with pytest.raises(ConfigError, match=f"expected 1 to 8.*came {stride}"):
+        WindowAveraging(tiny_network(), 8, stride)
