@@ -284,7 +284,7 @@ def test_tasks_are_shown_side_by_side_with_their_holes(suite: Suite, tmp_path: P
     assert by_name["holes"] == ["random", "blocks"]
     for result, share in zip(results, by_name["share of cells hidden"], strict=True):
         task = make_task(load_windows("synthetic", n_records=20, n_steps=12), suite.tasks[result.entry.task].protocol)
-        assert share == f"{task.test.scored.sum() / task.test.observed.sum():.4f}"
+        assert share == f"{task.test.held_out_mask.sum() / task.test.observed.sum():.4f}"
     assert by_name["linear"] == [value_text(r.report.value("crps"), None) for r in results]
     none = {task: ([""], []) for task in suite.tasks}
     assert "## CRPS, all tasks" in markdown(suite, results, none)
