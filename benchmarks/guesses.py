@@ -26,10 +26,10 @@ import numpy as np
 import pandas as pd
 
 import tsimpute as ti
-from tsimpute.config import DataConfig, EvaluationConfig, ProcessConfig, ProtocolConfig
+from tsimpute.config.settings import DataConfig, EvaluationConfig, ProcessConfig, ProtocolConfig
+from tsimpute.experiments.runs import task_of
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.pipeline.task import Task
-from tsimpute.runs import task_of
+from tsimpute.tasks.task import Task
 
 GUESSES = ("none", "linear", "gaussian")
 METRICS = ("crps", "crps_fair", "mae_median", "rmse_mean", "coverage_90")

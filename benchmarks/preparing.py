@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute.config import RunConfig, TrainingConfig
-from tsimpute.config_files import config_path, load_config, shipped_configs
-from tsimpute.containers import Batch, Windows
-from tsimpute.pipeline.loading import Loader, condition_of
-from tsimpute.pipeline.masking import make_policy
-from tsimpute.pipeline.protocols import csdi
-from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.runs import load_windows, scored_records
+from tsimpute.batches.loading import Loader, condition_of
+from tsimpute.batches.masking import make_policy
+from tsimpute.config.settings import RunConfig, TrainingConfig
+from tsimpute.config.yaml_files import config_path, load_config, shipped_configs
+from tsimpute.core.containers import Batch
+from tsimpute.core.windows import Windows
+from tsimpute.experiments.runs import load_windows, scored_records
+from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.tasks.protocols import csdi
 
 N_BATCHES = 4
 ENDLESS = 10**6

@@ -21,7 +21,7 @@ from serving import Run, ask, start
 from speed import HERE, machine, say
 from worker_package import load, untrained
 
-from tsimpute.files import write_whole
+from tsimpute.system.files import write_whole
 
 BASE = {"records": 2, "features": 35, "steps": 48, "samples": 8}
 AXES = {
@@ -97,8 +97,8 @@ def best(request: dict[str, Any]) -> dict[str, Any]:
 
 def build(request: dict[str, Any]) -> tuple[Run, float]:
     """An imputation of random records, of which only the asked cells are scored."""
-    from tsimpute.containers import Feature, Windows
-    from tsimpute.pipeline.scaling import Standardizer
+    from tsimpute.core.windows import Feature, Windows
+    from tsimpute.scaling.standardizer import Standardizer
 
     rng = np.random.default_rng(0)
     shape = request["records"], request["features"], request["steps"]

@@ -26,9 +26,9 @@ from typing import Any
 
 from preparing import prepare
 
+from tsimpute.config.registry import available
 from tsimpute.errors import TsimputeError
-from tsimpute.files import write_whole
-from tsimpute.registry import available
+from tsimpute.system.files import write_whole
 
 HERE = Path(__file__).parent
 PYPOTS = HERE / "peers" / ".venv" / "bin" / "python"

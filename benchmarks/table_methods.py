@@ -13,9 +13,9 @@ from scipy.stats import norm
 from table_answers import Answer
 from table_peers import cdrec, saits
 
-from tsimpute import registry
-from tsimpute.containers import Feature, Windows
-from tsimpute.filling.table_imputer import TableImputer
+from tsimpute.config import registry
+from tsimpute.core.windows import Feature, Windows
+from tsimpute.filling.imputer.table_imputer import TableImputer
 
 N_DRAWS = 100
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from table_answers import Answer
 
-from tsimpute.containers import Feature, Windows
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.peers.pypots import PypotsImputer
 
 _PEERS = Path(__file__).parent / "peers"

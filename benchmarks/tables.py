@@ -36,7 +36,7 @@ from table_jobs import KEY, Key, Limits, Row, side_by_side
 from table_methods import METHODS, QUICK, SHORT, load_all
 from table_peers import PEER_PYTHONS
 
-from tsimpute.ensembles import crps
+from tsimpute.evaluation.ensembles import crps
 
 COLUMNS = (
     *KEY, "n_cells", "mae", "rmse", "crps", "coverage_90", "wall_s", "cpu_s", "peak_mib", "n_steps", "n_features",

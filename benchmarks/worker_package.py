@@ -15,9 +15,9 @@ from serving import Run, serve
 
 def untrained(windows: Any, scaler: Any, network: str, process: str, sampling: dict[str, Any]) -> Any:
     """An imputer that costs what a trained one costs: its learnt state is set, its weights are the initial ones."""
-    from tsimpute.config import NetworkConfig, SamplingConfig
+    from tsimpute.config.registry import make
+    from tsimpute.config.settings import NetworkConfig, SamplingConfig
     from tsimpute.imputers.generative import GenerativeImputer
-    from tsimpute.registry import make
 
     imputer = GenerativeImputer(process, NetworkConfig(network), sampling=SamplingConfig(**sampling))
     imputer.network_ = make("backbones", network, n_features=windows.n_features)
@@ -30,9 +30,9 @@ def untrained(windows: Any, scaler: Any, network: str, process: str, sampling: d
 def load() -> tuple[Any, dict[str, str]]:
     import torch
 
-    from tsimpute.config import NetworkConfig
+    from tsimpute.config.registry import available, make, plugin
+    from tsimpute.config.settings import NetworkConfig
     from tsimpute.imputers.generative import GenerativeImputer
-    from tsimpute.registry import available, make, plugin
 
     # Else these would be imported, and counted as memory, within the work.
     import_module("torchcfm.conditional_flow_matching")

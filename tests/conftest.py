@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tsimpute.containers import Feature, Windows
+from tsimpute.core.windows import Feature, Windows
 
 # The suite tries the same cases every time, so that a change is to blame when it fails; scripts/fuzz tries new ones.
 settings.register_profile("suite", derandomize=True, deadline=None)

@@ -21,13 +21,15 @@ import torch
 from tiny_models import waves
 from torch import Tensor, nn
 
-from tsimpute import registry, sampling
 from tsimpute.backbones.base import Field
-from tsimpute.config import NetworkConfig, SamplingConfig, TrainingConfig
-from tsimpute.containers import Condition, Samples, Windows
-from tsimpute.evaluation import evaluate
+from tsimpute.config import registry
+from tsimpute.config.settings import NetworkConfig, SamplingConfig, TrainingConfig
+from tsimpute.core.containers import Condition
+from tsimpute.core.windows import Samples, Windows
+from tsimpute.evaluation.evaluate import evaluate
+from tsimpute.generative import sampling
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.tables import write_table
+from tsimpute.tables.sources.records import write_table
 from tsimpute.testing._records import random_condition, shaken
 
 TINY = {"width": 8, "n_heads": 1, "n_blocks": 1, "width_time": 8, "width_feature": 4, "width_tau": 8}

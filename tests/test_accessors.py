@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import tsimpute.accessors
-from tsimpute.filling.table_imputer import TableImputer
+from tsimpute.filling.imputer.table_imputer import TableImputer
 
 SETTINGS: dict[str, Any] = {"n_samples": 4, "calibrate": False}
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tsimpute.errors import BusyError
-from tsimpute.files import alone
+from tsimpute.system.files import alone
 
 HOLD = """
 import sys
 from pathlib import Path
-from tsimpute.files import alone
+from tsimpute.system.files import alone
 with alone(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

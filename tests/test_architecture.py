@@ -15,117 +15,106 @@ import tsimpute
 
 ROOT = Path(tsimpute.__file__).parent
 
-LAYERS = (
-    {
-        "errors",
-        "files",
-        "seeding",
-        "config",
-        "config_files",
-        "registry",
-        "places",
-        "native",
-        "threads",
-        "blas",
-        "terminal",
-    },
-    {"shapes", "limits", "quantiles", "windows", "panel", "containers"},
-    {"backbones", "processes", "solvers", "metrics", "pipeline", "datasets"},
-    {"gaussian", "objective", "gradients", "sampling", "joining", "checkpoints", "devices", "progress"},
-    {"training"},
-    {"imputers"},
-    {"peers"},
-    {"evaluation", "reporting", "plots", "pages", "tables", "pretrained", "runs", "few_steps"},
-    {"filling", "suites", "demo", "testing"},
-    {"cli", "cli_parsing", "cli_doctor", "cli_suites", "cli_tables", "cli_words", "accessors", "__main__"},
-)
-"""From the bottom up: a part may import any part of a layer below."""
+LAYERS = """
+errors
+system core
+config scaling tables/text
+backbones processes solvers datasets tasks batches tables/columns
+generative models gaussian tables/time
+training imputers/shared tables/clock
+imputers/network peers tables/roles
+imputers tables/frames
+evaluation tables/arrays screening
+plots tables/sources
+reports experiments filling/panels
+suites filling/measuring filling/learning
+filling/methods
+filling/blending
+filling/settings
+filling/preparing
+filling/improving
+filling/imputer
+filling/files filling/stores
+demo accessors testing
+cli
+__main__
+"""
+"""From the bottom up: a folder imports folders of the lines above its own, and none of its own line."""
 
-PART_OF = {"ensembles": "metrics", "kept_samples": "evaluation"}
-"""Modules that are details of another part."""
-
-SIBLINGS = LAYERS[2]
-"""Parts of this layer never import each other; within the other layers arrows may not form a circle."""
+LAYER_OF = {folder: at for at, line in enumerate(LAYERS.split("\n")) for folder in line.split()}
+LOOSE = {"__init__", "__main__", "errors", "accessors"}
+PLUG_INS = ["datasets", "backbones", "processes", "solvers", "imputers", "peers"]
 
 
 def files() -> list[Path]:
     return sorted(ROOT.rglob("*.py"))
 
 
-def part(module: str) -> str:
-    """The part that a module ``tsimpute.x.y`` belongs to."""
-    name = module.removeprefix("tsimpute").lstrip(".").split(".")[0]
-    return PART_OF.get(name, name)
+def module_of(path: Path) -> str:
+    parts = ("tsimpute", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def part_of_file(path: Path) -> str:
-    return part("tsimpute." + path.relative_to(ROOT).with_suffix("").parts[0])
+def folder_of(module: str) -> str:
+    """``tables/text`` of ``tsimpute.tables.text.numbers``; a loose module stands for itself."""
+    path = ROOT.joinpath(*module.split(".")[1:])
+    folder = path if path.is_dir() else path.parent
+    return path.name if folder == ROOT else folder.relative_to(ROOT).as_posix()
 
 
 @cache
-def imports() -> list[tuple[str, str, str]]:
-    """(file and line, its part, the part that it imports) for every import of the package, wherever it stands."""
-    found = []
+def imports() -> dict[str, set[str]]:
+    """Module -> modules of the package that it imports, wherever in it and be it for types alone."""
+    names = {module_of(path) for path in files()}
+    found: dict[str, set[str]] = {}
     for path in files():
-        if path == ROOT / "__init__.py":  # the table of public names; it imports none of them itself
+        below = found.setdefault(module_of(path), set())
+        if path == ROOT / "__init__.py":  # the table of public names
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            names = []
             if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
+                below |= {alias.name for alias in node.names} & names
             elif isinstance(node, ast.ImportFrom):
                 assert not node.level, f"{path}: relative import"
-                names = [node.module or ""]
-                if node.module == "tsimpute":
-                    names = [f"tsimpute.{alias.name}" for alias in node.names]
-            for name in names:
-                if name.split(".")[0] == "tsimpute" and part(name) != part_of_file(path):
-                    found.append((f"{path.relative_to(ROOT)}:{node.lineno}", part_of_file(path), part(name)))
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                below |= whole & names or {str(node.module)} & names
     return found
 
 
-def layer(name: str) -> int:
-    at = [i for i, names in enumerate(LAYERS) if name in names]
-    assert at, f"{name}: a new part; give it a place in LAYERS"
-    return at[0]
+def test_nothing_lies_loose_beside_the_folders():
+    assert {path.stem for path in ROOT.glob("*.py")} == LOOSE
+    for folder in ("tables", "filling"):  # they have folders of their own
+        assert [path.name for path in (ROOT / folder).glob("*.py")] == ["__init__.py"]
 
 
-def test_every_part_has_a_layer():
-    parts = {part_of_file(path) for path in files()} - {"__init__"}
-    assert not parts - set().union(*LAYERS)
+def test_every_folder_has_a_layer():
+    assert {folder_of(module) for module in imports()} - {"tsimpute", "tables", "filling"} <= set(LAYER_OF)
 
 
-def test_no_import_points_up_or_to_a_sibling():
-    wrong = [
-        f"{where}: {importer} imports {imported}"
-        for where, importer, imported in imports()
-        if imported not in ("", "__version__")
-        and (layer(imported) > layer(importer) or (importer in SIBLINGS and imported in SIBLINGS))
-    ]
+def test_imports_point_down():
+    arrows = [(m, other) for m, below in imports().items() for other in below if other != "tsimpute"]
+    across = [(m, other) for m, other in arrows if folder_of(m) != folder_of(other)]
+    wrong = [f"{m} imports {other}" for m, other in across if LAYER_OF[folder_of(other)] >= LAYER_OF[folder_of(m)]]
     assert not wrong, "\n".join(wrong)
 
 
-def test_parts_form_no_circle():
-    below: dict[str, set[str]] = {}
-    for _, importer, imported in imports():
-        below.setdefault(importer, set()).add(imported)
-    assert TopologicalSorter(below).prepare() is None  # raises CycleError
+def test_modules_form_no_circle():
+    assert TopologicalSorter(imports()).prepare() is None  # raises CycleError, which names the circle
 
 
 def test_the_walk_sees_the_imports():
-    arrows = {(importer, imported) for _, importer, imported in imports()}
-    assert {("training", "objective"), ("imputers", "training"), ("cli", "runs"), ("sampling", "solvers")} <= arrows
+    arrows = {(folder_of(m), folder_of(other)) for m, below in imports().items() for other in below}
+    assert {("training", "generative"), ("imputers", "training"), ("cli", "experiments")} <= arrows
 
 
-@pytest.mark.parametrize("folder", ["backbones", "processes", "solvers"])
+@pytest.mark.parametrize("folder", PLUG_INS)
 def test_plug_ins_do_not_import_each_other(folder: str):
-    from tsimpute import registry
+    from tsimpute.config import registry
 
-    plugins = registry.available(folder)
-    for name in plugins:
-        text = (ROOT / folder / f"{name}.py").read_text()
-        others = [other for other in plugins if other != name and f"tsimpute.{folder}.{other}" in text]
-        assert not others, f"{folder}/{name}.py imports {others}"
+    plug_ins = {f"tsimpute.{folder}.{name}" for name in registry.available(folder)}
+    assert len(plug_ins) >= 2
+    for plug_in in plug_ins:
+        assert not imports()[plug_in] & plug_ins, plug_in
 
 
 def test_importing_the_package_is_silent_and_loads_nothing_heavy():
@@ -164,7 +153,7 @@ def test_functions_have_at_most_60_lines_and_files_400():
 def test_no_print_no_argument_parsing_and_no_global_seeds_in_the_library():
     forbidden = {"print", "ArgumentParser", "np.random.seed", "torch.manual_seed", "seed_everything"}
     # These two set and restore the global generators around pygrinder and users' own code, which take no seed.
-    exempt = {"cli.py", "terminal.py", "__main__.py", "pipeline/missingness.py", "suites/own.py"}
+    exempt = {"cli/commands.py", "system/terminal.py", "__main__.py", "tasks/missingness.py", "suites/own.py"}
     for path in files():
         if path.relative_to(ROOT).as_posix() in exempt:
             continue
@@ -175,11 +164,11 @@ def test_no_print_no_argument_parsing_and_no_global_seeds_in_the_library():
 NOT_OF_DRAWS = {
     "datasets/describing.py": "of observed values",
     "suites/paired.py": "of 2,000 resamples of records",
-    "filling/calibration.py": "the conformal rank among scores of cells",
-    "filling/preparing.py": "of observed values",
-    "pipeline/loading.py": "of counts of cells",
+    "filling/measuring/calibration.py": "the conformal rank among scores of cells",
+    "filling/preparing/prepare.py": "of observed values",
+    "batches/loading.py": "of counts of cells",
 }
-"""Modules that may take other quantiles than those of ``tsimpute.quantiles``, and of what."""
+"""Modules that may take other quantiles than those of ``tsimpute.core.quantiles``, and of what."""
 
 
 def test_quantiles_of_draws_have_one_definition():
@@ -190,4 +179,4 @@ def test_quantiles_of_draws_have_one_definition():
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
         if calls & others:
             found.add(path.relative_to(ROOT).as_posix())
-    assert not found - set(NOT_OF_DRAWS), "use tsimpute.quantiles, or name here what the quantiles are of"
+    assert not found - set(NOT_OF_DRAWS), "use tsimpute.core.quantiles, or name here what the quantiles are of"

@@ -17,11 +17,11 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from tsimpute.backbones.csdi_weights import load_csdi_weights
 from tsimpute.backbones.dual_transformer import DualTransformer
-from tsimpute.containers import Condition, Prediction
+from tsimpute.core.containers import Condition, Prediction
+from tsimpute.core.quantiles import quantiles
+from tsimpute.models.csdi_weights import load_csdi_weights
 from tsimpute.processes.diffusion import Diffusion
-from tsimpute.quantiles import quantiles
 from tsimpute.solvers.one_step import OneStep
 from tsimpute.testing._records import random_condition
 

@@ -71,7 +71,7 @@ def test_everything_that_is_declared_is_used() -> None:
 
 
 def test_pillow_is_seen() -> None:
-    assert ("pages.py", False) in imports()["pillow"]
+    assert ("reports/pages.py", False) in imports()["pillow"]
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tsimpute.config import ProtocolConfig
-from tsimpute.config_files import load_config
-from tsimpute.evaluation import evaluate
+from tsimpute.config.settings import ProtocolConfig
+from tsimpute.config.yaml_files import load_config
+from tsimpute.evaluation.evaluate import evaluate
+from tsimpute.evaluation.reporting import Report
+from tsimpute.experiments.runs import load_windows, make_task
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.reporting import Report
-from tsimpute.runs import load_windows, make_task
 from tsimpute.suites.tables import value_text
 
 ROOT = Path(__file__).parent.parent

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import tsimpute as ti
-from tsimpute.containers import Batch
+from tsimpute.config.registry import make
+from tsimpute.core.containers import Batch
 from tsimpute.gaussian.guess import GaussianGuess
+from tsimpute.generative.objective import loss_per_record, squared_errors
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.objective import loss_per_record, squared_errors
-from tsimpute.registry import make
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "gpu"))
 

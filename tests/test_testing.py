@@ -11,19 +11,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tsimpute import registry
 from tsimpute.backbones.dual_transformer import DualTransformer
-from tsimpute.containers import Condition, Prediction, Samples
+from tsimpute.config import registry
+from tsimpute.core.containers import Condition, Prediction
+from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.datasets.synthetic import SyntheticAirQuality
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.linear import LinearImputer
-from tsimpute.panel import Feature
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.heun import Heun
 from tsimpute.solvers.one_step import OneStep
 from tsimpute.testing import ContractError, cases, check_plugin, laws
 from tsimpute.testing._records import SIZES
-from tsimpute.windows import Windows
 
 # -- solvers -------------------------------------------------------------------------------------------------------
 

@@ -18,10 +18,11 @@ SCRIPT = """
 import sys, tempfile
 from pathlib import Path
 import tsimpute as ti
-from tsimpute import config_files, pretrained, registry
-from tsimpute.cli import main
-from tsimpute.native import compiled
-from tsimpute.places import packaged
+from tsimpute.config import yaml_files as config_files, registry
+from tsimpute.models import pretrained
+from tsimpute.cli.commands import main
+from tsimpute.system.native import compiled
+from tsimpute.system.places import packaged
 from tsimpute.suites.settings import load_suite, shipped_suites
 
 assert ".zip" in ti.__file__, ti.__file__
@@ -78,7 +79,7 @@ def test_the_package_works_from_a_zip(tmp_path: Path, with_sources: bool) -> Non
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    from tsimpute import registry
+    from tsimpute.config import registry
 
     for kind in ("backbones", "processes", "solvers", "imputers", "datasets", "peers"):
         assert f"{kind} {' '.join(registry.available(kind))}\n" in done.stdout

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tsimpute.backbones.dual_transformer import DualTransformer
-from tsimpute.config import NetworkConfig
-from tsimpute.containers import Windows
+from tsimpute.config.settings import NetworkConfig
+from tsimpute.core.windows import Windows
 from tsimpute.testing._records import FEATURES, SIZES, shaken
 
 NETWORK = NetworkConfig(options=SIZES)

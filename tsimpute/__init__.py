@@ -16,7 +16,7 @@ if "torch" not in sys.modules and not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 if TYPE_CHECKING:
-    from tsimpute.config import (
+    from tsimpute.config.settings import (
         EvaluationConfig,
         NetworkConfig,
         ProcessConfig,
@@ -25,46 +25,52 @@ if TYPE_CHECKING:
         SamplingConfig,
         TrainingConfig,
     )
-    from tsimpute.containers import Batch, Condition, Feature, Samples, Windows
+    from tsimpute.core.containers import Batch, Condition
+    from tsimpute.core.limits import Limits
+    from tsimpute.core.windows import Feature, Samples, Windows
     from tsimpute.datasets.describing import describe
     from tsimpute.errors import ImputationWarning
-    from tsimpute.evaluation import EvaluationContext, Report, evaluate
-    from tsimpute.filling.fill_file import fill_file
-    from tsimpute.filling.imputation import Imputation
-    from tsimpute.filling.lazy import draw_lazily, impute_lazily
-    from tsimpute.filling.table_imputer import TableImputer, impute
-    from tsimpute.filling.zarr_stores import impute_zarr
+    from tsimpute.evaluation.evaluate import evaluate
+    from tsimpute.evaluation.reporting import EvaluationContext, Report
+    from tsimpute.experiments.runs import load_windows
+    from tsimpute.filling.files.fill_file import fill_file
+    from tsimpute.filling.imputer.imputation import Imputation
+    from tsimpute.filling.imputer.table_imputer import TableImputer, impute
+    from tsimpute.filling.stores.lazy import draw_lazily, impute_lazily
+    from tsimpute.filling.stores.zarr_stores import impute_zarr
     from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.imputers.linear import LinearImputer
     from tsimpute.imputers.locf import LocfImputer
     from tsimpute.imputers.mean import MeanImputer
     from tsimpute.imputers.median import MedianImputer
-    from tsimpute.limits import Limits
-    from tsimpute.pipeline.protocols import clean, csdi
-    from tsimpute.runs import load_windows
+    from tsimpute.tables.sources.records import to_dataset, to_frame
+    from tsimpute.tasks.protocols import clean, csdi
 
 _HOME = {
-    "config": (
-        "EvaluationConfig", "NetworkConfig", "ProcessConfig", "ProtocolConfig", "RunConfig", "SamplingConfig",
-        "TrainingConfig",
+    "config.settings": (
+        "EvaluationConfig", "NetworkConfig", "ProcessConfig", "ProtocolConfig", "RunConfig",
+        "SamplingConfig", "TrainingConfig",
     ),
-    "containers": ("Batch", "Condition", "Feature", "Samples", "Windows"),
+    "core.containers": ("Batch", "Condition"),
+    "core.limits": ("Limits",),
+    "core.windows": ("Feature", "Samples", "Windows"),
     "datasets.describing": ("describe",),
     "errors": ("ImputationWarning",),
-    "evaluation": ("EvaluationContext", "Report", "evaluate"),
-    "filling.fill_file": ("fill_file",),
-    "filling.imputation": ("Imputation",),
-    "filling.lazy": ("draw_lazily", "impute_lazily"),
-    "filling.table_imputer": ("TableImputer", "impute"),
-    "filling.zarr_stores": ("impute_zarr",),
+    "evaluation.evaluate": ("evaluate",),
+    "evaluation.reporting": ("EvaluationContext", "Report"),
+    "experiments.runs": ("load_windows",),
+    "filling.files.fill_file": ("fill_file",),
+    "filling.imputer.imputation": ("Imputation",),
+    "filling.imputer.table_imputer": ("TableImputer", "impute"),
+    "filling.stores.lazy": ("draw_lazily", "impute_lazily"),
+    "filling.stores.zarr_stores": ("impute_zarr",),
     "imputers.generative": ("GenerativeImputer",),
     "imputers.linear": ("LinearImputer",),
     "imputers.locf": ("LocfImputer",),
     "imputers.mean": ("MeanImputer",),
     "imputers.median": ("MedianImputer",),
-    "limits": ("Limits",),
-    "pipeline.protocols": ("clean", "csdi"),
-    "runs": ("load_windows",),
+    "tables.sources.records": ("to_dataset", "to_frame"),
+    "tasks.protocols": ("clean", "csdi"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_MODULE_OF)

@@ -1,5 +1,5 @@
 """``python -m tsimpute``."""
 
-from tsimpute.cli import main
+from tsimpute.cli.commands import main
 
 main()

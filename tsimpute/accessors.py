@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from tsimpute.filling.imputation import Imputation
-from tsimpute.filling.table_imputer import TableImputer, impute
-from tsimpute.terminal import Progress
+from tsimpute.filling.imputer.imputation import Imputation
+from tsimpute.filling.imputer.table_imputer import TableImputer, impute
+from tsimpute.system.terminal import Progress
 
 
 @pd.api.extensions.register_dataframe_accessor("tsimpute")

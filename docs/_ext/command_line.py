@@ -8,10 +8,10 @@ import os
 import re
 from functools import cache
 
-from tsimpute import cli
+from tsimpute.cli import commands
 
 _FIRST = ("impute", "describe")
-COMMANDS = (*_FIRST, *(name for name in cli.COMMANDS if name not in _FIRST))
+COMMANDS = (*_FIRST, *(name for name in commands.COMMANDS if name not in _FIRST))
 
 
 @cache
@@ -20,7 +20,7 @@ def help_of(command: str) -> str:
     before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "10000"
     try:
         with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
-            cli.main([*command.split(), "--help"])
+            commands.main([*command.split(), "--help"])
     finally:
         os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
     return printed.getvalue()
@@ -38,8 +38,8 @@ def page() -> str:
 
 
 def _section(command: str) -> str:
-    summary = (cli.COMMANDS[command].__doc__ or "").strip().partition("\n\n")[0]
-    example = cli.EXAMPLES.get(command, f"tsimpute {command}")
+    summary = (commands.COMMANDS[command].__doc__ or "").strip().partition("\n\n")[0]
+    example = commands.EXAMPLES.get(command, f"tsimpute {command}")
     lines = [f"## tsimpute {command}\n", f"{_text(summary)}\n", f"```sh\n{example}\n```\n"]
     for names, text in _arguments(command):
         if names != "-h, --help":

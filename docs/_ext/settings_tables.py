@@ -10,7 +10,7 @@ from typing import Any
 
 import tsimpute as ti
 from tsimpute import errors
-from tsimpute.registry import available, plugin
+from tsimpute.config.registry import available, plugin
 from tsimpute.suites import settings as suites
 
 KINDS = ("datasets", "processes", "solvers", "backbones", "imputers", "peers")

@@ -19,7 +19,8 @@ import torch
 from jsonargparse import auto_cli
 
 import tsimpute as ti
-from tsimpute.config import (
+from tsimpute.config.registry import make
+from tsimpute.config.settings import (
     DataConfig,
     EvaluationConfig,
     NetworkConfig,
@@ -28,11 +29,10 @@ from tsimpute.config import (
     RunConfig,
     TrainingConfig,
 )
-from tsimpute.config_files import save_config
+from tsimpute.config.yaml_files import save_config
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.imputers._completing import usual_step
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.registry import make
+from tsimpute.imputers.shared.completing import usual_step
 
 
 def convert(

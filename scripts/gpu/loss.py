@@ -1,4 +1,4 @@
-"""The loss of ``tsimpute.objective`` without anything that waits for the device, so that a GPU can capture it."""
+"""The loss of ``tsimpute.generative.objective`` without what waits for the device, so that a GPU can capture it."""
 
 from __future__ import annotations
 

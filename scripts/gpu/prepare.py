@@ -16,11 +16,11 @@ import numpy as np
 from jsonargparse import auto_cli
 
 import tsimpute as ti
-from tsimpute.containers import Windows
+from tsimpute.batches.loading import Loader
+from tsimpute.batches.masking import make_policy
+from tsimpute.core.windows import Windows
 from tsimpute.gaussian.guess import Scores
-from tsimpute.imputers._base import base_of, guesses_apart
-from tsimpute.pipeline.loading import Loader
-from tsimpute.pipeline.masking import make_policy
+from tsimpute.imputers.network.start import base_of, guesses_apart
 
 
 def joined(first: Windows, second: Windows) -> Windows:

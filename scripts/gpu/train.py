@@ -31,7 +31,7 @@ from records import residents
 from torch import Tensor
 
 from tsimpute.backbones.context_grid import ContextGrid
-from tsimpute.registry import make
+from tsimpute.config.registry import make
 
 WARM_UP, TIMED = 3, 100
 """Steps before a graph is captured, and to see how long a step takes."""

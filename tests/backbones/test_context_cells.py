@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from tsimpute.backbones import row_attention
 from tsimpute.backbones.context_cells import ContextCells
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 from tsimpute.testing._records import SIZES, random_condition, shaken
 
 TAU = torch.tensor([0.2, 0.4, 0.6, 0.8], dtype=torch.float64)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tsimpute.backbones.dual_transformer import DualTransformer
 from tsimpute.backbones.present_cells import PresentCells
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 from tsimpute.testing._records import SIZES, random_condition, shaken
 
 

@@ -11,21 +11,21 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
-from tsimpute.checkpoints import read_model
-from tsimpute.filling import improving
-from tsimpute.filling.blending import Blend
-from tsimpute.filling.efforts import EFFORTS
-from tsimpute.filling.fill_file import fill_file
-from tsimpute.filling.gaps import N_CLASSES
-from tsimpute.filling.learning import gaussian, untrained
-from tsimpute.filling.mixture import Learnt, Mixture
-from tsimpute.filling.models import model_from_file
-from tsimpute.filling.posterior_network import Training, masks_of_panel, steps_of, windows_for
-from tsimpute.filling.windows import clock_times
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Feature, Windows
+from tsimpute.filling.blending.blending import Blend
+from tsimpute.filling.blending.kinds import model_from_file
+from tsimpute.filling.blending.mixture import Learnt, Mixture
+from tsimpute.filling.files.fill_file import fill_file
+from tsimpute.filling.improving import with_network
+from tsimpute.filling.improving.posterior_network import Training, masks_of_panel, steps_of, windows_for
+from tsimpute.filling.learning.efforts import EFFORTS
+from tsimpute.filling.learning.learning import gaussian, untrained
+from tsimpute.filling.panels.gaps import N_CLASSES
+from tsimpute.filling.panels.windows import clock_times
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.panel import Clock, Panel, Series
-from tsimpute.terminal import silent
-from tsimpute.windows import Feature, Windows
+from tsimpute.models.checkpoints import read_model
+from tsimpute.system.terminal import silent
 
 TINY = {"steps": 30, "width": 8, "n_blocks": 1, "windows": 20}
 
@@ -117,11 +117,11 @@ def test_what_a_network_gains_is_said_beside_the_first_answer_at_the_same_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], **TINY))
-    monkeypatch.setattr(improving, "_LEAST_GAIN", -1.0)
-    monkeypatch.setattr(improving._Looks, "helps", lambda *_: True)
+    monkeypatch.setattr(with_network, "_LEAST_GAIN", -1.0)
+    monkeypatch.setattr(with_network._Looks, "helps", lambda *_: True)
     every = lambda draws, truth, feature, gap, n_features, most: np.full((n_features, N_CLASSES, 2), 0.5)
-    monkeypatch.setattr("tsimpute.filling.delivering.best_weights", every)
-    monkeypatch.setattr("tsimpute.filling.delivering._LEAST_GAIN", -1.0)
+    monkeypatch.setattr("tsimpute.filling.blending.delivering.best_weights", every)
+    monkeypatch.setattr("tsimpute.filling.blending.delivering._LEAST_GAIN", -1.0)
     source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
     hourly().to_csv(source, index_label="time", float_format="%.3f")
     settings: dict[str, Any] = {"effort": "quick", "n_samples": 10, "limits": (0, None)}
@@ -136,12 +136,12 @@ def test_what_a_network_gains_is_said_beside_the_first_answer_at_the_same_cells(
 
 
 def test_draws_that_take_too_long_leave_the_first_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsimpute.filling.fill_file._OVERRUN", -1.0)
+    monkeypatch.setattr("tsimpute.filling.files.fill_file._OVERRUN", -1.0)
 
     def found(material: Any, first: Any, *_: Any) -> Any:
         return replace(first, model=Mixture(first.base.whole, Blend.nothing(len(first.base.whole.components), 2)))
 
-    monkeypatch.setattr("tsimpute.filling.fitting.with_forest", found)
+    monkeypatch.setattr("tsimpute.filling.imputer.fitting.with_forest", found)
     source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
     hourly().to_csv(source, index_label="time", float_format="%.3f")
     filled = fill_file(source, out, {"n_samples": 10, "limits": (0, None), "minutes": 60}, say=said.append)

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.filling.column_kinds import column_kinds
-from tsimpute.panel import Clock, Panel, Series
-from tsimpute.tables.frames import Clockwork, FrameReading, read_frame
-from tsimpute.tables.roles import Told
-from tsimpute.tables.text_tables import TextTable, read_text_table
-from tsimpute.windows import Feature
+from tsimpute.screening.column_kinds import column_kinds
+from tsimpute.tables.frames.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.sources.text_tables import TextTable, read_text_table
 
 RNG = np.random.default_rng(11)
 

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.cli_words import in_options
+from tsimpute.cli.words import in_options
+from tsimpute.core.limits import Limits
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.filling.column_kinds import column_kinds
-from tsimpute.limits import Limits
-from tsimpute.panel import Clock, Panel, Series
-from tsimpute.tables.frames import Clockwork, read_frame
-from tsimpute.tables.roles import Told
-from tsimpute.tables.screening import screen
-from tsimpute.tables.text_tables import read_text_table
-from tsimpute.windows import Feature
+from tsimpute.screening.column_kinds import column_kinds
+from tsimpute.screening.screening import screen
+from tsimpute.tables.frames.frames import Clockwork, read_frame
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.sources.text_tables import read_text_table
 
 RNG = np.random.default_rng(3)
 OPTIONS = ("time", "group", "features", "feature", "value", "units", "predict")

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.filling.fill_file import fill_file
-from tsimpute.tables.files import read_file
-from tsimpute.tables.frames import Clockwork, FrameReading
-from tsimpute.tables.text_tables import TextTable
+from tsimpute.filling.files.fill_file import fill_file
+from tsimpute.tables.frames.frames import Clockwork, FrameReading
+from tsimpute.tables.sources.files import read_file
+from tsimpute.tables.sources.text_tables import TextTable
 
 DAYS = pd.date_range("2024-01-01", "2024-03-31", freq="D")
 WORKING = DAYS[DAYS.day_of_week < 5]

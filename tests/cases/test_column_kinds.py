@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
+from tsimpute.core.limits import Limits
+from tsimpute.core.panel import PROVENANCE, Clock, Panel, Series
+from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError
-from tsimpute.filling.column_kinds import ColumnKind, column_kinds
-from tsimpute.filling.fill_file import fill_file
-from tsimpute.filling.kind_texts import far_warnings
-from tsimpute.filling.preparing import Prepared, far_cells, prepare
-from tsimpute.limits import Limits
-from tsimpute.panel import PROVENANCE, Clock, Panel, Series
-from tsimpute.tables.reading import read_table
-from tsimpute.windows import Feature
+from tsimpute.filling.files.fill_file import fill_file
+from tsimpute.filling.preparing.prepare import Prepared, far_cells, prepare
+from tsimpute.screening.column_kinds import ColumnKind, column_kinds
+from tsimpute.screening.kind_texts import far_warnings
+from tsimpute.tables.sources.reading import read_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
 

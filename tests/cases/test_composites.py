@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.tables.frames import Clockwork, read_frame
+from tsimpute.tables.frames.frames import Clockwork, read_frame
 
 
 def months(*days: int) -> pd.DatetimeIndex:

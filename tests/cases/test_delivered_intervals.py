@@ -11,21 +11,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute import plots, runs
-from tsimpute.cli import main
-from tsimpute.evaluation import evaluate
-from tsimpute.filling.calibration import Calibration, summarised
-from tsimpute.filling.measuring import Hidden, calibrated_on, coverage_of
-from tsimpute.filling.series import Policy, fill_series, provenance_of
+from tsimpute import plots
+from tsimpute.cli.commands import main
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Feature, Samples, Windows
+from tsimpute.evaluation.evaluate import evaluate
+from tsimpute.evaluation.kept_samples import read_cells
+from tsimpute.evaluation.metrics import score
+from tsimpute.experiments import runs
+from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of
+from tsimpute.filling.measuring.calibration import Calibration, summarised
+from tsimpute.filling.measuring.hidden_draws import Hidden
+from tsimpute.filling.preparing.series import Policy, fill_series, provenance_of
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.kept_samples import read_cells
-from tsimpute.metrics import score
-from tsimpute.panel import Clock, Panel, Series
-from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.seeding import derive_seed
+from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.suites.breakdowns import Breakdown
-from tsimpute.tables import to_frame
-from tsimpute.windows import Feature, Samples, Windows
+from tsimpute.tables.sources.records import to_frame
 
 DRAWS = (20, 100)
 FEATURES = tuple(Feature(name, "ug/m3") for name in ("PM2.5", "PM10", "NO2", "CO, raw"))

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.filling.column_names import named_code
-from tsimpute.tables.files import read_file
-from tsimpute.tables.reading import Table, read_table
-from tsimpute.tables.roles import Told
-from tsimpute.tables.stamp_advice import advice_on
-from tsimpute.tables.wide_times import check_wide_times
+from tsimpute.screening.kind_names import named_code
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.wide_times import check_wide_times
+from tsimpute.tables.sources.files import read_file
+from tsimpute.tables.sources.reading import Table, read_table
+from tsimpute.tables.time.stamp_advice import advice_on
 
 HOURS = pd.date_range("2024-02-20", periods=20 * 24, freq="h")
 WAVE = [f"{10 + 5 * np.sin(k / 4):.1f}" for k in range(len(HOURS))]

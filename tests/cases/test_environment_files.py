@@ -9,18 +9,18 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
-from tsimpute.cli_words import in_options
+from tsimpute.cli.words import in_options
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.filling.column_kinds import ColumnKind
-from tsimpute.filling.column_names import named_code, named_counter, named_direction, named_state
-from tsimpute.filling.preparing import Prepared
-from tsimpute.panel import Clock, Panel, Series
-from tsimpute.tables.dialect import find_decimal
-from tsimpute.tables.files import read_file
-from tsimpute.tables.screening import screen
-from tsimpute.tables.stamp_advice import advice_on
-from tsimpute.tables.stamp_names import part_of
-from tsimpute.windows import Feature
+from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.screening.column_kinds import ColumnKind
+from tsimpute.screening.kind_names import named_code, named_counter, named_direction, named_state
+from tsimpute.screening.screening import screen
+from tsimpute.tables.columns.time_names import part_of
+from tsimpute.tables.sources.files import read_file
+from tsimpute.tables.text.dialect import find_decimal
+from tsimpute.tables.time.stamp_advice import advice_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
 

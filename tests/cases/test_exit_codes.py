@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tsimpute.cli import main
-from tsimpute.cli_parsing import EXIT_CODES, Parser
-from tsimpute.cli_tables import add_arguments
+from tsimpute.cli.commands import main
+from tsimpute.cli.parsing import EXIT_CODES, Parser
+from tsimpute.cli.tables import add_arguments
 
 WRONG = {
     "model": ["no such model"], "rename": ["HR", "T=HR"], "quantiles": ["0.1,high", "0,1", "2", ""],

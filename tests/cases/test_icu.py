@@ -14,7 +14,7 @@ import pytest
 
 import tsimpute as ti
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.fill_file import fill_file
+from tsimpute.filling.files.fill_file import fill_file
 
 FAST: dict[str, Any] = {"model": "physionet2012", "n_samples": 2, "calibrate": False}
 DESCRIPTORS = [("RecordID", "{}"), ("Age", "54"), ("Gender", "0"), ("Height", "-1"), ("Weight", "-1")]

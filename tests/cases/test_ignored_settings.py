@@ -13,8 +13,8 @@ import xarray as xr
 
 import tsimpute as ti
 from tsimpute.errors import ConfigError, ImputationWarning, TsimputeError
-from tsimpute.filling.fill_file import fill_file, prepare_file
-from tsimpute.tables.files import TextForm
+from tsimpute.filling.files.fill_file import fill_file, prepare_file
+from tsimpute.tables.sources.files import TextForm
 
 
 def frame() -> pd.DataFrame:

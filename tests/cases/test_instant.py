@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.efforts import EFFORTS
-from tsimpute.filling.fill_file import fill_file
-from tsimpute.filling.fitting import hidden_share
-from tsimpute.filling.measuring import hidden_cells
-from tsimpute.filling.simple_guesses import season_of, simple_guesses
-from tsimpute.filling.windows import clock_times
-from tsimpute.panel import Clock, Panel, Series
-from tsimpute.windows import Feature
+from tsimpute.filling.files.fill_file import fill_file
+from tsimpute.filling.imputer.fitting import hidden_share
+from tsimpute.filling.learning.efforts import EFFORTS
+from tsimpute.filling.measuring.accuracy import hidden_cells
+from tsimpute.filling.measuring.simple_guesses import season_of, simple_guesses
+from tsimpute.filling.panels.windows import clock_times
 
 SETTINGS: dict[str, Any] = {"effort": "instant", "n_samples": 20}
 NAMES = ["last value carried forward", "linear interpolation", "daily profile and linear interpolation", "gaussian"]
@@ -72,7 +72,7 @@ def test_hidden_values_reach_neither_what_is_measured_nor_its_scale(monkeypatch:
     poisoned = seen.series[0].values.copy()
     poisoned[hidden] = 1e9
     wrong = pd.DataFrame(poisoned.T, table.index, table.columns)
-    monkeypatch.setattr("tsimpute.filling.preparing.far_cells", lambda panel, *_: [np.zeros_like(hidden)])
+    monkeypatch.setattr("tsimpute.filling.preparing.prepare.far_cells", lambda panel, *_: [np.zeros_like(hidden)])
     second = ti.TableImputer(missing_codes="none", **SETTINGS)
     second.begin_prepared(second.prepared(wrong))
     first.begin_prepared(first.prepared(table))
@@ -89,7 +89,7 @@ def test_what_fills_the_table_is_fitted_to_all_of_its_values(fitted: ti.TableImp
 
 
 def test_of_many_values_what_was_measured_fills_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsimpute.filling.delivering.MANY_CELLS", 200)
+    monkeypatch.setattr("tsimpute.filling.blending.delivering.MANY_CELLS", 200)
     table = hourly(300)
     model = ti.TableImputer(limits=(0, None), **SETTINGS).fit(table).imputer_
     assert model is not None

@@ -14,17 +14,25 @@ import pandas as pd
 import pytest
 
 import tsimpute
-from tsimpute.cli import ARGUMENTS, _parse, main
-from tsimpute.cli_parsing import Parser
-from tsimpute.cli_tables import settings_of
-from tsimpute.cli_words import in_options, of_error
+from tsimpute.cli.commands import ARGUMENTS, _parse, main
+from tsimpute.cli.parsing import Parser
+from tsimpute.cli.tables import settings_of
+from tsimpute.cli.words import in_options, of_error
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.summary import behind, shortened
-from tsimpute.filling.table_imputer import TableImputer
+from tsimpute.filling.imputer.table_imputer import TableImputer
+from tsimpute.filling.preparing.summary import behind, shortened
 
 PACKAGE = Path(tsimpute.__file__).parent
-OF_TABLES = ("tables", "filling", "limits.py", "panel.py", "quantiles.py", "pretrained.py", "files.py")
-PYTHON_ONLY = {"filling/zarr_stores.py", "filling/lazy.py", "filling/settings.py", "tables/arrays.py"}
+OF_TABLES = (
+    "tables", "screening", "filling", "reports/table_report.py", "reports/table_counts.py",
+    "core/limits.py", "core/panel.py", "core/quantiles.py", "models/pretrained.py", "system/files.py",
+)  # fmt: skip
+PYTHON_ONLY = {
+    "filling/stores/zarr_stores.py",
+    "filling/stores/lazy.py",
+    "filling/settings/table_settings.py",
+    "tables/arrays/arrays.py",
+}
 """What the command line never calls, or what says which Python values a setting takes."""
 
 

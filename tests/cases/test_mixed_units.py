@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.panel import Clock, Panel, Series
-from tsimpute.tables.mixed_units import mixed_units
-from tsimpute.windows import Feature
+from tsimpute.screening.mixed_units import mixed_units
 
 RNG = np.random.default_rng(0)
 STAY: dict[str, tuple[float, float]] = {

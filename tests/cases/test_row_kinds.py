@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
-from tsimpute.tables.files import read_file
-from tsimpute.tables.reading import read_table
-from tsimpute.tables.roles import Told
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.sources.files import read_file
+from tsimpute.tables.sources.reading import read_table
 
 RNG = np.random.default_rng(0)
 NEVER = "never measured where"

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.tables.frames import Clockwork
-from tsimpute.tables.reading import FrameTable, read_table
-from tsimpute.tables.roles import Told
-from tsimpute.tables.text_tables import TextTable, read_text_table
+from tsimpute.tables.frames.frames import Clockwork
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.sources.reading import FrameTable, read_table
+from tsimpute.tables.sources.text_tables import TextTable, read_text_table
 
 START = pd.Timestamp("2024-01-01")
 FILL = 7777.0

@@ -10,9 +10,9 @@ import pytest
 
 import tsimpute as ti
 from tsimpute.errors import DataError
-from tsimpute.filling.fill_file import _write_cells, prepare_file
-from tsimpute.filling.preparing import Prepared
-from tsimpute.filling.summary import understood
+from tsimpute.filling.files.fill_file import _write_cells, prepare_file
+from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.filling.preparing.summary import understood
 
 HEAD = "Time,Parameter,Value\n"
 
@@ -91,7 +91,7 @@ def test_features_without_rows_in_a_stay_are_said_to_get_none(tmp_path: Path) ->
 def test_cells_are_written_in_pieces_as_they_would_be_in_one(
     freq: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tsimpute.filling.fill_file._ROWS", 5)
+    monkeypatch.setattr("tsimpute.filling.files.fill_file._ROWS", 5)
     times = pd.date_range("2024-03-01", periods=12, freq=freq)
     values = [None if i % 4 == 2 else float(i % 7) for i in range(12)]
     parts = [pd.DataFrame({"site": s, "time": times, "a": values, "b": values[::-1]}) for s in "xyz"]

@@ -12,12 +12,13 @@ import pytest
 import xarray as xr
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.fill_file import Outputs, fill_file
-from tsimpute.filling.preparing import prepare
-from tsimpute.filling.table_imputer import TableImputer
-from tsimpute.tables.files import TextForm, check_ending, read_file, write_object
-from tsimpute.tables.reading import Table, read_table
-from tsimpute.tables.roles import Told
+from tsimpute.filling.files.fill_file import fill_file
+from tsimpute.filling.files.outputs import Outputs
+from tsimpute.filling.imputer.table_imputer import TableImputer
+from tsimpute.filling.preparing.prepare import prepare
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.sources.files import TextForm, check_ending, read_file, write_object
+from tsimpute.tables.sources.reading import Table, read_table
 
 HOURS = pd.date_range("2024-03-01", periods=40, freq="h")
 DAYS = pd.date_range("2024-03-01", periods=6)

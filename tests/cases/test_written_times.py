@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.tables.files import read_file
-from tsimpute.tables.reading import read_table
-from tsimpute.tables.roles import Told
-from tsimpute.tables.text_tables import TextTable
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.sources.files import read_file
+from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.text_tables import TextTable
 
 HOURS = pd.date_range("2024-02-28 00:00", periods=60, freq="h")
 HOUR, DAY, DAY_ZERO = pd.Timedelta(hours=1), pd.Timedelta(days=1), pd.Timestamp("1899-12-30")

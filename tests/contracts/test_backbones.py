@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tsimpute import registry
 from tsimpute.backbones.dual_transformer import DualTransformer
+from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 from tsimpute.testing import Case, cases, subject
 from tsimpute.testing._records import SIZES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.datasets import available, make
 from tsimpute.datasets.base import DatasetAdapter
 from tsimpute.datasets.fetching import FileBased, find_root

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tsimpute import imputers, registry
-from tsimpute.config import NetworkConfig, SamplingConfig, TrainingConfig
+from tsimpute import imputers
+from tsimpute.config import registry
+from tsimpute.config.settings import NetworkConfig, SamplingConfig, TrainingConfig
 from tsimpute.errors import ConfigError
 from tsimpute.testing import Case, cases, subject
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tsimpute import registry
+from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 from tsimpute.processes.base import Process
 from tsimpute.processes.diffusion import Diffusion

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tsimpute import registry
-from tsimpute.containers import Prediction
+from tsimpute.config import registry
+from tsimpute.core.containers import Prediction
 from tsimpute.errors import ConfigError
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.one_step import OneStep

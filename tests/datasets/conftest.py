@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.datasets.physionet2012 import PhysioNet2012
 from tsimpute.datasets.pm25 import PM25
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tsimpute.containers import Feature, Windows
+from tsimpute.core.limits import Limits
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.datasets import make
 from tsimpute.datasets.base import Card
 from tsimpute.datasets.describing import Description, describe, suspicious_codes
-from tsimpute.limits import Limits
 
 LIMITS = {"pH": Limits(6.0, 8.5)}
 CARD = Card(title="A title", licence="CC0", citation="", sources=(), limits=LIMITS)

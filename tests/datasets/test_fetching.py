@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from tsimpute import places
 from tsimpute.datasets import _download, make, physionet2012, pm25
 from tsimpute.datasets._download import download, sha256
 from tsimpute.datasets.base import Source
 from tsimpute.datasets.fetching import fetch, find_root
 from tsimpute.errors import ConfigError, DataError, SourceError
-from tsimpute.places import user_cache
+from tsimpute.system import places
+from tsimpute.system.places import user_cache
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "samples"
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.datasets._physionet_rows import HEADER
-from tsimpute.datasets.physionet2012 import FEATURES, PhysioNet2012
+from tsimpute.datasets._physionet_variables import FEATURES
+from tsimpute.datasets.physionet2012 import PhysioNet2012
 from tsimpute.errors import ConfigError, DataError, SourceError
 
 NAMES = [feature.name for feature in FEATURES]

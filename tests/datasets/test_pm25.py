@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.datasets._pm25_tables import read_table
 from tsimpute.datasets.pm25 import GROUND, IN_RELEASE, MISSING, PM25
 from tsimpute.errors import ConfigError, DataError, SourceError

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.containers import Feature, Windows
-from tsimpute.filling import fitting
-from tsimpute.filling.delivering import Delivered, Material
-from tsimpute.filling.table_imputer import TableImputer
+from tsimpute.core.windows import Feature, Windows
+from tsimpute.filling.blending.delivering import Delivered, Material
+from tsimpute.filling.imputer import fitting
+from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.gaussian.curves import Curves, Inputs, fit_curves
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
-from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.terminal import Tell
+from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.system.terminal import Tell
 
 N_STEPS, OUT = 900, slice(300, 600)
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tsimpute.batches.guessing import Guessed
 from tsimpute.gaussian.covariance import at_positions
 from tsimpute.gaussian.guess import CHUNK, LEAST_SPREAD, GaussianGuess, Scores
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.seasons import N_HARMONICS, Seasons
 from tsimpute.gaussian.tails import Tails
-from tsimpute.pipeline.guessing import Guessed
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.scaling.standardizer import Standardizer
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.normal(size=(2, 3, 12))

@@ -7,10 +7,10 @@ import pytest
 from scipy.interpolate import PchipInterpolator
 
 from tsimpute import imputers
-from tsimpute.containers import Feature, Windows
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
-from tsimpute.imputers._hiding import moved_gaps
 from tsimpute.imputers.low_rank import iterated, solved
+from tsimpute.imputers.shared.hiding import moved_gaps
 
 
 def one_record(values: np.ndarray, times: np.ndarray | None = None) -> Windows:

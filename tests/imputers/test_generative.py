@@ -14,11 +14,12 @@ from safetensors.torch import load_file, save_file
 from tiny_models import NETWORK, waves
 
 from tsimpute.backbones.context_cells import ContextCells
-from tsimpute.checkpoints import read_model, write_model
-from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
-from tsimpute.containers import Condition, Feature, Windows
+from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
+from tsimpute.core.containers import Condition
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.testing._records import FEATURES
 
 TRAINING = TrainingConfig(epochs=2, batch_size=3, learning_rate=1e-2, masks="mix")

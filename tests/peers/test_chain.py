@@ -7,8 +7,8 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import KNNImputer
 
-from tsimpute import registry
-from tsimpute.containers import Feature, Windows
+from tsimpute.config import registry
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.peers.miss_forest import _nodes, predicted
 

@@ -7,8 +7,8 @@ import pytest
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer as OfScikitLearn
 
-from tsimpute import registry
-from tsimpute.containers import Feature, Windows
+from tsimpute.config import registry
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.peers.iterative import run_chain
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
-from tsimpute import registry
-from tsimpute.containers import Feature, Windows
+from tsimpute.config import registry
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
 from tsimpute.peers.kalman import covariances, log_likelihood, posterior
 

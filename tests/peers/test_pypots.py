@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsimpute import registry
-from tsimpute.containers import Feature, Windows
+from tsimpute.config import registry
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError, TsimputeError
 from tsimpute.peers._pypots_worker import CLASSES, DRAWS
 from tsimpute.peers.pypots import INTERPRETER, SIZES, PypotsImputer

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tsimpute.containers import Feature, Windows
-from tsimpute.evaluation import evaluate
+from tsimpute.core.windows import Feature, Windows
+from tsimpute.evaluation.evaluate import evaluate
+from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.imputers.linear import LinearImputer
-from tsimpute.kept_samples import read_cells
 from tsimpute.suites.breakdowns import BINS, LEVELS, Breakdown, gap_lengths
 
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.pipeline.protocols import clean
-from tsimpute.pipeline.task import Task
-from tsimpute.runs import load_windows
+from tsimpute.experiments.leakage import PASSES, sabotage
+from tsimpute.experiments.runs import load_windows
 from tsimpute.suites.own import FunctionImputer, files_of, global_seeds, own_imputer
-from tsimpute.suites.sabotage import PASSES, sabotage
+from tsimpute.tasks.protocols import clean
+from tsimpute.tasks.task import Task
 
 NOISY_MEAN = """
 import numpy as np

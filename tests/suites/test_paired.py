@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsimpute.config import DataConfig, ProtocolConfig
+from tsimpute.config.settings import DataConfig, ProtocolConfig
 from tsimpute.suites.entries import Result, all_found, samples_of
 from tsimpute.suites.page import render
 from tsimpute.suites.paired import FEWEST, Run, difference, difference_table

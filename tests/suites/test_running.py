@@ -9,19 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tsimpute.cli import main
-from tsimpute.config import DataConfig, ProtocolConfig, SamplingConfig
+from tsimpute.cli.commands import main
+from tsimpute.config.settings import DataConfig, ProtocolConfig, SamplingConfig
 from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError, TsimputeError
-from tsimpute.evaluation import evaluate, rescore
-from tsimpute.files import alone
+from tsimpute.evaluation.evaluate import evaluate, rescore
+from tsimpute.evaluation.reporting import Report
+from tsimpute.experiments.leakage import PASSES
+from tsimpute.experiments.runs import load_windows, make_task
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.reporting import Report
-from tsimpute.runs import load_windows, make_task
 from tsimpute.suites.entries import all_found, key_of, unequal
 from tsimpute.suites.methods import training_config
 from tsimpute.suites.page import render
 from tsimpute.suites.running import run_suite
-from tsimpute.suites.sabotage import PASSES
 from tsimpute.suites.settings import (
     MethodConfig,
     Published,
@@ -34,6 +33,7 @@ from tsimpute.suites.settings import (
 )
 from tsimpute.suites.states import steps_of
 from tsimpute.suites.tables import feature_table, lines, markdown, side_by_side, value_text
+from tsimpute.system.files import alone
 
 SETTINGS = {
     "training": {"epochs": 2, "batch_size": 8},

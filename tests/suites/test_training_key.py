@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tsimpute.config import DataConfig, NetworkConfig, RunConfig, TrainingConfig
-from tsimpute.runs import task_of
+from tsimpute.config.settings import DataConfig, NetworkConfig, RunConfig, TrainingConfig
+from tsimpute.experiments.runs import task_of
 from tsimpute.suites.states import _training_key
 
 

@@ -1,0 +1,1 @@
+"""Networks, one file each: what a state, a process time and a condition are mapped to."""

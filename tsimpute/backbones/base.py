@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 
 Field = Callable[[Tensor, Tensor], Tensor]
 """(state (R, K, L), tau (R,)) -> (R, K, L): a backbone that has been told its condition; see ``Backbone``."""

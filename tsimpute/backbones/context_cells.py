@@ -24,7 +24,7 @@ from tsimpute.backbones.base import Field
 from tsimpute.backbones.row_attention import is_compiled
 from tsimpute.backbones.tokens import Meeting, Tokens
 from tsimpute.backbones.trunk import Attend, Trunk
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 
 
 class ContextCells(Trunk):

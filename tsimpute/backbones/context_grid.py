@@ -22,7 +22,7 @@ from tsimpute.backbones.base import Field
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.grid import Grid
 from tsimpute.backbones.trunk import Attend, Axis, Trunk
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 
 _NEVER = -1e9
 """Added to the score of a cell that may not be looked at; finite, so that a row without any other stays finite."""

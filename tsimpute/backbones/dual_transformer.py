@@ -13,7 +13,7 @@ from tsimpute.backbones.base import Field
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.grid import Grid
 from tsimpute.backbones.trunk import Trunk
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 
 
 class DualTransformer(Trunk):

@@ -12,7 +12,7 @@ from torch import Tensor
 from tsimpute.backbones.base import Field
 from tsimpute.backbones.tokens import Tokens
 from tsimpute.backbones.trunk import Trunk
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 
 
 class PresentCells(Trunk):

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsimpute.native import compiled
-from tsimpute.places import packaged
+from tsimpute.system.native import compiled
+from tsimpute.system.places import packaged
 
 _WIDEST_HEAD = 16  # wider ones leave the registers
 

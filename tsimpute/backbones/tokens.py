@@ -16,7 +16,7 @@ from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.packing import pack
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.backbones.trunk import Attend, Axis, Layout, attention
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 
 
 class Tokens(Layout):

@@ -18,9 +18,9 @@ from torch.nn import functional as F
 from tsimpute.backbones.base import Field
 from tsimpute.backbones.embeddings import ProcessTimeEmbedding
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError
-from tsimpute.threads import in_threads
+from tsimpute.system.threads import in_threads
 
 _WIDTH_FEEDFORWARD = 64
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tsimpute.containers import Feature
-from tsimpute.limits import Limits
+from tsimpute.core.limits import Limits
+from tsimpute.core.windows import Feature
 
 # Name, unit, and the range outside of which a value is a mistake of notation or of the instrument, not a sick patient.
 _TABLE = (

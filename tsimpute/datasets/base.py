@@ -8,8 +8,8 @@ from math import inf
 from pathlib import Path
 from typing import Protocol
 
-from tsimpute.containers import Feature, Windows
-from tsimpute.limits import Limits
+from tsimpute.core.limits import Limits
+from tsimpute.core.windows import Feature, Windows
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.limits import Limits
+from tsimpute.core.windows import Windows
 from tsimpute.datasets.base import Card
 from tsimpute.errors import DataError
-from tsimpute.limits import Limits
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from tsimpute.datasets import make
 from tsimpute.errors import ConfigError, DataError, SourceError
-from tsimpute.places import user_cache
+from tsimpute.system.places import user_cache
 
 VARIABLE = "TSIMPUTE_DATA"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.datasets._download import check_sha256, download_with_tsdb, sha256
 from tsimpute.datasets._physionet_rows import RecordFile, Rows, is_record_name, join_rows, read_files
 from tsimpute.datasets._physionet_units import OTHER_UNITS, SAME_UNITS

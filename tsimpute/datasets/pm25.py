@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute.containers import Feature, Windows
+from tsimpute.core.limits import Limits
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.datasets._download import check_sha256, download_any
 from tsimpute.datasets._pm25_tables import read_table
 from tsimpute.datasets.base import Card, Source
 from tsimpute.errors import ConfigError, DataError, SourceError
-from tsimpute.limits import Limits
 
 TEST_MONTHS = (3, 6, 9, 12)
 TRAINING_MONTHS = (1, 2, 4, 5, 7, 8, 10, 11)

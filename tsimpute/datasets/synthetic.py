@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute.containers import Feature, Windows
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.datasets.base import Card
 from tsimpute.errors import ConfigError
 

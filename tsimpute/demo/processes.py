@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from tsimpute import runs
-from tsimpute.config import (
+from tsimpute.config.settings import (
     DataConfig,
     EvaluationConfig,
     NetworkConfig,
@@ -18,7 +17,8 @@ from tsimpute.config import (
     SamplingConfig,
     TrainingConfig,
 )
-from tsimpute.evaluation import Report
+from tsimpute.evaluation.reporting import Report
+from tsimpute.experiments import runs
 
 PROCESSES = ("flow_matching", "diffusion")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tsimpute.core.panel import Filling, Panel
 from tsimpute.datasets.synthetic import DEAD_SENSOR, FEATURES, SyntheticAirQuality
-from tsimpute.files import write_whole
-from tsimpute.filling.fill_file import fill_file
-from tsimpute.panel import Filling, Panel
+from tsimpute.filling.files.fill_file import fill_file
+from tsimpute.system.files import write_whole
 
 N_DAYS = 90
 EFFORT = "instant"
@@ -60,8 +60,8 @@ def tables(n_days: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _draw(panel: Panel, fillings: Sequence[Filling], path: Path) -> None:
-    from tsimpute.pages import png
-    from tsimpute.plots._fillings import filled_feature, stretches
+    from tsimpute.plots.fillings import filled_feature, stretches
+    from tsimpute.reports.pages import png
 
     figure = filled_feature(panel, fillings, DEAD_SENSOR, stretches(fillings, DEAD_SENSOR))
     write_whole(path, lambda partial: partial.write_bytes(png(figure)))

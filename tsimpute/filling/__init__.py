@@ -1,0 +1,1 @@
+"""A person's table filled: prepared, learnt from, measured, delivered."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.blas import one_blas_thread
 from tsimpute.gaussian.conditionals import BLOCK, NEIGHBOURS, Block, Prior, is_wide
+from tsimpute.system.blas import one_blas_thread
 
 MOST_CELLS, MOST_CELLS_WIDE = 1300, 640
 """Cells of a window, about: the cost of one grows with their cube. With many features each block has its own."""

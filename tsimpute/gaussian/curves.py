@@ -17,10 +17,10 @@ from typing import Self
 import numpy as np
 import scipy.linalg
 
-from tsimpute.blas import one_blas_thread
+from tsimpute.core.seeding import derive_seed
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import PIECE, Records
-from tsimpute.seeding import derive_seed
+from tsimpute.system.blas import one_blas_thread
 
 MOST_KNOWN, MOST_FEATURES, MOST_INPUTS = 30_000, 24, 12
 """Known cells that gaps are moved over at a time; features that have a curve; others that a curve looks at."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tsimpute.batches.guessing import Guessed, Known
 from tsimpute.gaussian.conditioning import marginals, window_length
 from tsimpute.gaussian.process import FARTHEST, GaussianModel
 from tsimpute.gaussian.records import positions
-from tsimpute.pipeline.guessing import Guessed, Known
-from tsimpute.pipeline.scaling import Scale
+from tsimpute.scaling.standardizer import Scale
 
 LEAST_SPREAD = 0.01
 """In standard deviations of a feature's scores: what is less counts as that much."""

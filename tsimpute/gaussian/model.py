@@ -9,24 +9,17 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from tsimpute.blas import one_blas_thread
+from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import DataError
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import condition, largest_lag
-from tsimpute.gaussian.covariance import (
-    PRIOR_PAIRS,
-    Estimated,
-    edge_effects,
-    from_pairs,
-    lagged_pairs,
-    lagged_products,
-)
+from tsimpute.gaussian.covariance import PRIOR_PAIRS, Estimated, edge_effects, from_pairs, lagged_pairs, lagged_products
 from tsimpute.gaussian.maps import MonotoneMap
 from tsimpute.gaussian.process import FARTHEST, GaussianModel
 from tsimpute.gaussian.records import Records, gridded, hidden_cells, positions
 from tsimpute.gaussian.seasons import Seasons
 from tsimpute.gaussian.tails import Tails
-from tsimpute.seeding import derive_seed
+from tsimpute.system.blas import one_blas_thread
 
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000
 """At most so many known cells to choose settings on, and to learn the covariances from by EM."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tsimpute.seeding import derive_seed
+from tsimpute.core.seeding import derive_seed
 
 PIECE = 1_000
 """Steps of the stretches that long records are cut into."""

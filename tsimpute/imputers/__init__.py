@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tsimpute import registry
+from tsimpute.config import registry
 from tsimpute.imputers.base import Imputer
 
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from tsimpute.containers import Feature, Samples, Windows
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.core.windows import Feature, Samples, Windows
+from tsimpute.scaling.standardizer import Standardizer
 
 
 class Imputer(Protocol):

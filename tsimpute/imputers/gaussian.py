@@ -11,18 +11,18 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from tsimpute.checkpoints import read_model, write_model
-from tsimpute.containers import Feature, Samples, Windows
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
 from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
-from tsimpute.imputers._checks import cells_asked
-from tsimpute.imputers._completing import check_steps, collected, completed, usual_step
-from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.seeding import derive_seed
-from tsimpute.terminal import Progress, shown
+from tsimpute.imputers.shared.checks import cells_asked
+from tsimpute.imputers.shared.completing import check_steps, collected, completed, usual_step
+from tsimpute.models.checkpoints import read_model, write_model
+from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.system.terminal import Progress, shown
 
 _CHUNK_BYTES = 64 * 2**20
 """Of draws of a long record that are given at once."""
@@ -100,7 +100,7 @@ class GaussianImputer:
         Args:
             scaler: None = fitted on the visible cells of ``train``.
             time_unit: of the times of the records, to be kept with the model; None = not known.
-            progress: as of ``tsimpute.terminal.shown``.
+            progress: as of ``tsimpute.system.terminal.shown``.
 
         Raises:
             DataError: ``train`` shows no cell at all.
@@ -166,7 +166,7 @@ class GaussianImputer:
         *,
         progress: Progress = "auto",
     ) -> Samples:
-        """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
+        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.shown``."""
         return collected(self.impute_records(windows, n_samples, seed, fill), windows, n_samples, progress)
 
     def impute_records(

@@ -12,27 +12,28 @@ import numpy as np
 import torch
 from torch import nn
 
-from tsimpute.checkpoints import read_model, write_model
-from tsimpute.config import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
-from tsimpute.containers import Samples, Windows
+from tsimpute.batches.guessing import Guess
+from tsimpute.batches.loading import Loader, condition_of, conditions_of, usual_cells
+from tsimpute.batches.mask_pool import Masks
+from tsimpute.batches.masking import MaskPolicy, make_policy
+from tsimpute.config.registry import make
+from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Samples, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.imputers._base import base_of, digest_of, guesses_apart
-from tsimpute.imputers._checks import cells_to_fill, check_features, check_given
-from tsimpute.imputers._completing import check_steps, collected, completed, usual_step
-from tsimpute.imputers._learnt import Learnt
-from tsimpute.imputers._long import Done, check_times, pieces, steps_within
-from tsimpute.joining import Joined
-from tsimpute.pipeline.guessing import Guess
-from tsimpute.pipeline.loading import Loader, condition_of, conditions_of, usual_cells
-from tsimpute.pipeline.mask_pool import Masks
-from tsimpute.pipeline.masking import MaskPolicy, make_policy
-from tsimpute.pipeline.scaling import Standardizer
+from tsimpute.generative.joining import Joined
+from tsimpute.imputers.network.learnt import Learnt
+from tsimpute.imputers.network.long_records import Done, check_times, pieces, steps_within
+from tsimpute.imputers.network.start import base_of, digest_of, guesses_apart
+from tsimpute.imputers.shared.checks import cells_to_fill, check_features, check_given
+from tsimpute.imputers.shared.completing import check_steps, collected, completed, usual_step
+from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
-from tsimpute.registry import make
-from tsimpute.seeding import derive_seed
-from tsimpute.terminal import Progress, shown
-from tsimpute.training import Step, Trainer
+from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.system.terminal import Progress, shown
+from tsimpute.training.progress import Step
+from tsimpute.training.trainer import Trainer
 
 _CHUNK_BYTES = 8 * 2**20
 """Of draws that are computed side by side, at most."""
@@ -54,8 +55,8 @@ class GenerativeImputer(Learnt):
 
     Args:
         process: its settings, its name ("flow_matching", "diffusion" or an import path), its class or an instance.
-        network: settings of the backbone, its name or its class; see ``tsimpute.registry``.
-        training, sampling: settings; see ``tsimpute.config``.
+        network: settings of the backbone, its name or its class; see ``tsimpute.config.registry``.
+        training, sampling: settings; see ``tsimpute.config.settings``.
 
     Attributes: see ``Learnt``.
     """
@@ -74,7 +75,7 @@ class GenerativeImputer(Learnt):
         self.sampling = sampling or SamplingConfig()
 
     def fit(self, train: Windows, valid: Windows | None = None, *, progress: Progress = "auto") -> Self:
-        """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
+        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.shown``."""
         with shown(progress, {"learning": "step"}) as tell:
             for step in self.fit_steps(train, valid):
                 tell("learning", step.step, step.n_steps)
@@ -180,7 +181,7 @@ class GenerativeImputer(Learnt):
         *,
         progress: Progress = "auto",
     ) -> Samples:
-        """See ``Imputer``; ``progress`` as of ``tsimpute.terminal.shown``."""
+        """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.shown``."""
         return collected(self.impute_records(windows, n_samples, seed, fill), windows, n_samples, progress)
 
     def impute_records(

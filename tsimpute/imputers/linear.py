@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsimpute.imputers._simple import SimpleImputer, through_known
+from tsimpute.imputers.shared.interpolation import interpolated
+from tsimpute.imputers.shared.simple import SimpleImputer
 
 
 class LinearImputer(SimpleImputer):
@@ -25,20 +26,6 @@ class LinearImputer(SimpleImputer):
 
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         return interpolated(known, times, self.centre_)
-
-
-def interpolated(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Straight lines in time between the known values of each record and feature, constant before and after them.
-
-    Args:
-        known: (N, K, L), NaN where nothing is known.
-        times: (N, L), increasing.
-        otherwise: (K,) for a record in which nothing of the feature is known.
-
-    Returns:
-        (N, K, L) float64.
-    """
-    return through_known(np.interp, known, times, otherwise)
 
 
 PLUGIN = LinearImputer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsimpute.imputers._simple import SimpleImputer
+from tsimpute.imputers.shared.simple import SimpleImputer
 
 
 class LocfImputer(SimpleImputer):

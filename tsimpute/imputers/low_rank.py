@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.imputers._hiding import moved_gaps
-from tsimpute.imputers._standardised import StandardisedImputer
-from tsimpute.imputers.linear import interpolated
+from tsimpute.imputers.shared.hiding import moved_gaps
+from tsimpute.imputers.shared.interpolation import interpolated
+from tsimpute.imputers.shared.standardised import StandardisedImputer
 
 _CHANGE = 1e-4
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.imputers._standardised import StandardisedImputer
-from tsimpute.imputers.linear import interpolated
+from tsimpute.imputers.shared.interpolation import interpolated
+from tsimpute.imputers.shared.standardised import StandardisedImputer
 
 _MOST_NEIGHBOURS = 30
 _CHANGE = 1e-3

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.imputers._standardised import StandardisedImputer
+from tsimpute.imputers.shared.standardised import StandardisedImputer
 
 OVER = ("windows", "steps")
 _MOST_COLUMNS = 200

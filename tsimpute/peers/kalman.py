@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.imputers._completing import usual_step
-from tsimpute.imputers._standardised import StandardisedImputer
-from tsimpute.seeding import derive_seed
+from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.shared.standardised import StandardisedImputer
 
 TRENDS = {"level": "local level", "linear": "local linear trend"}
 _MOST_STEPS = 2000

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, MissingExtraError
-from tsimpute.imputers._standardised import StandardisedImputer
-from tsimpute.imputers.linear import interpolated
+from tsimpute.imputers.shared.interpolation import interpolated
+from tsimpute.imputers.shared.standardised import StandardisedImputer
 
 
 class KnnImputer(StandardisedImputer):

@@ -14,15 +14,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from tsimpute.containers import Feature, Samples, Windows
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError, TsimputeError
-from tsimpute.imputers._checks import cells_asked, check_features
-from tsimpute.imputers._completing import completed
-from tsimpute.imputers._model_files import read_model, write_model
-from tsimpute.pipeline.missingness import random_cells
-from tsimpute.pipeline.scaling import Standardizer
-from tsimpute.places import packaged
-from tsimpute.seeding import derive_seed
+from tsimpute.imputers.shared.checks import cells_asked, check_features
+from tsimpute.imputers.shared.completing import completed
+from tsimpute.models.array_files import read_model, write_model
+from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.system.places import packaged
+from tsimpute.tasks.missingness import random_cells
 
 INTERPRETER = "TSIMPUTE_PYPOTS_PYTHON"
 SIZES: dict[str, dict[str, Any]] = {

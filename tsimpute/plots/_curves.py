@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsimpute.ensembles import INTERVALS
+from tsimpute.core.quantiles import central_levels, quantiles
 from tsimpute.errors import DataError
+from tsimpute.evaluation.ensembles import INTERVALS
+from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.plots._style import (
     BLUE,
     GREEN,
@@ -26,8 +28,6 @@ from tsimpute.plots._style import (
     panels,
     scale_values,
 )
-from tsimpute.quantiles import central_levels, quantiles
-from tsimpute.reporting import Report, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

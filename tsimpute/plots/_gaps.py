@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.plots._style import BLUE, INK, ORANGE, PALE, finish, new_figure
 
 if TYPE_CHECKING:

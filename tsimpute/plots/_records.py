@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsimpute.containers import Samples, Windows
+from tsimpute.core.quantiles import central_levels, fewest_draws
+from tsimpute.core.windows import Samples, Windows
 from tsimpute.errors import DataError
-from tsimpute.metrics import check_records
+from tsimpute.evaluation.metrics import check_records
 from tsimpute.plots._style import BLUE, GREY, INK, VERMILION, finish, new_figure
-from tsimpute.quantiles import central_levels, fewest_draws
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

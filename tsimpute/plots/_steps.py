@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tsimpute.config.registry import make
 from tsimpute.errors import DataError
+from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.plots._curves import LINES, TITLES, _about, _check_comparable
 from tsimpute.plots._style import GREY, INK, finish, new_figure
-from tsimpute.registry import make
-from tsimpute.reporting import Report, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsimpute.files import write_whole
+from tsimpute.system.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,1 @@
+"""Processes between noise and data, one file each."""

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from tsimpute.containers import Prediction, Scales
+from tsimpute.core.containers import Prediction, Scales
 from tsimpute.errors import ConfigError
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsimpute.containers import Prediction, Scales, spread
+from tsimpute.core.containers import Prediction, Scales, spread
 from tsimpute.errors import ConfigError
 
 

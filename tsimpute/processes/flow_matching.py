@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from tsimpute.containers import Prediction, Scales, spread
+from tsimpute.core.containers import Prediction, Scales, spread
 from tsimpute.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Solvers that go from noise to data, one file each."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from tsimpute.containers import Prediction, Scales
+from tsimpute.core.containers import Prediction, Scales
 
 Predict = Callable[[Tensor, Tensor], Prediction]
 """(state (B, K, L), tau (B,) float64 on the CPU) -> clean data and noise; one network evaluation."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.ensembles import interval_holds
-from tsimpute.kept_samples import Cells, Header
-from tsimpute.metrics import Scores
-from tsimpute.quantiles import fewest_draws
-from tsimpute.windows import Windows
+from tsimpute.core.quantiles import fewest_draws
+from tsimpute.core.windows import Windows
+from tsimpute.evaluation.ensembles import interval_holds
+from tsimpute.evaluation.kept_samples import Cells, Header
+from tsimpute.evaluation.metrics import Scores
 
 BINS = ("1", "2-3", "4-6", "7-12", "13-24", "25+", "no value in the record")
 """Lengths of a gap in steps; the last: the record shows no value of that feature."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tsimpute.config_files import to_dict
+from tsimpute.config.yaml_files import to_dict
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.evaluation import rescore
-from tsimpute.files import write_whole
-from tsimpute.reporting import Report, Row
+from tsimpute.evaluation.evaluate import rescore
+from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.methods import named_files, training_config
 from tsimpute.suites.settings import Entry, Suite, entries
+from tsimpute.system.files import write_whole
 
 ABOUT, PARTS, STEPS = "entry.json", "breakdown.csv", "steps.csv"
 _WITHOUT_NUMBERS = ("at_epochs", "n_cells", "n_steps", "folds", "seeds")
@@ -51,7 +51,7 @@ class Found:
         key: of the settings that it was made with; other settings, another key.
         order: what the protocol did, in which order.
         n_cells, n_records: that were scored.
-        sabotage: see ``tsimpute.suites.sabotage``; "" = not tested.
+        sabotage: see ``tsimpute.experiments.leakage``; "" = not tested.
         protocol_leaks: the protocol's own scaler has seen held-out values.
         machine, versions, commit: where it was made.
         scored: by epoch.

@@ -6,17 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tsimpute.backbones.csdi_weights import load_csdi_weights
-from tsimpute.config import NetworkConfig, ProcessConfig, RunConfig, SamplingConfig
-from tsimpute.config_files import config_path, from_dict, load_config, to_dict
+from tsimpute.config.registry import available, is_known, make, options_of
+from tsimpute.config.settings import NetworkConfig, ProcessConfig, RunConfig, SamplingConfig
+from tsimpute.config.yaml_files import config_path, from_dict, load_config, to_dict
 from tsimpute.errors import ConfigError
-from tsimpute.imputers._completing import usual_step
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.pipeline.task import Task
-from tsimpute.registry import available, is_known, make, options_of
+from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.models.csdi_weights import load_csdi_weights
 from tsimpute.suites.own import files_of, is_own, own_imputer
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
+from tsimpute.tasks.task import Task
 
 _RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors", "epoch-*.safetensors")
 ORIGINAL_SPLIT = ("physionet2012", "csdi", 0, 1)

@@ -18,11 +18,11 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
-from tsimpute.containers import Windows
+from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, TsimputeError
-from tsimpute.imputers._standardised import StandardisedImputer
 from tsimpute.imputers.base import Imputer
-from tsimpute.pipeline.missingness import global_generators_kept
+from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.tasks.missingness import global_generators_kept
 
 
 def is_own(imputer: str) -> bool:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tsimpute.core.quantiles import central_levels, fewest_draws, quantiles
 from tsimpute.errors import DataError
-from tsimpute.files import write_whole
-from tsimpute.pages import PAGE, folded, paragraph, picture, safe, section, table
+from tsimpute.evaluation.reporting import Report
 from tsimpute.plots import by_gap, calibration, curves, versus
-from tsimpute.quantiles import central_levels, fewest_draws, quantiles
-from tsimpute.reporting import Report
+from tsimpute.reports.pages import PAGE, folded, paragraph, picture, safe, section, table
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import Result, all_found, not_shown
 from tsimpute.suites.paired import difference_table
@@ -34,6 +33,7 @@ from tsimpute.suites.tables import (
     published,
     side_by_side,
 )
+from tsimpute.system.files import write_whole
 
 CURVES = ("crps", "crps_fair", "ncrps", "mae_median", "rmse_mean", "rmse_lower_median")
 STEPS = ("crps", "crps_fair")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute.ensembles import cell_scores
+from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import DataError
-from tsimpute.kept_samples import Header, read_cells
-from tsimpute.metrics import SOURCE
-from tsimpute.seeding import derive_seed
+from tsimpute.evaluation.ensembles import cell_scores
+from tsimpute.evaluation.kept_samples import Header, read_cells
+from tsimpute.evaluation.metrics import SOURCE
 from tsimpute.suites.entries import Result, samples_of
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import METRICS, Table, value_text

@@ -8,29 +8,20 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from tsimpute import runs
-from tsimpute.containers import Windows
+from tsimpute.config.registry import available, is_known, plugin
+from tsimpute.core.windows import Windows
 from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, TsimputeError
-from tsimpute.evaluation import Report
-from tsimpute.files import alone
-from tsimpute.pipeline.task import Task
-from tsimpute.registry import available, is_known, plugin
-from tsimpute.suites.entries import (
-    Result,
-    Scored,
-    clear,
-    kept,
-    key_of,
-    read_result,
-    samples_file,
-    write_entry,
-)
+from tsimpute.evaluation.reporting import Report
+from tsimpute.experiments import runs
+from tsimpute.experiments.leakage import scaler_moves
+from tsimpute.suites.entries import Result, Scored, clear, kept, key_of, read_result, samples_file, write_entry
 from tsimpute.suites.methods import training_config, unknown_imputer
 from tsimpute.suites.own import is_own, told
-from tsimpute.suites.sabotage import scaler_moves
 from tsimpute.suites.scoring import Prepared, blank, score, verdict
 from tsimpute.suites.settings import Entry, Suite, TaskConfig, entries
 from tsimpute.suites.states import Progress, State, epochs_of, states, steps_of
+from tsimpute.system.files import alone
+from tsimpute.tasks.task import Task
 
 
 def run_suite(

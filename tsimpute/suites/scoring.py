@@ -14,18 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute import runs
-from tsimpute.containers import Windows
-from tsimpute.evaluation import Report, evaluate
-from tsimpute.kept_samples import Cells, Header, read_cells
-from tsimpute.pipeline.task import Task
+from tsimpute.core.windows import Windows
+from tsimpute.evaluation.evaluate import evaluate
+from tsimpute.evaluation.kept_samples import Cells, Header, read_cells
+from tsimpute.evaluation.reporting import Report
+from tsimpute.experiments import runs
+from tsimpute.experiments.leakage import sabotage, sabotage_filling
 from tsimpute.suites.breakdowns import Breakdown, Part
 from tsimpute.suites.entries import Found
 from tsimpute.suites.methods import new_imputer, short_training, training_config
 from tsimpute.suites.own import global_seeds
-from tsimpute.suites.sabotage import sabotage, sabotage_filling
 from tsimpute.suites.settings import Entry, Suite
 from tsimpute.suites.states import State
+from tsimpute.tasks.task import Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ def _digest(test: Windows) -> str:
 
 
 def verdict(suite: Suite, entry: Entry, prepared: Prepared, model: State | None = None) -> str:
-    """What the test of hidden values says; see ``tsimpute.suites.sabotage``.
+    """What the test of hidden values says; see ``tsimpute.experiments.leakage``.
 
     Args:
         model: of a method that was trained elsewhere.

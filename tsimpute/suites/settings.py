@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tsimpute.config import DataConfig, ProtocolConfig
-from tsimpute.config_files import from_dict, read_settings
+from tsimpute.config.settings import DataConfig, ProtocolConfig
+from tsimpute.config.yaml_files import from_dict, read_settings
 from tsimpute.errors import ConfigError
-from tsimpute.places import packaged, packaged_names
+from tsimpute.system.places import packaged, packaged_names
 
 _LONGEST = 80
 _OF_THE_SUITE = ("data", "protocol", "evaluation", "training.seed", "training.keep_epochs")
@@ -23,7 +23,7 @@ class TaskConfig:
     """Records, split and held-out cells that every method is scored on.
 
     Attributes:
-        data, protocol: see ``tsimpute.config``; the suite's folds take the place of ``protocol.fold``.
+        data, protocol: see ``tsimpute.config.settings``; the suite's folds take the place of ``protocol.fold``.
         units: "standardised" (features of different units) or "data".
         n_cells: how many cells must be scored in all test records, by fold; another number ends the run. None = any.
         max_records: score only the first so many test records that have held-out cells; None = all.

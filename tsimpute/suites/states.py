@@ -12,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute import runs
-from tsimpute.config import ProcessConfig, RunConfig, SamplingConfig
-from tsimpute.config_files import load_config, to_dict
+from tsimpute.config.registry import make
+from tsimpute.config.settings import ProcessConfig, RunConfig, SamplingConfig
+from tsimpute.config.yaml_files import load_config, to_dict
 from tsimpute.errors import CheckpointError
+from tsimpute.experiments import runs
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.pipeline.task import Task
 from tsimpute.processes.base import takes
-from tsimpute.registry import make
 from tsimpute.suites.methods import by_data, epochs_asked, new_imputer, original_csdi, training_config
 from tsimpute.suites.own import global_seeds
 from tsimpute.suites.settings import Entry, Suite
+from tsimpute.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]
 _LAST = ("last", "model")

@@ -10,8 +10,8 @@ from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
+from tsimpute.evaluation.reporting import Row
 from tsimpute.plots._steps import evaluations as of_sampler
-from tsimpute.reporting import Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.entries import Result, Scored
 from tsimpute.suites.settings import Entry, Suite

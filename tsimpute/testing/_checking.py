@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tsimpute import registry
+from tsimpute.config import registry
 from tsimpute.errors import ConfigError, ContractError
 from tsimpute.testing._laws import Case, DoesNotApply, Law
 

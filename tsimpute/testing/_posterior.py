@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsimpute.containers import Prediction
+from tsimpute.core.containers import Prediction
 from tsimpute.processes.base import Process
 from tsimpute.solvers.base import Solver
 from tsimpute.testing._laws import expect

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tsimpute.containers import Batch, Condition, Feature
+from tsimpute.core.containers import Batch, Condition
+from tsimpute.core.windows import Feature
 from tsimpute.processes.base import Process
 
 SIZES: dict[str, Any] = {

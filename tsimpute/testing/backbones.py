@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tsimpute.containers import Condition
+from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError
 from tsimpute.testing._laws import DoesNotApply, Laws, expect, expect_refused
 from tsimpute.testing._records import random_batch, random_condition, shaken

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute.containers import Windows
+from tsimpute.core.limits import Limits
+from tsimpute.core.windows import Windows
 from tsimpute.datasets.base import DatasetAdapter
 from tsimpute.datasets.fetching import FileBased
 from tsimpute.errors import ConfigError, SourceError
-from tsimpute.limits import Limits
 from tsimpute.testing._laws import DoesNotApply, Laws, expect, expect_refused
 
 LAWS = Laws()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tsimpute.containers import Feature, Windows
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
 from tsimpute.testing._laws import Laws, expect, expect_refused, over
 from tsimpute.testing._records import FEATURES

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tsimpute import registry
+from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 from tsimpute.processes.base import Process
 from tsimpute.testing._laws import Laws, expect, expect_refused, over

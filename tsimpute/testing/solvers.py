@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tsimpute import registry
-from tsimpute.containers import Prediction, spread
+from tsimpute.config import registry
+from tsimpute.core.containers import Prediction, spread
 from tsimpute.processes.base import Process, takes
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.base import Solver

@@ -1,0 +1,152 @@
+"""Numbers of delimited files: read to the last bit, marks counted, written without exponent, bad ones refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.text.contents import Delimited
+from tsimpute.tables.text.delimited import read_delimited
+from tsimpute.tables.text.numbers import MISSING_MARKS, looks_numeric, number_text, read_numbers, split_unit
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def table(folder: Path, fields: list[str], decimal: str = ".") -> Delimited:
+    """A table of row numbers and one column ``x`` of these fields."""
+    lines = ["t;x", *(f'{row};"{text}"' for row, text in enumerate(fields))]
+    (folder / "in.csv").write_text("\n".join(lines), encoding="utf-8")
+    return read_delimited(folder / "in.csv", delimiter=";", decimal=decimal)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(finite, min_size=1, max_size=9), decimal=st.sampled_from([".", ","]))
+def test_numbers_come_back_bit_for_bit(values: list[float], decimal: str, tmp_path: Path) -> None:
+    found = read_numbers(table(tmp_path, [repr(v).replace(".", decimal) for v in values], decimal), 1)
+    assert found.values.tobytes() == np.array(values).tobytes()
+
+
+@given(values=st.lists(finite, max_size=9), decimals=st.integers(0, 12), decimal=st.sampled_from([".", ","]))
+def test_written_numbers_are_the_rounded_ones_without_exponent_and_negative_zero(
+    values: list[float], decimals: int, decimal: str
+) -> None:
+    texts = number_text(np.array(values), decimals, decimal)
+    assert [float(text.replace(decimal, ".")) for text in texts] == [round(v, decimals) for v in values]
+    for text in texts:
+        assert set(text) <= set("-0123456789" + decimal)
+        assert not (text.startswith("-") and set(text) <= set("-0" + decimal))
+        assert len(text.partition(decimal)[2]) == decimals
+
+
+def test_numbers_that_are_not_finite_are_not_written() -> None:
+    with pytest.raises(DataError, match="value 1 is nan"):
+        number_text(np.array([1.0, np.nan]), 2, ".")
+
+
+def test_marks_are_missing_in_any_case_and_counted_as_they_stand(tmp_path: Path) -> None:
+    found = read_numbers(table(tmp_path, ["NA", "na", "", "1.5", "-200", "Null", "NA", "?", "+3", "-"]), 1)
+    nan = np.nan
+    np.testing.assert_array_equal(found.values, [nan, nan, nan, 1.5, -200, nan, nan, nan, 3, nan])
+    assert found.missing == {"NA": 2, "na": 1, "": 1, "Null": 1, "?": 1, "-": 1}
+
+
+def test_a_numeric_mark_stands_for_every_way_to_write_it(tmp_path: Path) -> None:
+    found = read_numbers(table(tmp_path, ["-999", "-999.0", "-9.99e2", "-999.5", ""]), 1, [*MISSING_MARKS, "-999"])
+    np.testing.assert_array_equal(found.values, [np.nan, np.nan, np.nan, -999.5, np.nan])
+    assert found.missing == {"-999": 1, "-999.0": 1, "-9.99e2": 1, "": 1}
+    assert found.decimals == 1
+
+
+def test_only_the_marks_given_are_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 3, column 'x'.*'NA'"):
+        read_numbers(table(tmp_path, ["1", "NA"]), 1, ["broken"])
+    assert read_numbers(table(tmp_path, ["1", "BROKEN"]), 1, ["broken"]).missing == {"BROKEN": 1}
+    with pytest.raises(ConfigError, match="list of texts"):
+        read_numbers(table(tmp_path, ["1"]), 1, "NA")
+
+
+@pytest.mark.parametrize(
+    ("fields", "decimals", "is_integer"),
+    [
+        (["1", "+20", "", "-3"], 0, True),
+        (["1", "2.50", "3.1"], 2, False),
+        (["1e3"], 0, False),
+        (["1.5e-3", "2.5E1"], 4, False),
+        (["5.", "6"], 0, False),
+        ([".25"], 2, False),
+        (["", "NA"], 0, False),
+        (["1e-300"], 15, False),
+    ],
+)
+def test_decimals_and_whole_numbers(fields: list[str], decimals: int, is_integer: bool, tmp_path: Path) -> None:
+    found = read_numbers(table(tmp_path, fields), 1)
+    assert (found.decimals, found.is_integer) == (decimals, is_integer)
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal", "message"),
+    [
+        ("inf", ".", "a finite number, came 'inf'"),
+        ("-Infinity", ".", "a finite number"),
+        ("1e999", ".", "a finite number, came '1e999'"),
+        ("1.234.567", ".", "separators of thousands"),
+        ("1.234,5", ".", "separators of thousands"),
+        ("2,6", ".", "Pass decimal=','"),
+        ("2.6", ",", r"Pass decimal='\.'"),
+        ("1_000", ".", "a number or a missing mark"),
+        ("٣", ".", "a number or a missing mark"),
+        ("<0.5", ".", "a number or a missing mark"),
+        ("0x1F", ".", "a number or a missing mark"),
+        ("1 2", ".", "a number or a missing mark"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_its_place(text: str, decimal: str, message: str, tmp_path: Path) -> None:
+    wrong = table(tmp_path, ["1", "NA", text, "3"], decimal)
+    with pytest.raises(DataError, match=rf"in\.csv, line 4, column 'x': expected .*{message}"):
+        read_numbers(wrong, 1)
+    assert not looks_numeric(wrong, 1)
+
+
+def test_a_column_looks_numeric_with_one_number_and_none_but_marks_beside(tmp_path: Path) -> None:
+    assert looks_numeric(table(tmp_path, ["", "NA", "7"]), 1)
+    assert not looks_numeric(table(tmp_path, ["", "NA"]), 1)
+    assert not looks_numeric(table(tmp_path, ["7", "2014-05-01"]), 1)
+    assert not looks_numeric(table(tmp_path, ["-999", "NA"]), 1, [*MISSING_MARKS, "-999"])
+
+
+def test_air_quality_uci_has_codes_and_no_marks(data_root: Path) -> None:
+    uci = read_delimited(data_root / "air_quality" / "AirQualityUCI.csv")
+    numeric = [c for c in range(len(uci.header)) if looks_numeric(uci, c)]
+    assert numeric == list(range(2, 15))
+    co = read_numbers(uci, 2)
+    assert ((co.values == -200).sum(), co.decimals, co.is_integer, co.missing) == (1683, 1, False, {})
+    coded = read_numbers(uci, 2, [*MISSING_MARKS, "-200"])
+    assert (coded.missing, np.isnan(coded.values).sum()) == ({"-200": 1592, "-200,0": 91}, 1683)
+    assert read_numbers(uci, 3).is_integer
+    assert read_numbers(uci, 14).decimals == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Temp [degC]", ("Temp", "degC")),
+        ("Temp (°C)", ("Temp", "°C")),
+        ("RH (%)", ("RH", "%")),
+        ("PM2.5 (µg/m³)", ("PM2.5", "µg/m³")),
+        ("Rate[1/min]", ("Rate", "1/min")),
+        ("CO(GT)", ("CO(GT)", "")),
+        ("PT08.S2(NMHC)", ("PT08.S2(NMHC)", "")),
+        ("Date (DD/MM/YYYY)", ("Date (DD/MM/YYYY)", "")),
+        ("PM2.5_ug/m3", ("PM2.5_ug/m3", "")),
+        ("CO(GT) [mg/m3]", ("CO(GT)", "mg/m3")),
+        ("[ppm]", ("[ppm]", "")),
+        ("", ("", "")),
+    ],
+)
+def test_units_in_brackets_are_told_from_other_words(name: str, expected: tuple[str, str]) -> None:
+    assert split_unit(name) == expected

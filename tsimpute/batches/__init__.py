@@ -1,0 +1,1 @@
+"""From records to training batches: masks, first guesses, loading."""

@@ -1,0 +1,296 @@
+"""From records at rest to training batches, the same for any number of processes and from any point on."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from tsimpute.batches.guessing import Guess, Guessed
+from tsimpute.batches.mask_pool import MaskPool, Masks
+from tsimpute.batches.masking import MaskPolicy
+from tsimpute.core.containers import Batch, Condition
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Windows
+from tsimpute.errors import DataError
+from tsimpute.scaling.standardizer import Scale
+
+
+@dataclass(frozen=True)
+class Share:
+    """One process's part of a global batch.
+
+    Attributes:
+        batch: its records; one record without weight where the batch is smaller than the number of processes.
+        n_global: records in the whole batch.
+        weight: 1, or 0 where the batch holds a stand-in.
+    """
+
+    batch: Batch
+    n_global: int
+    weight: float = 1.0
+
+
+class Loader:
+    """Batches of standardised records with targets drawn by a mask policy.
+
+    Only shown cells are ever read: the held-out cells of ``windows`` reach neither values nor targets. Order, masks,
+    process times and noise of a record in an epoch come from (seed, epoch, record), so batches can be cut anywhere.
+    Given features are always shown and never targets.
+
+    Args:
+        windows: training (or validation) records.
+        scaler: fitted on training cells.
+        policy: chooses targets among the shown cells.
+        batch_size: records of a global batch.
+        seed: of everything drawn.
+        ask_unobserved: share of records in which all unobserved cells are asked for too, from ``ask_from_epoch`` on.
+        guess: where given, targets are the differences to it, in units of its spread where it has one.
+        guess_of: another guess for some records, by their index; None = ``guess`` for all.
+        n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
+        masks: gives masks and guesses in place of ``policy`` and ``guess_of``; None = they do.
+
+    Raises:
+        DataError: no record has a shown cell, or times lose their order in single precision.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        scaler: Scale,
+        policy: MaskPolicy,
+        batch_size: int,
+        seed: int = 0,
+        ask_unobserved: float = 0.0,
+        ask_from_epoch: int = 1,
+        guess: Guess | None = None,
+        guess_of: Callable[[int], Guess] | None = None,
+        n_masks: int = 0,
+        masks: Masks | None = None,
+    ) -> None:
+        self.shown = windows.shown
+        self.values = _standardised(windows.values, self.shown, scaler)
+        self.times = single_precision(windows.times)
+        self.record_ids, self.features = windows.record_ids, windows.features
+        self.own = _own(windows)
+        self.usable = np.flatnonzero(self.shown[:, self.own].any((1, 2)))
+        self.policy, self.batch_size, self.seed = policy, batch_size, seed
+        self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
+        self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
+        at_rest = self.values, self.shown, self.times, self.record_ids
+        self.guesses: Masks | None = masks
+        if guess is not None and masks is None:
+            self.guesses = MaskPool(guess_of or (lambda record: guess), self._mask, *at_rest, n_masks, seed)
+        if not len(self.usable):
+            raise DataError(
+                f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
+            )
+
+    @property
+    def n_batches(self) -> int:
+        """Global batches in an epoch."""
+        return -(-len(self.usable) // self.batch_size)
+
+    def epoch(self, epoch: int, first_batch: int = 0, rank: int = 0, n_ranks: int = 1) -> Iterator[Share]:
+        """The shuffled batches of an epoch from ``first_batch`` on, and of each the records of one process."""
+        order = np.random.default_rng(derive_seed(self.seed, "order", epoch)).permutation(self.usable)
+        return self._shares(order, epoch, first_batch, rank, n_ranks)
+
+    def fixed(self) -> Iterator[Share]:
+        """Every record once, in order, with the same masks, times and noise each time: for validation."""
+        return self._shares(self.usable, -1, 0, 0, 1)
+
+    def _shares(self, order: np.ndarray, epoch: int, first: int, rank: int, n_ranks: int) -> Iterator[Share]:
+        for b in range(first, self.n_batches):
+            chosen = order[b * self.batch_size : (b + 1) * self.batch_size]
+            own = chosen[rank::n_ranks]
+            yield Share(self._batch(own if len(own) else chosen[:1], epoch), len(chosen), float(len(own) > 0))
+
+    def _batch(self, index: np.ndarray, epoch: int) -> Batch:
+        seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
+        rngs = [np.random.default_rng(s) for s in seeds]
+        drawn = [self._drawn(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)]
+        masks = np.stack([mask for mask, _ in drawn])
+        asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
+        asked = None
+        if asks:
+            asked = np.stack([self._asked(self.shown[i], rng) for i, rng in zip(index, rngs, strict=True)])
+        values, guess, given_all = self.values[index], None, None
+        if self.guesses is not None:
+            shown = self.shown[index]
+            wanted = ~masks if asks or not self.guesses.size else shown & ~masks
+            guess = self.guesses.guesses(index, masks, [number for _, number in drawn], wanted, asks)
+            values = standardised_residuals(values, guess, shown)
+            given_all = self.guesses.guesses(index, shown, [-1] * len(index), ~shown, True) if asks else None
+        return Batch(
+            values=torch.from_numpy(values),
+            observed=torch.from_numpy(self.shown[index]),
+            cond_mask=torch.from_numpy(masks),
+            times=torch.from_numpy(self.times[index]),
+            record_ids=tuple(self.record_ids[i] for i in index),
+            seeds=seeds,
+            asked=None if asked is None else torch.from_numpy(asked),
+            guess=_mean(guess),
+            spread=_spread(guess),
+            guess_given_all=_mean(given_all),
+            spread_given_all=_spread(given_all),
+            usual_cells=self.usual_cells if asks else math.inf,
+        )
+
+    def _drawn(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+        return (self._mask(record, rng), -1) if self.guesses is None else self.guesses.draw(record, rng)
+
+    def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
+        mask = self.shown[record].copy()
+        mask[self.own] = self.policy(mask[self.own], rng)
+        return mask
+
+    def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return ~shown & self.own[:, None] & (rng.random() < self.ask_unobserved)
+
+
+def usual_cells(train: Windows) -> int:
+    """As many shown cells of features that are not given as all but one in a hundred training records have at most.
+
+    Of up to a hundred records it is the most that one has.
+    """
+    return int(np.quantile(train.shown[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
+
+
+def condition_of(
+    windows: Windows,
+    scaler: Scale,
+    fill: np.ndarray | None = None,
+    guess: Guess | None = None,
+    usual: float = 0.0,
+) -> Condition:
+    """What a model may see of ``windows``: the shown cells, standardised, and which cells to fill.
+
+    Args:
+        fill: (N, K, L) bool; None = every cell that is not shown.
+        guess: as for ``Loader``.
+        usual: see ``usual_cells``; 0 = not known.
+
+    Raises:
+        DataError: ``fill`` is no bool mask of the windows' shape, or times lose their order in single precision.
+    """
+    if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
+        raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
+    known, cells = _Known(windows, scaler), _to_fill(windows, fill)
+    found = None
+    if guess is not None:
+        found = guess.of(known.values(slice(None)), known.shown, known.times, _wanted(guess, known.shown, cells))
+    return _condition(windows, single_precision(windows.times), scaler, cells, found, usual)
+
+
+def conditions_of(
+    windows: Windows,
+    scaler: Scale,
+    parts: Sequence[slice],
+    fill: np.ndarray,
+    guess: Guess | None = None,
+    usual: float = 0.0,
+) -> Iterator[Condition]:
+    """What ``condition_of`` the whole holds of some of its parts; only one part is in memory at a time.
+
+    Args:
+        parts: steps, of which neither starts nor stops decrease from part to part; they may overlap.
+        fill, guess, usual: as for ``condition_of``.
+
+    Yields:
+        The parts, their times as they are, in float64: for windows that count theirs from 0.
+    """
+    guesses: Iterator[Guessed | None] = itertools.repeat(None)
+    if guess is not None:
+        known = _Known(windows, scaler)
+        guesses = guess.of_parts(known, parts, _to_fill(windows, fill) if guess.has_spread else fill)
+    for part, found in zip(parts, guesses, strict=False):
+        steps = windows.steps(part)
+        cells = _to_fill(steps, fill[..., part])
+        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, found, usual)
+
+
+def single_precision(times: np.ndarray) -> np.ndarray:
+    """(N, L) times as float32.
+
+    Raises:
+        DataError: they no longer increase.
+    """
+    found = times.astype(np.float32)
+    if (np.diff(found, axis=1) <= 0).any():
+        raise DataError(
+            "times: too large for single precision to tell neighbouring steps apart, the largest is "
+            f"{np.abs(times).max():g}. Count time from the start of each record, and part records at long pauses."
+        )
+    return found
+
+
+def standardised_residuals(values: np.ndarray, guess: Guessed, cells: np.ndarray) -> np.ndarray:
+    """(N, K, L) values less the guess, in units of its spread, at ``cells``; others as they are."""
+    values = values - guess.mean * cells
+    return values if guess.spread is None else values / np.where(cells, guess.spread, np.float32(1))
+
+
+def _condition(
+    windows: Windows,
+    times: np.ndarray,
+    scaler: Scale,
+    cells: np.ndarray,
+    guess: Guessed | None,
+    usual: float,
+) -> Condition:
+    return Condition(
+        values=torch.from_numpy(_standardised(windows.values, windows.shown, scaler)),
+        cond_mask=torch.from_numpy(windows.shown),
+        fill_mask=torch.from_numpy(cells),
+        times=torch.from_numpy(times),
+        usual_cells=usual,
+        guess=_mean(guess),
+        spread=_spread(guess),
+    )
+
+
+def _to_fill(windows: Windows, fill: np.ndarray | None) -> np.ndarray:
+    return ~windows.shown if fill is None else fill & ~windows.shown
+
+
+def _wanted(guess: Guess, shown: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Cells to guess: where it costs time, those to fill alone."""
+    return cells if guess.has_spread else ~shown
+
+
+def _mean(guess: Guessed | None) -> torch.Tensor | None:
+    return None if guess is None else torch.from_numpy(guess.mean)
+
+
+def _spread(guess: Guessed | None) -> torch.Tensor | None:
+    return None if guess is None or guess.spread is None else torch.from_numpy(guess.spread)
+
+
+class _Known:
+    """See ``guessing.Known``."""
+
+    def __init__(self, windows: Windows, scaler: Scale) -> None:
+        self.windows, self.scaler = windows, scaler
+        self.shown, self.times = windows.shown, windows.times
+
+    def values(self, steps: slice) -> np.ndarray:
+        return _standardised(self.windows.values[..., steps], self.shown[..., steps], self.scaler)
+
+    def at(self, steps: np.ndarray) -> np.ndarray:
+        index = steps[..., None]
+        values, shown = (np.take_along_axis(x, index, 2) for x in (self.windows.values, self.shown))
+        return _standardised(values, shown, self.scaler)[..., 0]
+
+
+def _own(windows: Windows) -> np.ndarray:
+    """(K,) bool: the features that are not given."""
+    return np.array([not feature.given for feature in windows.features])
+
+
+def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Scale) -> np.ndarray:
+    return np.where(shown, scaler.transform(np.where(shown, values, np.nan)), 0.0).astype(np.float32)

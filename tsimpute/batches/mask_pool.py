@@ -1,0 +1,119 @@
+"""Masks for training: drawn anew in each epoch, or out of a few per record where each costs a guess that takes time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tsimpute.batches.guessing import Guess, Guessed
+from tsimpute.core.seeding import derive_seed
+
+Masker = Callable[[int, np.random.Generator], np.ndarray]
+"""(index of a record, generator) -> (K, L) bool, the cells that are shown."""
+
+
+class Masks(Protocol):
+    """Gives masks of training records, and first guesses at what they hide.
+
+    Attributes:
+        size: masks of each record; 0 = any number.
+    """
+
+    size: int
+
+    def draw(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+        """A mask of a record, (K, L) bool, the cells that are shown, and its number; -1 where it has none."""
+        ...
+
+    def guesses(
+        self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
+    ) -> Guessed:
+        """See ``MaskPool.guesses``."""
+        ...
+
+
+class _Kept(NamedTuple):
+    """Of the cells of one record that a guess was asked for, in the order of the record."""
+
+    mean: np.ndarray
+    spread: np.ndarray | None
+
+
+class MaskPool:
+    """A few masks for each record, whose guesses are made when they are first needed, and kept.
+
+    Masks come from (seed, record, number), so a run that goes on from a state has the same ones.
+
+    Args:
+        guess_of: makes the guesses of a record, by its index.
+        masker: draws masks.
+        values, observed, times: of all records, see ``Guess.of``.
+        record_ids: of all records.
+        size: masks of each record; 0 = any number, each drawn from the generator given, and no guess is kept.
+        seed: of the masks.
+    """
+
+    def __init__(
+        self,
+        guess_of: Callable[[int], Guess],
+        masker: Masker,
+        values: np.ndarray,
+        observed: np.ndarray,
+        times: np.ndarray,
+        record_ids: Sequence[str],
+        size: int,
+        seed: int,
+    ) -> None:
+        self.guess_of, self.masker, self.size, self.seed = guess_of, masker, size, seed
+        self.values, self.observed, self.times, self.record_ids = values, observed, times, record_ids
+        self._kept: dict[tuple[int, int, bool], _Kept] = {}
+
+    def draw(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+        """A mask of a record, (K, L) bool, and its number in the pool; -1 where it is in none."""
+        if not self.size:
+            return self.masker(record, rng), -1
+        number = int(rng.integers(self.size))
+        own = np.random.default_rng(derive_seed(self.seed, "mask", self.record_ids[record], number))
+        return self.masker(record, own), number
+
+    def guesses(
+        self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
+    ) -> Guessed:
+        """The guesses of some records.
+
+        Args:
+            index: (B,) which ones.
+            shown, wanted: (B, K, L) bool.
+            numbers: of their masks, as ``draw`` gave them.
+            everywhere: whether wanted are all cells that are not shown, not targets alone.
+        """
+        keys = [(i, number, everywhere) for i, number in zip(index.tolist(), numbers, strict=True)]
+        new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]
+        found: dict[int, _Kept] = {}
+        for guess, at in _by_guess(new, [self.guess_of(keys[b][0]) for b in new]):
+            made = guess.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
+            for n, b in enumerate(at):
+                cells = wanted[b]
+                found[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
+                if self.size:
+                    self._kept[keys[b]] = found[b]
+        return self._filled([found.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)
+
+    def _filled(self, of_records: Sequence[_Kept], wanted: np.ndarray) -> Guessed:
+        mean = np.zeros(wanted.shape, np.float32)
+        spread = None if of_records[0].spread is None else np.ones(wanted.shape, np.float32)
+        for b, kept in enumerate(of_records):
+            mean[b][wanted[b]] = kept.mean
+            if spread is not None:
+                spread[b][wanted[b]] = kept.spread
+        return Guessed(mean, spread)
+
+
+def _by_guess(at: Sequence[int], guesses: Sequence[Guess]) -> list[tuple[Guess, list[int]]]:
+    """The places that each of the guesses is for."""
+    places: dict[int, tuple[Guess, list[int]]] = {}
+    for place, guess in zip(at, guesses, strict=True):
+        places.setdefault(id(guess), (guess, []))[1].append(place)
+    return list(places.values())

@@ -1,0 +1,186 @@
+"""Mask policies for training: which observed cells of a record a model is shown, and which become its targets.
+
+The strategies are those of CSDI (Tashiro et al. 2021, section 4.3 and appendix), decided per record by a generator
+that is handed in: a record's mask depends neither on its batch nor on its neighbours there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from tsimpute.config.registry import is_known, plugin
+from tsimpute.config.settings import MASKS
+from tsimpute.core.windows import Windows
+from tsimpute.errors import ConfigError, DataError
+
+# A donor can leave no target: the record's own pattern always, a fully observed donor too. On PhysioNet one draw in
+# a few thousand does, so a second draw nearly always ends it.
+_DRAWS = 8
+
+
+class MaskPolicy(Protocol):
+    """Decides what is shown of one record."""
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(K, L) bool cond_mask within ``observed`` (K, L) bool.
+
+        The other observed cells are the targets; there is at least one wherever anything is observed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RandomTargets:
+    """Targets drawn evenly over the observed cells; their share is drawn from U(0, 1) for each record anew.
+
+    With n observed cells, round(share * n) of them, at least 1 and at most n, become targets.
+    """
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        cond_mask = observed.copy()
+        cells = np.flatnonzero(observed)
+        if len(cells):
+            count = min(max(round(rng.random() * len(cells)), 1), len(cells))
+            cond_mask.reshape(-1)[rng.permutation(cells)[:count]] = False
+        return cond_mask
+
+
+@dataclass(frozen=True, eq=False)
+class Historical:
+    """Shows what is observed in the record and also in another training record, the donor: gaps as they really come.
+
+    The donor is drawn evenly. Where it leaves no target (as the record's own pattern would) another is drawn, a few
+    times; then the record gets random targets.
+
+    Attributes:
+        patterns: (P, K, L) bool, what is observed in each possible donor.
+
+    Raises:
+        ConfigError: there is no pattern.
+        DataError: the patterns are not a bool array of three axes.
+    """
+
+    patterns: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.patterns.ndim != 3 or self.patterns.dtype != bool:
+            raise DataError(
+                "patterns: expected bool of shape (donors, features, steps), "
+                f"came {self.patterns.dtype} {self.patterns.shape}."
+            )
+        if not len(self.patterns):
+            raise ConfigError(
+                "mask policy: historical targets need at least one training record that lends its pattern, and there "
+                "is none. Use the policy 'random', or check `lends_pattern` of the data set."
+            )
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if observed.shape != self.patterns.shape[1:]:
+            raise DataError(
+                f"observed: expected shape {self.patterns.shape[1:]}, that of the donors' patterns; "
+                f"came {observed.shape}."
+            )
+        for _ in range(_DRAWS):
+            cond_mask = observed & self.patterns[rng.integers(len(self.patterns))]
+            if not np.array_equal(cond_mask, observed):
+                return cond_mask
+        return RandomTargets()(observed, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Mix:
+    """Random or historical targets, each with probability one half for each record anew.
+
+    Attributes:
+        patterns: as for ``Historical``.
+    """
+
+    patterns: np.ndarray
+    _historical: Historical = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_historical", Historical(self.patterns))
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        policy = RandomTargets() if rng.random() > 0.5 else self._historical
+        return policy(observed, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class LikeGaps:
+    """Hides runs as long as the gaps of the data are, until a share drawn from U(0, 1/2) of the cells is hidden.
+
+    Half of the runs have the length of a gap drawn evenly, half that of the gap which an evenly drawn missing cell lies
+    in: so both short gaps and long ones are learnt. A run is one feature's, or, as often as gaps are, that of all.
+
+    Attributes:
+        lengths: (G,) lengths of the gaps in steps, at least one.
+        together: share of the gaps' steps at which more than half of the features are missing.
+    """
+
+    lengths: np.ndarray
+    together: float
+
+    @classmethod
+    def of(cls, observed: np.ndarray | Sequence[np.ndarray]) -> LikeGaps:
+        """As the gaps of (K, L) records of any lengths are; runs of 1 to 8 steps where nothing is missing."""
+        lengths, n_together, n_missing = [], 0, 0
+        for missing in (~of_record for of_record in observed):
+            edges = np.nonzero(np.diff(np.pad(missing, ((0, 0), (1, 1))).astype(np.int8), axis=1))[1]
+            lengths.append(edges[1::2] - edges[::2])
+            n_together += int(missing[:, missing.mean(0) > 0.5].sum())
+            n_missing += int(missing.sum())
+        if not n_missing:
+            return cls(np.arange(1, 9), 0.0)
+        return cls(np.concatenate(lengths), n_together / n_missing)
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.hide(observed, rng.random() / 2, rng)
+
+    def hide(self, observed: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+        """(K, L) bool cond_mask within ``observed`` with a share of its cells hidden, at least one, by whole runs."""
+        shown = observed.copy()
+        features, n_steps = np.flatnonzero(observed.any(1)), observed.shape[1]
+        left = max(1, round(share * observed.sum()))
+        cells = np.cumsum(self.lengths)
+        while left > 0 and len(features):
+            at = (
+                rng.integers(len(self.lengths))
+                if rng.random() < 0.5
+                else np.searchsorted(cells, rng.random() * cells[-1])
+            )
+            length = int(self.lengths[at])
+            first = int(rng.integers(1 - length, n_steps))  # a gap may begin before the record, or end after it
+            steps = slice(max(first, 0), first + length)
+            whose = slice(None) if rng.random() < self.together else int(rng.choice(features))
+            left -= int(shown[whose, steps].sum())
+            shown[whose, steps] = False
+        return shown
+
+
+def make_policy(name: str, train: Windows) -> MaskPolicy:
+    """The policy of that name: one of ``config.MASKS``, or what a function of another package makes of the records.
+
+    Args:
+        name: one of ``MASKS``, an import path or an entry point: see ``registry``, kind "masks".
+        train: training records; their shown cells are the patterns, of those records only that
+            ``train.lends_pattern`` marks (all where it is None). Given features are no part of them.
+
+    Raises:
+        ConfigError: the name is unknown, or no training record lends a pattern.
+    """
+    if name == "random":
+        return RandomTargets()
+    if name not in MASKS and not is_known("masks", name):
+        raise ConfigError(f"mask policy: expected one of {', '.join(MASKS)}; came {name!r}.")
+    if name not in MASKS:
+        return plugin("masks", name)(train)
+    shown = train.shown[:, [not feature.given for feature in train.features]]
+    if name == "gaps":
+        return LikeGaps.of(shown)
+    patterns = shown if train.lends_pattern is None else shown[train.lends_pattern]
+    return Historical(patterns) if name == "historical" else Mix(patterns)

@@ -1,0 +1,90 @@
+"""What of this machine tsimpute uses: versions, compiled code, threads, devices, caches."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from tsimpute import __version__
+from tsimpute.system.places import user_cache
+
+_OPTIONAL = ("pyarrow", "h5netcdf", "zarr", "dask", "scikit-learn", "statsmodels")
+_VARIABLES = ("TSIMPUTE_DATA", "TSIMPUTE_NATIVE", "CC", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS")
+
+
+def report() -> Iterator[tuple[str, str]]:
+    """Names and values, line by line; imports torch."""
+    yield "tsimpute", f"{__version__} on Python {platform.python_version()}, {sys.executable}"
+    yield "system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs"
+    yield "packages", ", ".join(f"{name} {_version(name)}" for name in _needed())
+    yield "optional packages", ", ".join(f"{name} {_version(name)}" for name in _OPTIONAL)
+    yield "compiled attention", _compiled()
+    yield "threads", _threads()
+    yield "devices", ", ".join(_devices())
+    yield "cache", _folder_text(str(user_cache()))
+    data = os.environ.get("TSIMPUTE_DATA")
+    yield "raw data", "TSIMPUTE_DATA is not set" if data is None else _folder_text(data)
+    variables = [f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ]
+    yield "variables", ", ".join(variables) or "none is set"
+
+
+def _needed() -> list[str]:
+    try:
+        listed = requires("tsimpute-cfmi") or []
+    except PackageNotFoundError:
+        return ["torch", "numpy", "pandas"]
+    names = [line.partition(";")[0] for line in listed if "extra ==" not in line]
+    return [name.rstrip(" 0123456789.,<>=!~").partition("[")[0].strip() for name in names]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "is not installed"
+
+
+def _compiled() -> str:
+    import torch
+
+    from tsimpute.backbones.row_attention import is_compiled
+
+    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0":
+        return "switched off by TSIMPUTE_NATIVE=0; attention runs three to seven times slower"
+    compilers = [shutil.which(name) for name in (os.environ.get("CC", ""), "cc", "gcc", "clang") if name]
+    compiler = next((path for path in compilers if path), "no compiler found")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        works = is_compiled(torch.empty(1, 24), 1)
+    if works:
+        return f"in use, made by {compiler}, kept in {user_cache() / 'native'}"
+    return " ".join(["not in use:", *(str(one.message) for one in caught)]) if caught else f"not in use ({compiler})"
+
+
+def _threads() -> str:
+    import torch
+
+    from tsimpute.system.threads import spins
+
+    waits = "may spin (set OMP_WAIT_POLICY=PASSIVE before Python starts)" if spins() else "do not spin"
+    return f"{torch.get_num_threads()} of torch; threads that wait {waits}"
+
+
+def _devices() -> list[str]:
+    import torch
+
+    found = [f"cuda:{n} {torch.cuda.get_device_name(n)}" for n in range(torch.cuda.device_count())]
+    return ["cpu", *found, *(["mps"] if torch.backends.mps.is_available() else [])]
+
+
+def _folder_text(folder: str) -> str:
+    if not os.path.isdir(folder):
+        return f"{folder}, which does not exist" + (" yet" if folder == str(user_cache()) else "")
+    files = [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
+    size = sum(os.path.getsize(path) for path in files if os.path.isfile(path))
+    return f"{folder}, {len(files):,} files, {size / 2**20:,.0f} MiB"

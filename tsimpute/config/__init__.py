@@ -1,0 +1,1 @@
+"""Settings as frozen dataclasses, their YAML files, and plug-ins by name."""

@@ -1,0 +1,307 @@
+"""Every setting of a run as frozen dataclasses. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
+
+from tsimpute.config import registry
+from tsimpute.errors import ConfigError
+
+T = TypeVar("T")
+MASKS = ("random", "historical", "mix", "gaps")
+"""Names of the package's own mask policies."""
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which records.
+
+    Attributes:
+        name: data set, by the name of its adapter; see ``tsimpute.config.registry`` for what else it may be.
+        root: folder of its files; None = TSIMPUTE_DATA, then the user cache.
+        options: the adapter's own options.
+    """
+
+    name: str = "synthetic"
+    root: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _name_plugin(self, "datasets")
+
+
+@dataclass(frozen=True)
+class ProtocolConfig:
+    """What is shown, hidden and scored.
+
+    Example:
+        >>> ProtocolConfig("clean", rate=0.5).rate
+        0.5
+
+    Attributes:
+        name: "clean" (nothing of the held-out cells seen anywhere) or "csdi" (exactly as the original).
+        rate: share of each record's observed cells that is held out; None = the data set's own held-out cells.
+        mechanism: how the cells are chosen where ``rate`` is given: "random", "blocks", ...; "clean" only.
+        fold: which of the five test folds, where the data set prescribes no split.
+        seed: of the split and of the holes.
+        limits: "card" = what lies outside the limits on the data set's card is made missing, and all that is drawn lies
+            within; "none" = the data as they are.
+    """
+
+    name: Literal["clean", "csdi"] = "clean"
+    rate: float | None = 0.1
+    mechanism: str = "random"
+    fold: int = 0
+    seed: int = 1
+    limits: Literal["none", "card"] = "none"
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The backbone.
+
+    Example:
+        >>> NetworkConfig(options={"width": 32, "n_heads": 4}).name
+        'context_cells'
+
+    Attributes:
+        name: of its file, or an import path; a class, too, see ``tsimpute.config.registry``.
+        options: its own settings (width, n_heads, n_blocks, ...).
+        guess: what is learnt and drawn. "none" = the values themselves; "linear" = the difference to linear
+            interpolation, which pays where training is short and gaps are; "gaussian" = the difference to the posterior
+            mean of a Gaussian process that is fitted first, in units of its posterior standard deviation.
+    """
+
+    name: str = "context_cells"
+    options: dict[str, Any] = field(default_factory=dict)
+    guess: Literal["none", "linear", "gaussian"] = "none"
+
+    def __post_init__(self) -> None:
+        _name_plugin(self, "backbones")
+
+
+@dataclass(frozen=True)
+class ProcessConfig:
+    """The process between noise and data.
+
+    Example:
+        >>> ProcessConfig("diffusion").options
+        {}
+
+    Attributes:
+        name: of its file, or an import path; in Python a class or an instance, too, see ``tsimpute.config.registry``.
+        options: its own settings.
+    """
+
+    name: str = "flow_matching"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _name_plugin(self, "processes")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The training loop; the defaults are the paper's (Appendix A.4, Simkus and Gutmann 2025).
+
+    Example:
+        >>> TrainingConfig(epochs=10, schedule="cosine").batch_size
+        16
+
+    Attributes:
+        epochs: passes over the training records; the schedule spans them.
+        batch_size: records per optimiser step, over all processes.
+        micro_batch: records computed together; changes memory and speed, and weights in the last bits only. On a CPU as
+            many such parts of a batch are computed side by side as torch may use threads.
+        learning_rate, weight_decay: of AdamW.
+        warmup_steps: steps over which the learning rate rises evenly from 0.
+        schedule: "steps" (falls at ``milestones``) or "cosine" (falls along half a cosine to 0 at the last step).
+        milestones, decay: shares of all steps at which the learning rate is multiplied, and by what; "steps" only.
+        clip_norm: largest norm of the gradient.
+        ema: decay per step of the moving average of weights that is validated and kept; None = no average.
+        masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps"; or
+            an import path of a function from training records to a mask policy, see ``pipeline.masking``.
+        masks_per_record: with the guess "gaussian" alone: different masks that each record gets over the epochs. The
+            posterior of each takes time once, and memory.
+        base_folds: with the guess "gaussian" alone: records, in their order, are parted into so many stretches, and
+            those of each are guessed by a process learnt from the others. A process knows the records that it was
+            learnt from better than others; where those to be filled are others (other months, other people), training
+            should not see it so sure. 1 = one process for all, for series that are filled themselves.
+        ask_unobserved: share of records in which all unobserved cells are asked for beside the targets, as in use,
+            where every missing cell is; without a loss on them. Flow matching only.
+        ask_from: share of the epochs after which that begins.
+        patience: stop after so many epochs without a better validation loss, and keep the best; None = never stop
+            early, and keep the last.
+        seed: of order, masks, times and noise.
+        checkpoint_minutes: longest time between two states on disk.
+        keep_epochs: epochs whose model is kept in a file of its own.
+        max_minutes: stop after so many minutes of this call; None = never.
+        accelerator, devices, nodes, precision: as in lightning-fabric; precision "32-true" or "bf16-mixed".
+    """
+
+    epochs: int = 200
+    batch_size: int = 16
+    micro_batch: int = 4
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-6
+    warmup_steps: int = 0
+    schedule: Literal["steps", "cosine"] = "steps"
+    milestones: tuple[float, ...] = (0.75, 0.9)
+    decay: float = 0.1
+    clip_norm: float = 2.0
+    ema: float | None = None
+    masks: str = "random"
+    masks_per_record: int = 4
+    base_folds: int = 1
+    ask_unobserved: float = 0.0
+    ask_from: float = 0.9
+    patience: int | None = None
+    seed: int = 0
+    checkpoint_minutes: float = 2.0
+    keep_epochs: tuple[int, ...] = ()
+    max_minutes: float | None = None
+    accelerator: str = "cpu"
+    devices: int = 1
+    nodes: int = 1
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "base_folds", "devices", "nodes"):
+            count = getattr(self, name)
+            _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
+        object.__setattr__(self, "masks", registry.named("masks", self.masks)[0])
+        expected = f"one of {', '.join(MASKS)}, or an import path as package.module:function"
+        _require(self.masks in MASKS or registry.is_known("masks", self.masks), "training.masks", expected, self.masks)
+        for name in ("schedule", "precision"):
+            known = get_args(get_type_hints(TrainingConfig)[name])
+            _require(
+                getattr(self, name) in known, f"training.{name}", f"one of {', '.join(known)}", getattr(self, name)
+            )
+        for name in ("learning_rate", "clip_norm"):
+            _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))
+        for name in ("weight_decay", "checkpoint_minutes", "warmup_steps"):
+            _require(getattr(self, name) >= 0, f"training.{name}", "0 or more", getattr(self, name))
+        _require(0 < self.decay <= 1, "training.decay", "a number in (0, 1]", self.decay)
+        for name in ("ask_unobserved", "ask_from"):
+            _require(0 <= getattr(self, name) <= 1, f"training.{name}", "a share in [0, 1]", getattr(self, name))
+        _require(self.ema is None or 0 <= self.ema < 1, "training.ema", "none or a number in [0, 1)", self.ema)
+        _require(all(0 < m < 1 for m in self.milestones), "training.milestones", "shares in (0, 1)", self.milestones)
+        _require(self.patience is None or self.patience >= 1, "training.patience", "none or at least 1", self.patience)
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """The sampler.
+
+    Example:
+        >>> SamplingConfig(solver="heun", n_steps=4).device
+        'cpu'
+
+    Attributes:
+        solver: by the name of its file or an import path; None = the process's own default.
+        n_steps: solver steps; None = the process's own default.
+        grid_power: 1 = times evenly spaced, up to 2 = steps get shorter towards the data; None = the process's own
+            default with its default solver, else 1.
+        eta: 0 deterministic ... 1 ancestral, for the first-order solver; None = the process's own default.
+        antithetic: draws come in pairs from opposite noise, so that their mean and median vary less. Each draw is as
+            good as any, but the two of a pair are not independent, which fair CRPS takes them for.
+        memory_mib: what the network may need while it draws, beside the program, the records and the draws of one
+            record; decides how many draws of a record are computed together. An estimate; on a CPU less is used where
+            more would be slower.
+        rows_at_once: draws of one record computed together, whatever ``memory_mib`` says; None = as it says.
+        device: where the network runs: "cpu", "cuda", "cuda:1", "mps".
+    """
+
+    solver: str | None = None
+    n_steps: int | None = None
+    grid_power: float | None = None
+    eta: float | None = None
+    antithetic: bool = False
+    memory_mib: int = 1024
+    rows_at_once: int | None = None
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if not (self.solver is None or isinstance(self.solver, str)):
+            name, options = registry.named("solvers", self.solver)
+            eta = options.pop("eta", self.eta)
+            _require(not options, "sampling.solver", "a solver without options other than eta", options)
+            object.__setattr__(self, "solver", name)
+            object.__setattr__(self, "eta", eta)
+        _require(self.n_steps is None or self.n_steps >= 1, "sampling.n_steps", "none or at least 1", self.n_steps)
+        power = self.grid_power
+        _require(power is None or 1 <= power <= 2, "sampling.grid_power", "none or a number in [1, 2]", power)
+        rows = self.rows_at_once
+        _require(rows is None or rows >= 1, "sampling.rows_at_once", "none or at least 1", rows)
+        _require(self.memory_mib >= 1, "sampling.memory_mib", "at least 1", self.memory_mib)
+        _require(self.eta is None or 0 <= self.eta <= 1, "sampling.eta", "none or a number in [0, 1]", self.eta)
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is scored.
+
+    Example:
+        >>> EvaluationConfig(n_samples=100, fill="missing").units
+        'standardised'
+
+    Attributes:
+        n_samples: draws per record.
+        max_records: score only the first so many test records; None = all.
+        at_epochs: epochs after which to score during training.
+        fill: "scored" fills the held-out cells only, as in training; "missing" fills every missing cell, as in use.
+        units: "standardised" (features of different units) or "data".
+        seed: of the draws.
+    """
+
+    n_samples: int = 20
+    max_records: int | None = None
+    at_epochs: tuple[int, ...] = ()
+    fill: Literal["scored", "missing"] = "scored"
+    units: Literal["standardised", "data"] = "standardised"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _require(self.n_samples >= 1, "evaluation.n_samples", "at least 1", self.n_samples)
+        at_least_one = self.max_records is None or self.max_records >= 1
+        _require(at_least_one, "evaluation.max_records", "none or at least 1", self.max_records)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run from raw files to a metric table.
+
+    Example:
+        >>> run = RunConfig(training=TrainingConfig(epochs=1))
+        >>> run.data.name, run.process.name
+        ('synthetic', 'flow_matching')
+    """
+
+    data: DataConfig = field(default_factory=DataConfig)
+    protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
+    process: ProcessConfig = field(default_factory=ProcessConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        for name, epochs in (
+            ("evaluation.at_epochs", self.evaluation.at_epochs),
+            ("training.keep_epochs", self.training.keep_epochs),
+        ):
+            within = all(1 <= epoch <= self.training.epochs for epoch in epochs)
+            _require(within, name, f"epochs from 1 to {self.training.epochs}", epochs)
+
+
+def _require(ok: bool, name: str, expected: str, came: object) -> None:
+    if not ok:
+        raise ConfigError(f"{name}: expected {expected}, came {came}.")
+
+
+def _name_plugin(config: Any, kind: str) -> None:
+    """Puts name and options in the place of a class or an instance."""
+    name, options = registry.named(kind, config.name)
+    object.__setattr__(config, "name", name)
+    object.__setattr__(config, "options", options | config.options)

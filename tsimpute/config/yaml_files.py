@@ -1,0 +1,203 @@
+"""Settings as YAML files and plain dictionaries, and the files that come with the package. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from tsimpute.config.settings import RunConfig
+from tsimpute.errors import ConfigError
+from tsimpute.system.places import packaged, packaged_names
+
+T = TypeVar("T")
+
+
+def shipped_configs() -> list[str]:
+    """Names of the config files that come with the package."""
+    return packaged_names(".yaml", "config", "shipped")
+
+
+def config_path(name: str) -> Path:
+    """The file of a config: a path, or the name of a shipped one.
+
+    Raises:
+        ConfigError: neither exists.
+    """
+    if name in shipped_configs():
+        return packaged("config", "shipped", f"{name}.yaml")
+    if not Path(name).is_file():
+        raise ConfigError(f"config: expected a file or one of {', '.join(shipped_configs())}; came {name!r}.")
+    return Path(name)
+
+
+def load_config(path: Path) -> RunConfig:
+    """The settings in a YAML file.
+
+    Raises:
+        ConfigError: the file is no YAML, or a key or value is not as expected.
+    """
+    return from_dict(RunConfig, read_settings(path), source=str(path))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings by name in a YAML file, not looked at yet.
+
+    Raises:
+        ConfigError: the file is no YAML, or holds something else.
+    """
+    try:
+        values = load_yaml(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise ConfigError(f"{path}{line}: expected a YAML file of settings; {error.problem}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: expected a YAML file of settings; {' '.join(str(error).split())}.") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected settings by name, came {type(values).__name__}.")
+    return values
+
+
+def load_yaml(text: str) -> Any:
+    """What a YAML text says; the one reader of all settings, in files and on the command line.
+
+    Example:
+        >>> load_yaml("{rate: 1e-3, day: 2020-01-01}")
+        {'rate': 0.001, 'day': '2020-01-01'}
+
+    Raises:
+        yaml.YAMLError: the text is no YAML, or a name is given twice.
+    """
+    return yaml.load(text, _Loader)
+
+
+_NUMBERS = {
+    "tag:yaml.org,2002:int": r"[-+]?(0|[1-9][0-9]*)$",
+    "tag:yaml.org,2002:float": r"[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.inf)$"
+    r"|\.nan$",
+}
+_OTHERS = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+_RESOLVERS = {
+    first: [one for one in resolvers if one[0] in _OTHERS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag, _pattern in _NUMBERS.items():
+    for _first in "-+.0123456789":
+        _RESOLVERS.setdefault(_first, []).append((_tag, re.compile(_pattern)))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts in quotes what ``_Loader`` would not read as text."""
+
+    yaml_implicit_resolvers: ClassVar = _RESOLVERS
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which numbers are decimal and dates are text; a name that is given twice is refused.
+
+    PyYAML follows YAML 1.1, in which 1e-3 is a text, 010 is 8, 12:30 is 750 and the last of two values counts.
+    """
+
+    yaml_implicit_resolvers: ClassVar = _RESOLVERS
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice and not getattr(node, "merged", False):
+            second = [key for key, _ in node.value if key.value == twice[0]][1]
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{twice[0]!r} is given twice; keep one of them", second.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        node.merged = True  # type: ignore[attr-defined]  # what was merged in stands before what takes its place
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Plain nested dictionaries and lists, as YAML and JSON know them."""
+    return _plain(dataclasses.asdict(config))
+
+
+def from_dict(cls: type[T], values: dict[str, Any], where: str = "", source: str = "config") -> T:
+    """A settings dataclass from nested dictionaries; ``where`` and ``source`` say in messages where they stand.
+
+    Raises:
+        ConfigError: an unknown key, or a value of the wrong kind; the message names it and says what is expected.
+    """
+    kinds = _known(cls, values, where, source)
+    made = {}
+    for key, value in values.items():
+        nested = dataclasses.is_dataclass(kinds[key])
+        read = from_dict if nested else _checked
+        made[key] = read(kinds[key], value, f"{where}{key}{'.' * nested}", source)
+    return cls(**made)
+
+
+def check_config(path: Path) -> None:
+    """Refuses the keys and values that ``load_config`` refuses; which values go together is not looked at.
+
+    Raises:
+        ConfigError: as ``load_config``.
+    """
+    _check(RunConfig, read_settings(path), "", str(path))
+
+
+def _check(cls: Any, values: Any, where: str, source: str) -> None:
+    kinds = _known(cls, values, where, source)
+    for key, value in values.items():
+        nested = dataclasses.is_dataclass(kinds[key])
+        check = _check if nested else _checked
+        check(kinds[key], value, f"{where}{key}{'.' * nested}", source)
+
+
+def _known(cls: type, values: Any, where: str, source: str) -> dict[str, Any]:
+    """The kinds of a dataclass's fields by name; refuses others."""
+    if not isinstance(values, dict):
+        raise ConfigError(f"{source}: {where.rstrip('.') or 'file'}: expected settings by name, came {values!r}.")
+    kinds = get_type_hints(cls)
+    unknown = sorted(set(map(str, values)) - set(kinds))
+    if unknown:
+        raise ConfigError(f"{source}: unknown key {where}{unknown[0]}; expected {', '.join(kinds)}.")
+    return kinds
+
+
+def _checked(kind: Any, value: Any, name: str, source: str) -> Any:
+    value = tuple(value) if isinstance(value, list) else value
+    if not _is_a(kind, value):
+        expected = str(kind) if get_args(kind) else getattr(kind, "__name__", str(kind))
+        raise ConfigError(f"{source}: {name}: expected {expected.replace('typing.', '')}, came {value!r}.")
+    return value
+
+
+def save_config(config: RunConfig, path: Path) -> None:
+    """Writes ``config`` as YAML."""
+    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
+    partial.write_text(yaml.dump(to_dict(config), Dumper=_Dumper, sort_keys=False), encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    """Whether ``value`` is of an annotated type of this module."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (UnionType, Union):
+        return any(_is_a(arg, value) for arg in args)
+    if origin is Literal:
+        return value in args
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_is_a(args[0], one) for one in value)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    return isinstance(value, origin or kind)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,1 @@
+"""What passes between all parts: records, batches, panels, limits, quantiles, seeds."""

@@ -1,0 +1,185 @@
+"""What passes between the parts of the package: frozen dataclasses that check themselves.
+
+Letters: B batch, K features, L time steps; tensors are (B, K, L). Records at rest are in ``windows``, and can be
+imported from here, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from tsimpute.core.shapes import Brief, check_shape
+from tsimpute.errors import DataError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Condition(Brief):
+    """All that a model may see of B records.
+
+    Attributes:
+        values: (B, K, L) standardised values of the shown cells, 0 elsewhere.
+        cond_mask: (B, K, L) bool, the shown cells.
+        fill_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
+        times: (B, L) the series' own clock, in the dtype of the values; or in float64 and on the CPU, where a record is
+            long and only windows of it, see ``steps``, reach a network.
+        usual_cells: as many measured cells as training records have, but for a few; 0 = not known.
+        guess: (B, K, L) a first guess at cells that are not shown, 0 elsewhere; what is learnt and drawn is the
+            difference to it. None = there is none.
+        spread: (B, K, L) how far off the guess may be, positive, 1 where there is none; what is learnt and drawn is in
+            its units. None = not known.
+    """
+
+    values: Tensor
+    cond_mask: Tensor
+    fill_mask: Tensor
+    times: Tensor
+    usual_cells: float = 0.0
+    guess: Tensor | None = None
+    spread: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cond_mask", "fill_mask", "guess", "spread"):
+            check_shape(name, getattr(self, name), tuple(self.values.shape))
+        check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
+        if bool((self.cond_mask & self.fill_mask).any()):
+            raise DataError("fill_mask: expected cells that are not shown; some cells are both shown and to be filled.")
+        if bool(((self.values != 0) & ~self.cond_mask).any()):
+            raise DataError("values: expected 0 at every cell that is not shown; hidden values must not reach a model.")
+        if self.guess is not None and bool(((self.guess != 0) & self.cond_mask).any()):
+            raise DataError("guess: expected 0 at shown cells; some have a guess beside their value.")
+        if self.spread is not None and (self.guess is None or not bool((self.spread > 0).all())):
+            raise DataError("spread: expected positive numbers beside a guess; some are not, or there is no guess.")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def known(self) -> Tensor:
+        """(B, K, L) shown values, and the first guess at other cells where there is one."""
+        return self.values if self.guess is None else self.values + self.guess
+
+    def restored(self, residuals: Tensor) -> Tensor:
+        """(..., K, L) standardised values at the cells to fill, of what is learnt and drawn there."""
+        if self.spread is not None:
+            residuals = residuals * self.spread
+        return residuals if self.guess is None else residuals + self.guess * self.fill_mask
+
+    def residuals(self, values: Tensor) -> Tensor:
+        """The inverse of ``restored``."""
+        if self.guess is not None:
+            values = values - self.guess * self.fill_mask
+        return values if self.spread is None else values / self.spread
+
+    def select(self, index: slice | Tensor) -> Condition:
+        return replace(self, **{n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor)})
+
+    def steps(self, index: slice) -> Condition:
+        """The same records at those steps only, their times counted from the first of them, in the values' dtype."""
+        values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.fill_mask))
+        guess, spread = (None if x is None else x[..., index] for x in (self.guess, self.spread))
+        times = self.times[:, index]
+        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.usual_cells, guess, spread)
+
+    def to(self, device: torch.device | str) -> Condition:
+        """On another device, but for times in a dtype of their own: not every device has float64."""
+        stay = () if self.times.dtype == self.values.dtype else ("times",)
+        moving = {n: x for n, x in vars(self).items() if isinstance(x, Tensor) and n not in stay}
+        return replace(self, **{n: x.to(device) for n, x in moving.items()})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch(Brief):
+    """Data in motion: B training records, part of whose observed cells are shown.
+
+    Attributes:
+        values: (B, K, L) standardised, 0 where unobserved, never NaN; at targets less the guess, if there is one, in
+            units of its spread.
+        observed: (B, K, L) bool.
+        cond_mask: (B, K, L) bool, shown cells; within observed.
+        times: (B, L).
+        record_ids: B names, for messages.
+        seeds: B integers; what is drawn for a record in this pass is drawn from its own seed.
+        asked: (B, K, L) bool, unobserved cells that are to be filled beside the targets, as in use, or None; they have
+            no truth and no loss.
+        guess, spread: as in ``Condition``, made of the shown cells.
+        guess_given_all, spread_given_all: the same, made of all observed cells; where cells are asked for.
+        usual_cells: as in ``Condition``; without bound where no record is to be taken for one of more.
+    """
+
+    values: Tensor
+    observed: Tensor
+    cond_mask: Tensor
+    times: Tensor
+    record_ids: tuple[str, ...]
+    seeds: tuple[int, ...]
+    asked: Tensor | None = None
+    guess: Tensor | None = None
+    guess_given_all: Tensor | None = None
+    usual_cells: float = math.inf
+    spread: Tensor | None = None
+    spread_given_all: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.values.shape)
+        for name in ("observed", "cond_mask", "asked", "guess", "guess_given_all", "spread", "spread_given_all"):
+            check_shape(name, getattr(self, name), shape)
+        check_shape("times", self.times, (shape[0], shape[2]))
+        check_shape("record_ids", self.record_ids, (shape[0],))
+        check_shape("seeds", self.seeds, (shape[0],))
+        if bool((self.cond_mask & ~self.observed).any()):
+            raise DataError("cond_mask: expected a subset of observed; it shows cells that hold no value.")
+        if bool(((self.values != 0) & ~self.observed).any()):
+            raise DataError("values: expected 0 at every cell that is not observed; some hold NaN or a number.")
+        if self.asked is not None and bool((self.asked & self.observed).any()):
+            raise DataError("asked: expected unobserved cells; some hold a value.")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def target_mask(self) -> Tensor:
+        """(B, K, L) bool: observed and not shown."""
+        return self.observed & ~self.cond_mask
+
+    @property
+    def condition(self) -> Condition:
+        """What the model sees: the shown cells, and noise to be turned into data at the targets."""
+        fill_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
+        shown = self.values * self.cond_mask
+        return Condition(shown, self.cond_mask, fill_mask, self.times, self.usual_cells, self.guess, self.spread)
+
+    def select(self, index: slice) -> Batch:
+        by_record = {n: x for n, x in vars(self).items() if isinstance(x, Tensor | tuple)}
+        return replace(self, **{n: x[index] for n, x in by_record.items()})
+
+    def to(self, device: torch.device | str) -> Batch:
+        return replace(self, **{n: x.to(device) for n, x in vars(self).items() if isinstance(x, Tensor)})
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Coefficients of ``state = alpha * clean + sigma * noise``, each (B,) float64."""
+
+    alpha: Tensor
+    sigma: Tensor
+
+    def mix(self, clean: Tensor, noise: Tensor) -> Tensor:
+        """(B, K, L) ``alpha * clean + sigma * noise``."""
+        return spread(self.alpha, clean) * clean + spread(self.sigma, clean) * noise
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A network's output put into the one language of losses and solvers: clean data and noise, each (B, K, L)."""
+
+    clean: Tensor
+    noise: Tensor
+
+
+def spread(per_record: Tensor, like: Tensor) -> Tensor:
+    """(B,) numbers as (B, 1, 1) on the device and in the dtype of ``like``."""
+    return per_record.to(like.device, like.dtype)[:, None, None]

@@ -1,0 +1,1 @@
+"""Runs from a configuration, sweeps over solvers, and the leakage test."""

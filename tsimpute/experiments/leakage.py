@@ -1,0 +1,162 @@
+"""Whether hidden values reach what is learnt or drawn: they are changed, and nothing may move.
+
+A method is fitted twice on a few records whose held-out cells of training, validation and test hold other values; then
+both fill the same test records. The true values are never among them, so nothing of them can be kept for later. A third
+fit, on the records of the first, tells what moves by itself: a method that does not repeat itself cannot be judged, and
+that is said. So is it where the draws of a record depend on which records come with it. What a method reads elsewhere,
+such as the data set's own files, is not seen here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tsimpute.core.windows import Windows
+from tsimpute.imputers.base import Imputer
+from tsimpute.tasks.task import Task
+
+VALUES = (1e9, -12345.678, None)
+"""What hidden cells are set to; None = the largest value of their feature, which no filter of outliers takes away."""
+
+PASSES = "passes"
+_RECORDS = {"train": 24, "valid": 8, "test": 4}
+
+
+def sabotage(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples: int = 2) -> str:
+    """What the test says: ``PASSES`` (and what else was seen), what moved, or that it cannot be told.
+
+    Args:
+        make: gives a new imputer; it is fitted on a few records, so a short training is enough.
+        task: some records of each part are taken. Training records without held-out cells get some, so that a method
+            that looks at ``values`` where ``held_out`` says no is found out.
+    """
+    parts = {name: _few(getattr(task, name), number) for name, number in _RECORDS.items()}
+    parts |= {name: _with_holes(parts[name], seed) for name in ("train", "valid")}
+    parts = {name: _without_truth(part, seed) for name, part in parts.items()}
+    imputer, first = _fit_and_fill(make, parts, seed, n_samples)
+    turned = _fill(imputer, parts["test"].select(slice(None, None, -1)), seed, n_samples)[:, ::-1]
+    _, again = _fit_and_fill(make, parts, seed, n_samples)
+    learns_the_same, moved = first.state == again.state, []
+    for value in VALUES:
+        spoilt = {name: _spoilt(part, value) for name, part in parts.items()}
+        _, found = _fit_and_fill(make, spoilt, seed, n_samples)
+        moved += ["what is learnt"] if learns_the_same and found.state != first.state else []
+        moved += ["draws"] if _moved(found.draws, first.draws, again.draws) else []
+    repeats = _equal(first.draws, again.draws)
+    seen = [] if learns_the_same else ["what is learnt is not the same twice"]
+    seen += ["draws depend on the other records"] if repeats and not _equal(turned, first.draws) else []
+    return _verdict(moved, repeats, seen)
+
+
+def sabotage_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples: int = 2) -> str:
+    """The same for an imputer that was fitted elsewhere: only its draws are compared."""
+    few = _without_truth(_few(test, _RECORDS["test"]), seed)
+    draws, again = (_fill(imputer, few, seed, n_samples) for _ in range(2))
+    moved = [_moved(_fill(imputer, _spoilt(few, value), seed, n_samples), draws, again) for value in VALUES]
+    return _verdict(["draws"] if any(moved) else [], _equal(draws, again), ["filling only"])
+
+
+def _verdict(moved: Sequence[str], repeats: bool, seen: Sequence[str]) -> str:
+    what = f" ({'; '.join(seen)})" if seen else ""
+    if moved:
+        return f"moved: {', '.join(sorted(set(moved)))}{what}"
+    return f"{PASSES}{what}" if repeats else f"cannot be told: draws are not the same twice{what}"
+
+
+def scaler_moves(task: Task, make_task: Callable[[Windows], Task], windows: Windows) -> bool:
+    """Whether the protocol's own scaler has seen held-out values of validation and test records.
+
+    Args:
+        make_task: the protocol, from records to a task.
+        windows: the records that ``task`` was made of. Their held-out cells are set to their feature's largest value,
+            which no limits take away, and the task is made anew.
+    """
+    values = windows.values.copy()
+    # Of the task's records: what lies outside limits is not among them.
+    highest = np.max([_highest(part) for part in (task.train, task.valid, task.test)], axis=0)
+    at = {record_id: n for n, record_id in enumerate(windows.record_ids)}
+    for part in (task.valid, task.test):
+        for record_id, scored in zip(part.record_ids, part.scored, strict=True):
+            n = at[record_id]
+            values[n] = np.where(scored & ~np.isnan(values[n]), highest[:, None], values[n])
+    return make_task(replace(windows, values=values)).scaler.to_dict() != task.scaler.to_dict()
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What was learnt, as it is saved, and the draws."""
+
+    state: bytes
+    draws: np.ndarray
+
+
+def _fit_and_fill(
+    make: Callable[[], Imputer], parts: dict[str, Windows], seed: int, n_samples: int
+) -> tuple[Imputer, _Answer]:
+    imputer = make()
+    # Copies: what a method does to its records must not reach the next fit.
+    imputer.fit(*(parts[name].select(slice(None)) for name in ("train", "valid")))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "imputer"
+        imputer.save(path)
+        state = path.read_bytes()
+    return imputer, _Answer(state, _fill(imputer, parts["test"], seed, n_samples))
+
+
+def _fill(imputer: Imputer, windows: Windows, seed: int, n_samples: int) -> np.ndarray:
+    return np.asarray(imputer.impute(windows.select(slice(None)), n_samples, seed).values)
+
+
+def _few(windows: Windows, number: int) -> Windows:
+    """The first records with something held out; where none has, the first ones."""
+    with_holes = np.flatnonzero(windows.scored.any((1, 2)))
+    return windows.select((with_holes if len(with_holes) else np.arange(len(windows)))[:number])
+
+
+def _with_holes(windows: Windows, seed: int) -> Windows:
+    if windows.scored.any():
+        return windows
+    chosen = np.random.default_rng(seed).random(windows.values.shape) < 0.1
+    return replace(windows, held_out=windows.observed & chosen)
+
+
+def _without_truth(windows: Windows, seed: int) -> Windows:
+    """Held-out cells hold values that other cells of their feature show, or 0 where none does."""
+    values, rng = windows.values.copy(), np.random.default_rng(seed)
+    for k in range(values.shape[1]):
+        hidden, shown = windows.scored[:, k], windows.values[:, k][windows.shown[:, k]]
+        values[:, k][hidden] = rng.choice(shown, hidden.sum()) if len(shown) else 0.0
+    return replace(windows, values=values)
+
+
+def _spoilt(windows: Windows, value: float | None) -> Windows:
+    other = _highest(windows)[:, None] if value is None else value
+    return replace(windows, values=np.where(windows.scored, other, windows.values).astype(windows.values.dtype))
+
+
+def _highest(windows: Windows) -> np.ndarray:
+    """(K,) the largest value of each feature; 0 where there is none."""
+    found = np.where(np.isnan(windows.values), -np.inf, windows.values).max((0, 2), initial=-np.inf)
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _moved(found: np.ndarray, draws: np.ndarray, again: np.ndarray) -> bool:
+    """Whether draws are others than before; where they never repeat themselves, whether they are much further off."""
+    if _equal(draws, again):
+        return not _equal(found, draws)
+    return _distance(found, draws) > 10 * _distance(again, draws)
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    """Between means over draws: how much the answer moves where single draws do anyway."""
+    with np.errstate(all="ignore"):
+        return float(np.nanmax(np.abs(a.mean(0) - b.mean(0)), initial=0.0))

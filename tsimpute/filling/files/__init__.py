@@ -1,0 +1,1 @@
+"""From a person's file to the same file filled."""

@@ -1,0 +1,1 @@
+"""What is learnt beside the first answer, within a time: a network, randomised trees."""

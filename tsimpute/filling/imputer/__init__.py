@@ -1,0 +1,1 @@
+"""The table imputer: fit, fill, keep."""

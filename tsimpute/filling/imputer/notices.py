@@ -1,0 +1,89 @@
+"""What a person who fills a table from Python is warned of: one warning for each kind of thing, with counts."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import tsimpute
+from tsimpute.errors import ImputationWarning
+from tsimpute.filling.measuring.calibration import uncalibrated_text
+from tsimpute.filling.preparing.prepare import Prepared, some_of
+from tsimpute.filling.settings.table_settings import Settings
+
+_PACKAGE = str(Path(tsimpute.__file__).parent)
+
+
+def notices(prepared: Prepared, settings: Settings) -> list[str]:
+    """What was done to a table or looks wrong in it, a sentence for each kind; not what the settings asked for."""
+    found = dict.fromkeys(finding.text for finding in prepared.findings if finding.text in prepared.warnings)
+    texts = [text for text in prepared.warnings if text not in found]
+    if found:
+        texts.append("look at " + some_of(list(found), "; "))
+    table = prepared.table
+    if table.n_added and settings.clockwork.missing_times != "keep":
+        rows = "1 row is" if table.n_added == 1 else f"{table.n_added:,} rows are"
+        texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times='keep'")
+    names = [name for name in table.passed_through if name not in map(str, settings.told.text or ())]
+    if names and settings.told.features is None:
+        columns, one = ("column is", "it if it") if len(names) == 1 else ("columns are", "one that")
+        texts.append(
+            f"{len(names):,} {columns} passed through unchanged, not filled: {some_of(names, ', ')}; to fill {one} "
+            "holds numbers, name all columns to fill (features)"
+        )
+    return texts
+
+
+def uncalibrated(n_cells: int) -> str:
+    """That calibration was wanted and had too few hidden cells, what that means and what to do."""
+    return f"{uncalibrated_text(n_cells)}; give a longer table, or do without calibration: set calibrate=False"
+
+
+class Notices:
+    """What was said of each table, so that a second call with the same table does not say it again."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, set[str]] = {}
+
+    def forget(self) -> None:
+        """Says all again, as at a new fit."""
+        self._said.clear()
+
+    def warn(self, prepared: Prepared, texts: Iterable[str]) -> None:
+        """Issues an ``ImputationWarning`` for each text that was not said yet of a table of this content.
+
+        Texts are compared by their first sentence: the advice after it differs before and after a fit.
+        """
+        said = self._said.setdefault(_content_of(prepared), set())
+        new = {text.partition(". ")[0]: text for text in texts}
+        warn(text for key, text in new.items() if key not in said)
+        said.update(new)
+
+
+def _content_of(prepared: Prepared) -> str:
+    """A digest of the values and times of a table as it was read."""
+    digest = hashlib.blake2b(digest_size=16)
+    panel = prepared.table.panel
+    digest.update(repr([feature.name for feature in panel.features]).encode())
+    for series in panel.series:
+        digest.update(repr((series.name, *map(str, series.labels[:1]), *map(str, series.labels[-1:]))).encode())
+        for array in (series.times, series.values):
+            digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def warn(texts: Iterable[str]) -> None:
+    """Issues each text as an ``ImputationWarning``, at the line outside of this package that called it."""
+    for text in dict.fromkeys(texts):
+        warnings.warn(f"{text}.", ImputationWarning, stacklevel=_levels_within())
+
+
+def _levels_within() -> int:
+    """How many calls up the first line outside of this package stands, seen from the caller's caller."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, levels = frame.f_back, levels + 1
+    return levels

@@ -1,0 +1,1 @@
+"""A model learnt from a table, by the effort."""

@@ -1,0 +1,67 @@
+"""What simple imputers say at the gaps of a series: a model has to be better than they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsimpute.core.panel import Panel, Series
+from tsimpute.imputers.locf import carried
+from tsimpute.imputers.shared.interpolation import interpolated
+
+LINEAR = "linear interpolation"
+_HOUR = np.timedelta64(1, "h")
+_DAYS, _YEARS = 3, 2
+"""Of which a series has to have so many for a profile."""
+
+
+def simple_guesses(series: Series, season: str | None = None) -> dict[str, np.ndarray]:
+    """By the name of the imputer (K, T); at the start of a series the first value is carried back.
+
+    Args:
+        season: see ``season_of``.
+    """
+    known, nothing = series.values[None], np.zeros(len(series.values))
+    guesses = {
+        "last value carried forward": carried(known, nothing)[0],
+        LINEAR: interpolated(known, series.times[None], nothing)[0],
+    }
+    if season is not None:
+        profile = _profile(series.values, _phase(series.labels, season))
+        rest = interpolated((series.values - profile)[None], series.times[None], nothing)[0]
+        guesses[f"{season} profile and {LINEAR}"] = profile + rest
+    return guesses
+
+
+def season_of(panel: Panel) -> str | None:
+    """The season by whose profile series are guessed: "daily" or "yearly" by the wall clock, or None.
+
+    The usual series has to be long enough for it, and its steps short enough.
+    """
+    if panel.clock.unit != "hours" or any(series.labels.dtype.kind != "M" for series in panel.series):
+        return None
+    spans = np.array([float(np.ptp(series.times)) for series in panel.series])
+    steps = np.array([len(series.times) - 1 for series in panel.series])
+    span, step = float(np.median(spans)), panel.clock.step or float(spans.sum() / max(1, steps.sum()))
+    if span >= 24 * _DAYS and step <= 6:
+        return "daily"
+    return "yearly" if span >= 8766 * _YEARS and 6 < step <= 31 * 24 else None
+
+
+def _phase(labels: np.ndarray, season: str) -> np.ndarray:
+    """(T,) the hour of the day or the month of the year."""
+    if season == "daily":
+        return ((labels - labels.astype("M8[D]")) / _HOUR).astype(int)
+    return labels.astype("M8[M]").astype(int) % 12
+
+
+def _profile(values: np.ndarray, phase: np.ndarray) -> np.ndarray:
+    """(K, T) the mean of what is known at the same phase; of all that is known where there is nothing."""
+    known, there = ~np.isnan(values), np.unique(phase, return_inverse=True)[1]
+    n_phases, filled = int(there.max()) + 1, np.where(known, values, 0.0)
+    out = np.empty(values.shape)
+    for k in range(len(values)):
+        counts = np.bincount(there, known[k], n_phases)
+        mean = filled[k].sum() / max(1, known[k].sum())
+        sums = np.bincount(there, filled[k], n_phases)
+        out[k] = np.where(counts > 0, sums / np.maximum(counts, 1), mean)[there]
+    return out

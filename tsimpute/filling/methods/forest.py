@@ -1,0 +1,240 @@
+"""Extremely randomised trees on what the posterior of a process says: what the process leaves, learnt from own holes.
+
+The table's own gaps are cut into its known cells again and again. Processes fitted to other stretches of the table say
+what they think of these cells, and a forest for each feature learns their errors, in posterior standard deviations
+(stacking, Wolpert 1992; trees of Geurts et al. 2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from tsimpute.core.panel import Panel
+from tsimpute.core.seeding import derive_seed
+from tsimpute.filling.learning.guessed_masks import GuessedMasks
+from tsimpute.filling.methods.components import Unseasonal
+from tsimpute.filling.methods.posterior_rows import Seen, others_of
+from tsimpute.filling.methods.trees import Trees
+from tsimpute.filling.panels.windows import clock_times
+from tsimpute.gaussian.process import GaussianModel
+from tsimpute.imputers.gaussian import GaussianImputer
+
+_ROWS, _FEWEST = 4_000, 100
+"""Hidden cells of a feature that are learnt from at most, and below which it has no trees."""
+_HIDDEN = 0.2
+"""Share of the cells that a mask hides, about."""
+_MASKS = (4, 24)
+_TREES, _LEAF, _COLUMNS = 60, 5, 0.4
+_FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
+"""Processes that guess, and those of tables with more cells than that."""
+_FARTHEST, _LEAST_SPREAD = 4.0, 0.05
+_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Looked at while a forest grows.
+
+    Attributes:
+        tell: called with what is done and how much there is.
+        late: True ends with the masks that are there; at least one is made.
+        should_stop: True ends without a forest.
+    """
+
+    tell: Callable[[int, int], None] = lambda done, total: None
+    late: Callable[[], bool] = lambda: False
+    should_stop: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Of one feature.
+
+    Attributes:
+        weight: of the process without seasons.
+        trees: say what is left of the error, in posterior standard deviations.
+    """
+
+    weight: float
+    trees: Trees
+
+
+class Forest:
+    """Says the posterior mean, corrected; see ``components.Component``."""
+
+    name = "randomised trees"
+    local = False
+
+    def __init__(
+        self, base: GaussianImputer, unseasonal: Unseasonal | None, corrections: Mapping[int, Correction]
+    ) -> None:
+        self.base, self.unseasonal, self.corrections = base, unseasonal, dict(corrections)
+        self.others = others_of(base.model_)
+
+    @classmethod
+    def fit(
+        cls, panel: Panel, base: GaussianImputer, seed: int, unseasonal: Unseasonal | None = None,
+        watch: Watch | None = None,
+    ) -> Self | None:  # fmt: skip
+        """See ``Component``; None where no feature has enough known cells, or where it was stopped.
+
+        Args:
+            unseasonal: fitted to the panel.
+        """
+        watch = watch or Watch()
+        n_features = len(panel.features)
+        learnt = _learnt_from(panel, base, unseasonal, seed, watch)
+        if watch.should_stop():
+            return None
+        corrections = {}
+        for k, of_feature in enumerate(learnt):
+            rows = _Rows.joined(of_feature) if of_feature else None
+            if rows is not None and len(rows.errors) >= _FEWEST:
+                corrections[k] = _grown(rows, derive_seed(seed, "trees", str(k)))
+            watch.tell(n_features + k + 1, 2 * n_features)
+            if watch.should_stop():
+                return None
+        return cls(base, unseasonal, corrections) if corrections else None
+
+    def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
+        """See ``Component``."""
+        model = self.base.model_
+        scores, other = model.scores(known, times), None
+        if self.unseasonal is not None:
+            mean, spread = self.unseasonal.model.marginals(known, times)
+            other = _in_scores_of(model, self.unseasonal, mean, spread, times)
+        seen = Seen.of(scores, *model.marginals(known, times), times, self.base.curves_, other)
+        guess = seen.mean + seen.move
+        for k, correction in self.corrections.items():
+            steps = np.flatnonzero(np.isnan(scores[k]))
+            if len(steps):
+                error = correction.trees.at(seen.rows(k, steps, self.others[k]))
+                guess[k, steps] += correction.weight * seen.way[k, steps]
+                guess[k, steps] += error * np.maximum(seen.spread[k, steps], _LEAST_SPREAD)
+        return model.values(guess, times)
+
+    def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """See ``Component``."""
+        arrays = {
+            f"{k}.{name}": array
+            for k, of_one in self.corrections.items()
+            for name, array in of_one.trees.to_arrays().items()
+        }
+        other = {} if self.unseasonal is None else self.unseasonal.parts()[0]
+        weights = {str(k): of_one.weight for k, of_one in self.corrections.items()}
+        return arrays | {f"unseasonal.{name}": array for name, array in other.items()}, {"weights": weights}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+        """See ``Component``."""
+        own = lambda part: {n.removeprefix(f"{part}."): a for n, a in arrays.items() if n.startswith(f"{part}.")}
+        other = own("unseasonal")
+        unseasonal = Unseasonal.from_parts(other, {}, base) if other else None
+        weights = {int(k): float(weight) for k, weight in about["weights"].items()}
+        return cls(base, unseasonal, {k: Correction(w, Trees.from_arrays(own(k))) for k, w in weights.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What is known of M hidden cells of a feature.
+
+    Attributes:
+        inputs: (M, D).
+        errors: (M,) of the posterior mean, moved by curves, in scores. way: see ``Seen``.
+        spread: (M,) in whose units errors are learnt.
+    """
+
+    inputs: np.ndarray
+    errors: np.ndarray
+    way: np.ndarray
+    spread: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Rows]) -> _Rows:
+        return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
+
+
+def _in_scores_of(
+    model: GaussianModel, unseasonal: Unseasonal, mean: np.ndarray, spread: np.ndarray, times: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means, moved by curves, and spreads of the process without seasons, in scores of the one with them.
+
+    Both have the same maps; see ``learning.unseasonal``.
+    """
+    other = unseasonal.model
+    if unseasonal.curves is not None:
+        mean = mean + unseasonal.curves.moves(mean, spread, times)[0]
+    mapped = mean * other.scale[:, None] + other.centre[:, None] - model.seasons.at(times) - model.centre[:, None]
+    return mapped / model.scale[:, None], spread * (other.scale / model.scale)[:, None]
+
+
+def _learnt_from(
+    panel: Panel, base: GaussianImputer, unseasonal: Unseasonal | None, seed: int, watch: Watch
+) -> list[list[_Rows]]:
+    """Of each feature what is known of cells under one mask after another."""
+    n_features, n_steps = len(panel.features), sum(len(series.times) for series in panel.series)
+    n_masks = int(np.clip(np.ceil(_ROWS / max(1.0, _HIDDEN * n_steps)), *_MASKS))
+    n_folds = _FOLDS if n_features * n_steps <= _LARGE else _FOLDS_OF_LARGE
+    settings, own_seed = replace(base.chosen_, n_rounds=2), derive_seed(seed, "forest")
+    processes = [base]
+    if unseasonal is not None:
+        processes.append(copy(base))
+        processes[1].model_ = unseasonal.model
+    pools = [
+        GuessedMasks(panel, one, own_seed, n_folds, n_masks, watch.should_stop, settings=settings) for one in processes
+    ]
+    others = others_of(base.model_)
+    found: list[list[_Rows]] = [[] for _ in range(n_features)]
+    for number in range(pools[0].size):
+        for pool in pools:
+            pool.make_all(number)
+        if watch.should_stop():
+            break
+        for s in range(len(panel.series)):
+            for k, rows in enumerate(_of_mask(pools, unseasonal, s, number, others)):
+                found[k].append(rows)
+        watch.tell(n_features * (number + 1) // pools[0].size, 2 * n_features)
+        if watch.late():
+            break
+    return found
+
+
+def _of_mask(
+    pools: Sequence[GuessedMasks], unseasonal: Unseasonal | None, s: int, number: int, others: Sequence[Sequence[int]]
+) -> list[_Rows]:
+    """What is known of the hidden cells of one series under one mask."""
+    pool = pools[0]
+    series, model = pool.panel.series[s], pool.base.model_
+    times = clock_times(series, pool.panel.clock)
+    season, other = model.seasons.at(times) / model.scale[:, None], None
+    hidden, mean, spread = pool.posterior(s, number)
+    if unseasonal is not None:
+        other = _in_scores_of(model, unseasonal, *pools[1].posterior(s, number)[1:], times)
+    truth = pool.scores.transform(series.values) - season
+    seen = Seen.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other)
+    rng, found = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
+    for k, of_feature in enumerate(hidden):
+        steps = np.flatnonzero(of_feature)
+        steps = np.sort(rng.permutation(steps)[:_ROWS])
+        errors = truth[k, steps] - seen.mean[k, steps] - seen.move[k, steps]
+        weights = np.maximum(seen.spread[k, steps], _LEAST_SPREAD)
+        found.append(_Rows(seen.rows(k, steps, others[k]), errors, seen.way[k, steps], weights))
+    return found
+
+
+def _grown(rows: _Rows, seed: int) -> Correction:
+    from sklearn.ensemble import ExtraTreesRegressor  # takes a second to load
+
+    weight = min(_WEIGHTS, key=lambda of_one: float(np.abs(rows.errors - of_one * rows.way).sum()))
+    left = np.clip((rows.errors - weight * rows.way) / rows.spread, -_FARTHEST, _FARTHEST)
+    some = np.random.default_rng(seed).permutation(len(left))[:_ROWS]
+    forest = ExtraTreesRegressor(
+        _TREES, min_samples_leaf=_LEAF, max_features=_COLUMNS, random_state=seed % 2**31, n_jobs=1
+    )  # fmt: skip
+    forest.fit(rows.inputs[some], left[some], sample_weight=rows.spread[some])
+    return Correction(weight, Trees.of(forest))

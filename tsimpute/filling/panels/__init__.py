@@ -1,0 +1,1 @@
+"""A panel in windows: what a model learns from and is measured on."""

@@ -1,0 +1,107 @@
+"""A panel cut into windows: what a model learns from and is measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Windows
+from tsimpute.errors import DataError
+from tsimpute.generative.joining import window_starts
+
+WINDOW_CELLS = 1536
+"""Cells of a window, about; see ``window_steps``."""
+
+_MONDAY = np.datetime64("1970-01-05")
+MOST_WINDOWS = 4000
+"""Windows to learn from that overlap; more add memory and little else."""
+
+
+def window_steps(panel: Panel) -> int:
+    """Steps of a window: 16 to 64, fewer where many features are not given, no more than the longest series has."""
+    longest = max(len(series.times) for series in panel.series)
+    return min(max(16, min(64, WINDOW_CELLS // sum(_own(panel)))), longest)
+
+
+def windows_of(panel: Panel, length: int, hop: int) -> Windows:
+    """Windows of all series that show any value of their own; see ``window_places`` and ``windows_at``."""
+    return windows_at(panel, window_places(panel, length, hop), length)
+
+
+def window_places(panel: Panel, length: int, hop: int) -> list[tuple[int, int]]:
+    """Index of the series and first step of each window that shows any value of its own features.
+
+    Raises:
+        DataError: no series has a value.
+    """
+    places, own = [], _own(panel)
+    for n, series in enumerate(panel.series):
+        any_shown = np.any(series.observed[own], axis=0)
+        starts = window_starts(len(series.times), length, hop)
+        places += [(n, start) for start in starts if any_shown[start : start + length].any()]
+    if not places:
+        raise DataError("table: expected at least one value to learn from, all cells are missing.")
+    return places
+
+
+def windows_at(panel: Panel, places: Sequence[tuple[int, int]], length: int) -> Windows:
+    """The windows at some of ``window_places``; blank steps follow the end of a series.
+
+    Args:
+        places: one at least.
+
+    Returns:
+        Windows named after their series and first step; times from 0 in the panel's unit.
+    """
+    parts = [(panel.series[n], slice(start, start + length)) for n, start in places]
+    return Windows(
+        np.stack([_padded(series.values[:, part], length) for series, part in parts]),
+        np.stack([_continued(series.times[part], length, panel.clock.step) for series, part in parts]),
+        panel.features,
+        tuple(f"{series.name}@{part.start}" for series, part in parts),
+    )
+
+
+def clock_times(series: Series, clock: Clock) -> np.ndarray:
+    """(T,) times of a series from one origin for all: hours since a Monday's midnight where the clock has dates."""
+    if clock.unit != "hours" or series.labels.dtype.kind != "M":
+        return series.times
+    return series.times + float((series.labels[0] - _MONDAY) / np.timedelta64(1, "h"))
+
+
+def training_windows(panel: Panel, length: int) -> Windows:
+    """Windows a quarter of their length apart, up to side by side where there would be more than ``MOST_WINDOWS``."""
+    return windows_of(panel, length, training_hop(panel, length))
+
+
+def training_hop(panel: Panel, length: int) -> int:
+    """Steps from one of ``training_windows`` to the next."""
+    n_steps = sum(len(series.times) for series in panel.series)
+    return min(length, max(1, length // 4, -(-n_steps // MOST_WINDOWS)))
+
+
+def _own(panel: Panel) -> list[bool]:
+    return [not feature.given for feature in panel.features]
+
+
+def _padded(values: np.ndarray, length: int) -> np.ndarray:
+    return np.pad(values, ((0, 0), (0, length - values.shape[1])), constant_values=np.nan)
+
+
+def _continued(times: np.ndarray, length: int, step: float | None) -> np.ndarray:
+    if len(times) < length:
+        beat = step or (float(np.median(np.diff(times))) if len(times) > 1 else 1.0)
+        times = np.concatenate([times, times[-1] + beat * np.arange(1, length - len(times) + 1)])
+    return times - times[0]
+
+
+def without(panel: Panel, cells: Sequence[np.ndarray]) -> Panel:
+    """The panel with these cells, per series (K', T) bool of its first K' features, made missing."""
+    series = [
+        replace(s, values=np.concatenate([np.where(c, np.nan, s.values[: len(c)]), s.values[len(c) :]]))
+        for s, c in zip(panel.series, cells, strict=True)
+    ]
+    return replace(panel, series=tuple(series))

@@ -1,0 +1,1 @@
+"""A table made ready for a model, and which of its cells are filled."""

@@ -1,0 +1,194 @@
+"""What the data set of a model says of tables that the model is to fill: steps, names, units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tsimpute.config import registry
+from tsimpute.core.limits import Limits
+from tsimpute.core.panel import Panel
+from tsimpute.core.windows import Feature
+from tsimpute.datasets.base import OtherUnit, TableRules
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.screening.screening import read_limits
+from tsimpute.tables.roles.known_features import KnownFeatures
+
+FEWEST_VALUES = 5
+"""Values of a feature from which a median says something of their unit."""
+FEWEST_SERIES, LEAST_SHARE = 2, 0.05
+"""Series in another unit that are refused: of the data set's own records at most 1.4 % have such a median."""
+
+
+@dataclass(frozen=True)
+class ModelRules:
+    """How a table is brought to a model.
+
+    Attributes:
+        known: its features, and names of the table for them.
+        tables: of the data set that it learnt from; None = a table has to have its very features.
+        limits: of the data set, by feature of the model.
+    """
+
+    known: KnownFeatures
+    tables: TableRules | None
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+
+
+def rules_of(features: Sequence[Feature] | None, rename: Mapping[str, str]) -> ModelRules | None:
+    """How a table is brought to a model of such features; None where there is none.
+
+    Raises:
+        ConfigError: names are to be brought to those of a model, and there is none.
+    """
+    if features is None:
+        if rename:
+            raise ConfigError("rename: expected a model whose names the table's are brought to, came none. Give model.")
+        return None
+    own = tuple(feature.name for feature in features if not feature.given)
+    for name in registry.available("datasets"):
+        card = registry.plugin("datasets", name).card
+        if card.tables is not None and tuple(feature.name for feature in card.tables.features) == own:
+            known = KnownFeatures(own, rename, card.tables.descriptors, card.tables.step)
+            return ModelRules(known, card.tables, card.limits)
+    return ModelRules(KnownFeatures(own, rename), None)
+
+
+def limits_with(
+    given: Mapping[str, Limits] | str, names: Sequence[str], rules: ModelRules | None
+) -> Mapping[str, Limits] | str:
+    """The limits that are given, and else those of a given model's data set: it draws within them."""
+    if rules is None or not rules.limits:
+        return given
+    given = read_limits(given, names) if isinstance(given, str) else given
+    own = rules.known.of(names)
+    return {name: rules.limits[own[name]] for name in names if own.get(name) in rules.limits} | dict(given)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Where a model's features stand in a panel.
+
+    Attributes:
+        place: by feature of the model, its place in the panel, -1 = the table lacks it.
+    """
+
+    place: np.ndarray
+
+    def to_model(self, cells: np.ndarray, empty: Any) -> np.ndarray:
+        """Cells (K, T) of the panel in the order of the model; ``empty`` where the table lacks a feature."""
+        out = np.full((len(self.place), cells.shape[1]), empty, cells.dtype)
+        out[self.place >= 0] = cells[self.place[self.place >= 0]]
+        return out
+
+    @property
+    def back(self) -> np.ndarray:
+        """By feature of the panel, its place in the model."""
+        there = np.flatnonzero(self.place >= 0)
+        return there[np.argsort(self.place[there])]
+
+
+def match(panel: Panel, features: Sequence[Feature], rules: ModelRules) -> tuple[Match, tuple[Feature, ...]]:
+    """Where a model's features stand in a panel, and these features.
+
+    A unit that the table does not tell is taken to be the model's.
+
+    Raises:
+        DataError: features differ in name, unless the rules of a data set let some be absent, or in unit.
+    """
+    own = tuple(feature for feature in features if not feature.given)
+    names, wanted = [feature.name for feature in panel.features], [feature.name for feature in own]
+    found = {name: name for name in names if name in wanted}
+    if rules.tables is not None or rules.known.rename:
+        found = rules.known.of(names)
+    place = {name: names.index(text) for text, name in found.items()}
+    absent, new = [n for n in wanted if n not in place], [n for n in names if n not in found]
+    if new or (absent and rules.tables is None):
+        raise DataError(
+            f"features: expected the model's {len(wanted)}; absent from the table: {', '.join(absent) or 'none'}; not "
+            f"known to the model: {', '.join(new) or 'none'}. Rename columns (rename, --rename), add a column without "
+            "values, choose features, or fit on the table itself."
+        )
+    for feature in own:
+        if feature.name in place:
+            _check_unit(panel.features[place[feature.name]], feature, rules.tables)
+    return Match(np.array([place.get(name, -1) for name in wanted])), own
+
+
+def check_medians(panel: Panel, units: Mapping[str, str], rules: ModelRules) -> None:
+    """Refuses features whose values show that they are in a unit other than the data set's.
+
+    Args:
+        panel: with all values, also those that lie outside the limits.
+        units: that were given; what has one is not looked at.
+
+    Raises:
+        DataError: one is.
+    """
+    if rules.tables is None:
+        return
+    known = rules.known.of([feature.name for feature in panel.features])
+    wanted = {feature.name: feature.unit for feature in rules.tables.features}
+    wrong = []
+    for k, feature in enumerate(panel.features):
+        name = known.get(feature.name, "")
+        others = rules.tables.other_units.get(name, ())
+        if not others or feature.name in units:
+            continue
+        rows = {series.name: series.values[k][~np.isnan(series.values[k])] for series in panel.series}
+        values = np.concatenate(list(rows.values()))
+        if other := _shown(values, others):
+            shows = f"its median of {np.median(values):.4g} shows {other.unit}"
+            wrong.append((feature.name, wanted[name], shows))
+        elif shows := _shown_by_some(rows, others):
+            wrong.append((feature.name, wanted[name], shows))
+    if wrong:
+        texts = [f"{name} in {_unit_text(unit)}, {shows}" for name, unit, shows in wrong]
+        first, unit = wrong[0][:2]
+        raise DataError(
+            f"units: expected {'; '.join(texts)}. Convert the values, or, if they are right as they are, say so: "
+            f'--units "{first}={unit}" (units).'
+        )
+
+
+def _shown_by_some(rows: Mapping[str, np.ndarray], others: Sequence[OtherUnit]) -> str:
+    """Which series show another unit than the rest, as patients of another ward; "" where hardly any does."""
+    filled = {name: values for name, values in rows.items() if len(values)}
+    for other in others:
+        named = [name for name, values in filled.items() if _shown(values, (other,), fewest=1)]
+        if len(named) < max(FEWEST_SERIES, LEAST_SHARE * len(filled)):
+            continue
+        some = ", ".join(named[:3]) + f" and {len(named) - 3:,} more" * (len(named) > 3)
+        middle = float(np.median(np.concatenate([filled[name] for name in named])))
+        return f"{len(named):,} of {len(filled):,} series ({some}; their median is {middle:.4g}) show {other.unit}"
+    return ""
+
+
+def _shown(values: np.ndarray, others: Sequence[OtherUnit], fewest: int = FEWEST_VALUES) -> OtherUnit | None:
+    if len(values) < fewest:
+        return None
+    middle, whole = float(np.median(values)), float((values == np.rint(values)).mean()) > 0.5
+    fits = (o for o in others if o.low <= middle <= o.high and o.whole in (None, whole))
+    return next(fits, None)
+
+
+def _check_unit(own: Feature, feature: Feature, tables: TableRules | None) -> None:
+    same = {_spelt(feature.unit)}
+    if tables is not None:
+        same |= {_spelt(unit) for unit in tables.same_units.get(feature.unit, ())}
+    if own.unit and feature.unit and _spelt(own.unit) not in same:
+        raise DataError(
+            f"units: expected {own.name} in {_unit_text(feature.unit)}, came {own.unit!r}. Convert the values, or say "
+            f'that the unit is the model\'s: --units "{own.name}={feature.unit}" (units).'
+        )
+
+
+def _spelt(unit: str) -> str:
+    return "".join(unit.split()).casefold().replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+
+
+def _unit_text(unit: str) -> str:
+    return "numbers without a unit (a fraction or a score)" if unit == "1" else repr(unit)

@@ -1,0 +1,1 @@
+"""Settings of a table imputer in one form each."""

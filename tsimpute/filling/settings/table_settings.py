@@ -1,0 +1,254 @@
+"""The settings of a table imputer in one form each, whatever of several forms a caller gave.
+
+Constructors store settings as they came, as scikit-learn has it; they are brought into one form where they are used.
+A wrong type or value is a ``ConfigError``, never an error of the code that uses the setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from tsimpute.core.limits import Limits
+from tsimpute.errors import ConfigError
+from tsimpute.filling.blending.kinds import KINDS
+from tsimpute.filling.learning.efforts import EFFORTS
+from tsimpute.filling.settings.values import (
+    is_blank,
+    is_list,
+    listed,
+    one_of,
+    optional_text,
+    plain_number,
+    true_or_false,
+    whole_number,
+)
+from tsimpute.imputers.base import TableModel
+from tsimpute.tables.clock.duplicates import Duplicates
+from tsimpute.tables.clock.missing_times import MissingTimes
+from tsimpute.tables.frames.frames import Clockwork
+from tsimpute.tables.roles.columns import Told
+
+NO_COLUMN = "none"
+"""Of ``time`` and ``group``: there is no such column."""
+
+Codes = Mapping[str, tuple[float, ...] | Literal["certain"]]
+"""Codes for missing by feature, "*" = all others: numbers, or those that the table shows for certain."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of ``TableImputer``; see there.
+
+    Attributes:
+        told: what is said of the columns.
+        clockwork: how times are read.
+        rename: from names of the table to names of the model.
+        units: by feature, "*" = all others.
+        limits: by feature, "*" = all others; or a text, which is read when the features are known.
+        codes: for missing, by feature, "*" = all others.
+        levels: of the quantiles, increasing.
+    """
+
+    model: TableModel | str | Path | None
+    told: Told
+    clockwork: Clockwork
+    rename: Mapping[str, str]
+    units: Mapping[str, str]
+    limits: Mapping[str, Limits] | str
+    codes: Codes
+    drop_invalid: bool
+    predict: tuple[Hashable, ...] | None
+    no_information: Literal["fill", "empty"]
+    max_gap: int | None
+    calendar: bool
+    n_samples: int
+    levels: tuple[float, ...]
+    seed: int
+    effort: str
+    minutes: float | None
+    calibrate: bool
+    recalibrate: bool
+    keep_samples: bool
+
+
+def normalised(given: Mapping[str, Any]) -> Settings:
+    """The settings in one form.
+
+    Args:
+        given: all settings of ``TableImputer`` by name.
+
+    Raises:
+        ConfigError: one is of the wrong kind or out of range.
+    """
+    return Settings(
+        model=_model(given["model"]),
+        told=_told(given),
+        clockwork=_clockwork(given),
+        rename=rename_of(given["rename"]),
+        units=units_of(given["units"]),
+        limits=given["limits"] if isinstance(given["limits"], str) else limits_by_name(given["limits"]),
+        codes=codes_by_name(given["missing_codes"]),
+        drop_invalid=true_or_false("drop_invalid", given["drop_invalid"]),
+        predict=columns_of("predict", given["predict"]),
+        no_information=cast(Any, one_of("no_information", given["no_information"], ("fill", "empty"))),
+        max_gap=whole_number("max_gap", given["max_gap"], 0, or_none=True),
+        calendar=true_or_false("calendar", given["calendar"]),
+        n_samples=whole_number("n_samples", given["n_samples"], 1),
+        levels=levels_of(given["quantiles"]),
+        seed=whole_number("seed", given["seed"]),
+        effort=one_of("effort", given["effort"], EFFORTS),
+        minutes=_minutes(given["minutes"], given["effort"]),
+        calibrate=true_or_false("calibrate", given["calibrate"]),
+        recalibrate=true_or_false("recalibrate", given["recalibrate"]),
+        keep_samples=true_or_false("keep_samples", given["keep_samples"]),
+    )
+
+
+def _told(given: Mapping[str, Any]) -> Told:
+    feature, value, unit = (_one_column(name, given[name]) for name in ("feature", "value", "unit"))
+    features = columns_of("features", given["features"])
+    if features == ():
+        raise ConfigError("features: expected one or more columns to fill, came none. Name them, or leave it out.")
+    time, group = (_columns_or_none(name, given[name]) for name in ("time", "group"))
+    return Told(time, group, features, feature, value, unit, text=columns_of("text", given["text"]))
+
+
+def _clockwork(given: Mapping[str, Any]) -> Clockwork:
+    zone = given["timezone"]
+    return Clockwork(
+        timezone=str(zone) if isinstance(zone, tzinfo) else optional_text("timezone", zone, "Europe/Rome"),
+        dayfirst=true_or_false("dayfirst", given["dayfirst"], or_none=True),
+        duplicates=cast(Any, one_of("duplicates", given["duplicates"], get_args(Duplicates))),
+        missing_times=cast(Any, one_of("missing_times", given["missing_times"], get_args(MissingTimes))),
+        irregular=true_or_false("irregular", given["irregular"], or_none=True),
+    )
+
+
+def columns_of(setting: str, given: Any) -> tuple[Hashable, ...] | None:
+    """Names of columns: a text or another name that is no list stands for one column."""
+    if given is None:
+        return None
+    names = listed(given) if is_list(given) else [given]
+    for name in names:
+        if isinstance(name, bool | bytes | Iterator) or not isinstance(name, Hashable):
+            raise ConfigError(
+                f"{setting}: expected the name of a column or a list of names, came {given!r}. Give for example "
+                f'{setting}="a" or {setting}=["a", "b"].'
+            )
+    return tuple(names)
+
+
+def _columns_or_none(setting: str, given: Any) -> tuple[Hashable, ...] | None:
+    return () if isinstance(given, str) and given == NO_COLUMN else columns_of(setting, given)
+
+
+def _one_column(setting: str, given: Any) -> Hashable | None:
+    names = columns_of(setting, given)
+    if names is not None and len(names) != 1:
+        raise ConfigError(f"{setting}: expected the name of one column, came {given!r}. Name one, or leave it out.")
+    return None if names is None else names[0]
+
+
+def units_of(given: Any) -> Mapping[str, str]:
+    """Units by feature; a text is the unit of all features."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return {"*": given}
+    if isinstance(given, Mapping) and all(isinstance(unit, str) for unit in given.values()):
+        return {str(name): unit for name, unit in given.items()}
+    raise ConfigError(
+        f"units: expected a unit of all features or units by feature, came {given!r}. Give for example "
+        'units="m" or units={"a": "m", "b": "mm"}.'
+    )
+
+
+def rename_of(given: Any) -> Mapping[str, str]:
+    """Names of a model by names of the table."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given.values()):
+        raise ConfigError(
+            f"rename: expected names of the model by names of the table, came {given!r}. Give for example "
+            'rename={"HeartRate": "HR"}.'
+        )
+    return {str(name): new for name, new in given.items()}
+
+
+def limits_by_name(given: Any) -> dict[str, Limits]:
+    """Limits by feature; a pair bounds all features."""
+    if given is None:
+        return {}
+    if isinstance(given, Limits) or (is_list(given) and len(listed(given)) == 2):
+        given = {"*": given}
+    if not isinstance(given, Mapping):
+        raise ConfigError(
+            f"limits: expected a lowest and a highest value of all features, or limits by feature, came {given!r}. "
+            'Give for example limits=(0, None) or limits={"a": (0, 100), "*": (0, None)}.'
+        )
+    return {str(name): _limits(str(name), value) for name, value in given.items()}
+
+
+def _limits(name: str, given: Any) -> Limits:
+    if isinstance(given, Limits):
+        return given
+    bounds = listed(given) if is_list(given) else []
+    if len(bounds) != 2 or not all(bound is None or plain_number(bound) is not None for bound in bounds):
+        raise ConfigError(f"limits of {name!r}: expected a lowest and a highest value (or None), came {given!r}.")
+    low, high = (None if bound is None else plain_number(bound) for bound in bounds)
+    return Limits(low, high)
+
+
+def codes_by_name(given: Any) -> Codes:
+    """Codes for missing by feature: of all features where no name is said; what means missing anyway is no code."""
+    if isinstance(given, Mapping):
+        return {str(name): _codes(of_one, given) for name, of_one in given.items()}
+    return {"*": _codes(given, given)}
+
+
+def _codes(of_one: Any, given: Any) -> tuple[float, ...] | Literal["certain"]:
+    if isinstance(of_one, str) and of_one in ("certain", "none"):
+        return "certain" if of_one == "certain" else ()
+    codes = [code for code in (listed(of_one) if is_list(of_one) else [of_one]) if not is_blank(code)]
+    numbers = [plain_number(code) for code in codes]
+    if of_one is None or any(number is None for number in numbers):
+        raise ConfigError(
+            f"missing_codes: expected 'certain', 'none', a number, a list of numbers, or these by feature; came "
+            f'{given!r}. Give for example missing_codes=-999, missing_codes=[-200, -999] or missing_codes={{"a": -1, '
+            '"*": "certain"}.'
+        )
+    return tuple(number for number in numbers if number is not None)
+
+
+def levels_of(given: Any) -> tuple[float, ...]:
+    """The levels of the quantiles, increasing; a number is one level."""
+    levels = [plain_number(level) for level in (listed(given) if is_list(given) else [given])]
+    if not levels or not all(level is not None and 0 < level < 1 for level in levels):
+        raise ConfigError(
+            f"quantiles: expected one or more levels in (0, 1), came {given!r}. Give for example quantiles=(0.05, 0.5, "
+            "0.95)."
+        )
+    return tuple(sorted({level for level in levels if level is not None}))
+
+
+def _minutes(given: Any, effort: Any) -> float | None:
+    if given is None:
+        return None
+    minutes = plain_number(given)
+    if minutes is None or not minutes > 0:
+        raise ConfigError(f"minutes: expected a number above 0, came {given!r}. Leave it out for 5 minutes.")
+    if effort != "auto":
+        raise ConfigError(f"minutes: expected it with effort='auto', came effort={effort!r}. Leave one of both out.")
+    return minutes
+
+
+def _model(given: Any) -> TableModel | str | Path | None:
+    if given is None or isinstance(given, (*KINDS, str, Path)):
+        return given
+    raise ConfigError(
+        f"model: expected a trained GenerativeImputer, its file or the name of one that comes along, came {given!r}."
+    )

@@ -1,0 +1,273 @@
+"""xarray objects of Dask, filled chunk by chunk when they are computed: what is given need not fit into memory."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeVar
+
+import numpy as np
+import xarray as xr
+
+from tsimpute.core.panel import PROVENANCE
+from tsimpute.core.shapes import check_distinct
+from tsimpute.errors import DataError, NotFittedError
+from tsimpute.filling.imputer.checks import check_clock
+from tsimpute.filling.imputer.table_imputer import TableImputer
+from tsimpute.filling.preparing.prepare import matched
+from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, dataset_dimensions
+from tsimpute.tables.arrays.labelled import read_labelled
+from tsimpute.tables.sources.files import need
+
+AnyTable = TypeVar("AnyTable", xr.Dataset, xr.DataArray)
+LEVEL = "quantile"
+PACKAGES = '"dask[distributed]" zarr'
+"""What pip is to be given where one is absent."""
+
+_NUMBERS = "numbers of the data array"
+_FLAGS = {
+    "flag_values": list(range(len(PROVENANCE))),
+    "flag_meanings": " ".join(word.replace(" ", "_") for word in PROVENANCE),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LazyImputation:
+    """What an imputation will give, computed when asked for; what is asked for together is drawn once.
+
+    Attributes:
+        table: the same kind of object as was given; gaps hold the median of the draws.
+        quantiles: the same with a dimension "quantile" first, of the dtypes of ``table``; at observed cells the value.
+        provenance: uint8 codes of ``panel.PROVENANCE``, named in the attributes ``flag_values`` and ``flag_meanings``.
+    """
+
+    table: Any
+    quantiles: Any
+    provenance: Any
+
+
+def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
+    """The table with its gaps filled, as an object of the same kind whose chunks are filled when they are computed.
+
+    What is computed is to the bit what ``imputer.impute`` gives, whatever the chunks. Every place along the dimensions
+    of groups is a record. A chunk holds whole records: along time and features it is made one piece, along groups the
+    chunks stay as they are. Each thread of Dask's fills one chunk at a time.
+
+    Example:
+        >>> import pandas as pd
+        >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
+        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7.3, np.nan).reshape(2, 60, 2)
+        >>> axes = {"station": ["x", "y"], "time": hours, "feature": ["a", "b"]}
+        >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
+        >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])
+        >>> imputer = imputer.fit(cube[:1])  # a part that fits into memory
+        >>> filled = impute_lazily(cube.chunk(station=1), imputer)
+        >>> int(filled.isnull().sum().compute())
+        0
+
+    Args:
+        table: chunked or not; its values are not read before something is computed.
+        imputer: fitted on a part that fits into memory, or with a model; it is sent to each worker once.
+
+    Raises:
+        NotFittedError: the imputer is not fitted.
+        DataError: the table is not as expected, or times are missing in it. When computed: as ``TableImputer.draw``
+            raises, or a variable cannot hold in its dtype what is to be filled in.
+        MissingExtraError: Dask is not installed.
+    """
+    return draw_lazily(table, imputer).table
+
+
+def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> LazyImputation:
+    """``impute_lazily`` with quantiles and what each cell is.
+
+    Example:
+        >>> import pandas as pd
+        >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
+        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7.3, np.nan).reshape(2, 60, 2)
+        >>> axes = {"station": ["x", "y"], "time": hours, "feature": ["a", "b"]}
+        >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
+        >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])
+        >>> imputer = imputer.fit(cube[:1])  # a part that fits into memory
+        >>> found = draw_lazily(cube.chunk(station=1), imputer)
+        >>> found.quantiles.sizes["quantile"], bool((found.quantiles[0] <= found.quantiles[2]).all().compute())
+        (3, True)
+    """
+    need("dask", install=PACKAGES)
+    import dask.array as da
+    from dask.delayed import delayed
+
+    filler, dataset = filler_of(table, imputer)
+    core = list(filler.core)
+    given = [dataset[name].variable.transpose(*filler.order) for name in filler.variables]
+    given = [variable.chunk(dict.fromkeys(core, -1)) for variable in given]
+    labels = [xr.Variable(dim, np.array(texts)) for dim, texts in filler.texts.items()]
+    labels = [label.chunk({dim: given[0].chunksizes[dim] for dim in label.dims}) for label in labels]
+    unpack = delayed(unpacked, pure=True)
+    box = xr.Variable((), da.from_delayed(unpack(pickle.dumps(filler.packed)), (), object))
+    found = xr.apply_ufunc(
+        _call, box, *given, *labels, input_core_dims=[[], *[core] * len(given), *[[]] * len(labels)],
+        output_core_dims=[core, [LEVEL, *core], core] * len(given), dask="parallelized",
+        output_dtypes=[kind for variable in given for kind in (variable.dtype, variable.dtype, np.dtype(np.uint8))],
+        dask_gufunc_kwargs={"output_sizes": {LEVEL: len(filler.imputer.levels)}},
+    )  # fmt: skip
+    parts = (put(dataset, filler, [v.data for v in found[at::3]], at) for at in range(3))
+    if isinstance(table, xr.DataArray):
+        return LazyImputation(*(part[_NUMBERS].rename(table.name) for part in parts))
+    return LazyImputation(*parts)
+
+
+def put(dataset: xr.Dataset, filler: Filler, arrays: Sequence[Any], at: int) -> xr.Dataset:
+    """A data set with arrays, as ``Filler`` gives them, for its variables: filled (0), quantiles (1) or codes (2)."""
+    lead = (LEVEL,) if at == 1 else ()
+    variables = {}
+    for name, array in zip(filler.variables, arrays, strict=True):
+        own = dataset[name].variable
+        attrs, encoding = ((own.attrs, own.encoding), (own.attrs, {}), (_FLAGS, {}))[at]
+        new = xr.Variable((*filler.dims.groups, *lead, *filler.core), array, attrs, encoding)
+        variables[name] = new.transpose(*lead, *own.dims)
+    levels = {LEVEL: np.array(filler.imputer.levels)} if lead else {}
+    return (dataset if at == 0 else dataset.drop_vars(dataset.data_vars).assign_coords(levels)).assign(variables)
+
+
+@dataclass(frozen=True, eq=False)
+class Filler:
+    """Fills blocks of whole records.
+
+    Attributes:
+        imputer: told what all dimensions are.
+        like: the coordinates along time and features.
+        dims, variables: see ``LabelledTable``.
+        attrs: of the variables.
+        array: the name of a data array, in a tuple; () = a data set.
+        texts: by dimension of groups, the labels of all places.
+    """
+
+    imputer: TableImputer
+    like: xr.Dataset
+    dims: Dimensions
+    variables: tuple[Hashable, ...]
+    attrs: tuple[Mapping[Any, Any], ...]
+    array: tuple[Hashable | None, ...]
+    texts: Mapping[Hashable, Sequence[str]]
+
+    @property
+    def core(self) -> tuple[Hashable, ...]:
+        return (self.dims.time, *(() if self.dims.feature is None else (self.dims.feature,)))
+
+    @property
+    def order(self) -> tuple[Hashable, ...]:
+        return (*self.dims.groups, *self.core)
+
+    @property
+    def packed(self) -> Filler:
+        """What workers need: without the labels of all places."""
+        return Filler(self.imputer, self.like, self.dims, self.variables, self.attrs, self.array, {})
+
+    def block(self, arrays: Sequence[np.ndarray], labels: Sequence[Sequence[str]]) -> xr.Dataset | xr.DataArray:
+        coords = {dim: np.array(texts, object) for dim, texts in zip(self.dims.groups, labels, strict=True)}
+        parts = zip(self.variables, arrays, self.attrs, strict=True)
+        made = self.like.assign_coords(coords).assign({name: (self.order, array, a) for name, array, a in parts})
+        return made[_NUMBERS].rename(self.array[0]) if self.array else made
+
+    def __call__(self, arrays: Sequence[np.ndarray], labels: Sequence[Sequence[str]]) -> tuple[np.ndarray, ...]:
+        """For each variable: (groups, core) filled; (groups, Q, core) quantiles; (groups, core) uint8 codes."""
+        prepared = self.imputer.prepared(self.block(arrays, labels))
+        fillings = self.imputer.fillings_of(prepared)
+        changed = prepared.changed([filling.filled for filling in fillings])
+        points = [[f.point for f in fillings], *([f.quantiles[q] for f in fillings] for q in range(len(self.levels)))]
+        parts = [prepared.completed(changed, of_one) for of_one in points]
+        marked = prepared.table.marked(changed, [filling.provenance for filling in fillings])
+        out = []
+        for name, given in zip(self.variables, arrays, strict=True):
+            filled, *low_to_high = (self._numbers(part, name) for part in parts)
+            for part in (filled, *low_to_high):
+                if part.dtype != given.dtype:
+                    raise DataError(
+                        f"{self.array[0] if self.array else name}: expected that {given.dtype} holds what is filled or "
+                        f"left empty, it takes {part.dtype}. Convert it before: table.astype(float)."
+                    )
+            words = self._numbers(marked, name)
+            codes = sum((words == word) * np.uint8(code) for code, word in enumerate(PROVENANCE))
+            out += [filled, np.stack(low_to_high, len(self.dims.groups)), np.asarray(codes, np.uint8)]
+        return tuple(out)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        return self.imputer.levels
+
+    def _numbers(self, part: Any, name: Hashable) -> np.ndarray:
+        return (part if self.array else part[name]).transpose(*self.order).values
+
+
+def _call(box: Any, *given: np.ndarray) -> tuple[np.ndarray, ...]:
+    filler: Filler = box[()]
+    n = len(filler.variables)
+    return filler(given[:n], [labels.ravel().tolist() for labels in given[n:]])
+
+
+def unpacked(packed: bytes) -> np.ndarray:
+    box = np.empty((), object)
+    box[()] = pickle.loads(packed)
+    return box
+
+
+def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[Filler, xr.Dataset]:
+    """What fills blocks of a table, and the table as a data set. Checks all that can be without reading a value."""
+    if not isinstance(table, xr.Dataset | xr.DataArray):
+        raise DataError(f"table: expected an xarray DataArray or Dataset, came {type(table).__name__}.")
+    _ = imputer.settings  # a model that is given counts as fitted
+    if not hasattr(imputer, "imputer_") or not hasattr(imputer, "codes_"):
+        raise NotFittedError("table imputer: expected fit, on a part that fits into memory, before filling lazily.")
+    array = (table.name,) if isinstance(table, xr.DataArray) else ()
+    if isinstance(table, xr.DataArray):
+        dataset, variables = table.to_dataset(name=_NUMBERS), (_NUMBERS,)
+        dims, features = array_dimensions(dataset, table.dims, imputer.told), imputer.told.features
+    else:
+        dims, variables = dataset_dimensions(table, imputer.told)
+        dataset, features = table, variables
+    if LEVEL in dataset.variables or LEVEL in dataset.dims:
+        raise DataError(f"table: expected no {LEVEL!r}, which is a dimension of the result. Rename it.")
+    said = {
+        "model": None, "time": list(dims.stamps) or [dims.time], "group": list(dims.groups), "features": features,
+        "feature": dims.feature, "keep_samples": False,
+    }  # fmt: skip
+    told = copy.copy(imputer).set_params(**imputer.effective_params() | said)
+    core = {dims.time, dims.feature}
+    along = lambda name: set(dataset[name].dims) <= core and (dims.stamps or dims.time not in dataset[name].dims)
+    like = dataset.drop_vars([n for n in dataset.variables if n in dataset.data_vars or not along(n)]).compute()
+    texts = {dim: _texts(dataset, dim) for dim in dims.groups}
+    attrs = tuple(dataset[name].attrs for name in variables)
+    filler = Filler(told, like, dims, variables, attrs, array, texts)
+    _check(filler, dataset)
+    return filler, dataset
+
+
+def _texts(dataset: xr.Dataset, dim: Hashable) -> list[str]:
+    """The labels of all places as the names of groups say them."""
+    return [str(label) for label in (dataset[dim].values if dim in dataset.coords else range(dataset.sizes[dim]))]
+
+
+def _check(filler: Filler, dataset: xr.Dataset) -> None:
+    """Refuses what one record without values shows."""
+    shape = [1] * len(filler.dims.groups) + [dataset.sizes[dim] for dim in filler.core]
+    zeros = [np.zeros(shape, dataset[name].dtype) for name in filler.variables]
+    told = filler.imputer
+    read = read_labelled(
+        filler.block(zeros, [["0"]] * len(filler.texts)), told.told, told.clockwork, told.settings.units
+    )
+    n_new = int(read.placement.inserted[0].sum())
+    if n_new:
+        raise DataError(
+            f"{filler.dims.time}: expected times without gaps where a table is filled chunk by chunk, {n_new:,} are "
+            "missing. Insert them before, as with table.resample(...).asfreq(), set missing_times='keep', or fill the "
+            "table in memory."
+        )
+    panel = told.prepared(read).model_panel
+    if told.imputer_ is not None and panel is not None:
+        check_clock(told.imputer_, panel.clock)
+        matched(panel, told.imputer_.features_)
+    check_distinct("groups", [" / ".join(parts) for parts in product(*filler.texts.values())])

@@ -1,0 +1,1 @@
+"""The one loss and the one sampling loop of every process, on short records and on long ones."""

@@ -1,0 +1,125 @@
+"""A network of short records used on long ones: overlapping windows that share one state, so that draws have no seams.
+
+At every evaluation each window is computed by itself and what the windows say of a cell is averaged, with weights that
+fall towards a window's ends. The state is that of the whole record: a draw is one path from one noise, and neighbouring
+windows never disagree about a cell that both hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsimpute.backbones.base import Backbone, Field
+from tsimpute.core.containers import Condition
+from tsimpute.errors import ConfigError
+from tsimpute.generative.sampling import rows_within
+from tsimpute.system.threads import in_threads
+
+_STATES = 6
+"""States of a record that a solver and the averaging hold at once, at most."""
+
+
+class Joined:
+    """A backbone for records of any length, made of one for records of ``length`` steps.
+
+    Args:
+        backbone: trained on records of about ``length`` steps whose times begin at 0.
+        length: steps of a window.
+        hop: steps from one window to the next, at most ``length``; the last window ends with the record.
+        memory_mib: what one window's evaluation may need; more draws than that allows come one after the other.
+        computed: called after each evaluation of a window, with the share of all windows of the record that it is.
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        length: int,
+        hop: int,
+        memory_mib: int = 1024,
+        computed: Callable[[float], None] = lambda share: None,
+    ) -> None:
+        if not 1 <= hop <= length:
+            raise ConfigError(f"hop: expected 1 to {length}, the steps of a window; came {hop}.")
+        self.backbone, self.length, self.hop, self.memory_mib = backbone, length, hop, memory_mib
+        self.computed = computed
+
+    def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
+        return self.bind(condition)(state, tau)
+
+    def bind(self, condition: Condition) -> Field:
+        """See ``Backbone``; windows beyond those that fit in half the budget are bound anew in every evaluation."""
+        parts = self._parts(condition)
+        weights = self._weights(condition.values.shape[2], condition.values)
+        kept = self._kept(parts)
+        bound: dict[int, Field] = {}
+
+        def field(state: Tensor, tau: Tensor) -> Tensor:
+            grads, inferring = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+            def work(place: tuple[slice, Condition]) -> tuple[slice, Tensor]:
+                steps, part = place
+                with torch.inference_mode(inferring), torch.set_grad_enabled(grads):
+                    said = bound.get(steps.start) or self.backbone.bind(part)
+                    if steps.start in kept:
+                        bound[steps.start] = said
+                    return steps, self._of_window(said, part, state[..., steps], tau)
+
+            out = torch.zeros_like(state)
+            for steps, found in in_threads(work, parts):
+                out[..., steps] += found * weights[steps.start]
+                self.computed(len(state) / len(parts))
+            return out
+
+        return field
+
+    def bytes_per_row(self, condition: Condition) -> int:
+        return _STATES * condition.values[0].numel() * condition.values.element_size()
+
+    def bytes_once(self, condition: Condition) -> int:
+        parts = self._parts(condition)
+        once = {at.start: self.backbone.bytes_once(part) for at, part in parts}
+        one = max((once[at.start] + self.backbone.bytes_per_row(part) for at, part in parts), default=0)
+        return one + sum(once[start] for start in self._kept(parts))
+
+    def _kept(self, parts: list[tuple[slice, Condition]]) -> set[int]:
+        """The windows, by their start, that stay bound from one evaluation to the next."""
+        needed = np.cumsum([self.backbone.bytes_once(part) for _, part in parts])
+        return {at.start for (at, _), so_far in zip(parts, needed, strict=True) if so_far <= self.memory_mib * 2**19}
+
+    def _parts(self, condition: Condition) -> list[tuple[slice, Condition]]:
+        """The windows in which anything is asked for; their times begin at 0."""
+        places = [slice(a, a + self.length) for a in window_starts(condition.values.shape[2], self.length, self.hop)]
+        return [(at, condition.steps(at)) for at in places if bool(condition.fill_mask[..., at].any())]
+
+    def _weights(self, n_steps: int, like: Tensor) -> dict[int, Tensor]:
+        """Start of each window -> (length,) what its word counts at its steps; over all windows 1 at every step."""
+        starts = window_starts(n_steps, self.length, self.hop)
+        taper = _taper(min(self.length, n_steps))
+        total = torch.zeros(n_steps, dtype=torch.float64)
+        for a in starts:
+            total[a : a + len(taper)] += taper
+        return {a: (taper / total[a : a + len(taper)]).to(like) for a in starts}
+
+    def _of_window(self, field: Field, part: Condition, state: Tensor, tau: Tensor) -> Tensor:
+        rows = rows_within(self.memory_mib, self.backbone, part)
+        return torch.cat([field(s, t) for s, t in zip(state.split(rows), tau.split(rows), strict=True)])
+
+
+def window_starts(n_steps: int, length: int, hop: int) -> list[int]:
+    """Where windows of a record begin: every ``hop`` steps, and one that ends with the record."""
+    if n_steps <= length:
+        return [0]
+    starts = list(range(0, n_steps - length, hop))
+    return [*starts, n_steps - length]
+
+
+@cache
+def _taper(length: int) -> Tensor:
+    """(length,) weights that rise from each end to the middle, never 0."""
+    at = torch.arange(length, dtype=torch.float64)
+    return torch.minimum(at + 1, length - at)

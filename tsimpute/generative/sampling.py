@@ -1,0 +1,240 @@
+"""The one sampling loop: Condition -> draws of the cells to fill.
+
+Every record is computed by itself, its draws together in rows of a number that the record and the settings decide,
+each draw from generators of its own. So a record's draws are the same alone, in another batch or in another order, bit
+for bit, and no more than that many rows of one record are in the network's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import torch
+from torch import Tensor
+
+from tsimpute.backbones.base import Backbone, Field
+from tsimpute.core.containers import Condition, Prediction
+from tsimpute.core.seeding import derive_seed
+from tsimpute.errors import ConfigError, OutOfMemoryError
+from tsimpute.processes.base import Process
+from tsimpute.solvers.base import Solver
+from tsimpute.system.threads import in_threads
+
+_FAST_ON_CPU = 64 * 2**20
+"""Bytes of activations beyond which more rows at once are no faster (1 to 64 rows of 120 to 1680 cells measured)."""
+
+_BLOCK = 4096
+"""Steps of noise from one generator: a part of a longer record draws its own blocks and no others."""
+
+_OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "could not create a primitive")
+"""What RuntimeErrors say that mean it, the last being oneDNN's; torch has a class of its own for GPUs only."""
+
+_TOO_LARGE = (
+    "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a smaller network, or "
+    "free memory."
+)
+
+
+@torch.inference_mode()
+def sample(
+    backbone: Backbone,
+    process: Process,
+    solver: Solver,
+    condition: Condition,
+    *,
+    n_samples: int,
+    n_steps: int,
+    grid_power: float = 1.0,
+    seeds: Sequence[int],
+    antithetic: bool = False,
+    rows_at_once: int | None = None,
+    memory_mib: int = 1024,
+    part_of: tuple[int, int] | None = None,
+) -> Tensor:
+    """Draws from the conditional distribution of the cells to fill.
+
+    Where memory runs out, the draws that did not fit are computed again, half as many at once.
+
+    Args:
+        condition: B records, on the backbone's device.
+        n_samples: S draws of each.
+        n_steps, grid_power: solver steps and how they are spaced; see ``Process.grid``.
+        seeds: B integers; draw ``s`` of a record depends on its seed and on ``s``, not on S.
+        antithetic: every other draw has the noise of the one before it with the other sign.
+        rows_at_once: draws computed together; changes memory and speed, and results in the last bits only. None = as
+            many as ``rows_within`` says.
+        memory_mib: what the network may need, where ``rows_at_once`` is None.
+        part_of: (first step, steps of the whole), where the condition is a part of longer records: then it gets its
+            part of the noise of the whole.
+
+    Returns:
+        (S, B, K, L) standardised values at the cells to fill, 0 elsewhere; on the device of ``condition``.
+
+    Raises:
+        ConfigError: a count below 1, more steps than the process has levels, not one seed per record, or one draw
+            needs more than ``memory_mib``.
+        OutOfMemoryError: not even one draw fits in the memory that there is.
+    """
+    for name, count in (("n_samples", n_samples), ("rows_at_once", rows_at_once)):
+        if count is not None and count < 1:
+            raise ConfigError(f"{name}: expected at least 1, came {count}.")
+    if len(seeds) != len(condition):
+        raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
+    way = _Way(process, solver, process.grid(n_steps, grid_power), part_of, antithetic)
+    draws = condition.values.new_zeros(n_samples, *condition.values.shape)
+    pieces = []
+    needed = 1
+    for b, seed in enumerate(seeds):
+        record = condition.select(slice(b, b + 1))
+        if not bool(record.fill_mask.any()):
+            continue
+        size = rows_at_once or rows_within(memory_mib, backbone, record)
+        needed = max(needed, size * backbone.bytes_per_row(record) + backbone.bytes_once(record))
+        parts = [range(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
+        bound = _Bound(backbone, record, len(parts))
+        pieces += [(b, bound, seed, rows) for rows in parts]
+
+    @torch.inference_mode()  # is set for each thread
+    def work(piece: tuple[int, _Bound, int, range]) -> tuple[int, range, Tensor]:
+        b, bound, seed, rows = piece
+        with bound as field:
+            return b, rows, _draw(field, way, bound.record, seed, rows)
+
+    # Several pieces at once only as far as they fit into memory together, and on a GPU not at all.
+    fit = max(1, memory_mib * 2**20 // needed) if condition.values.device.type == "cpu" else 1
+    for b, rows, found in in_threads(work, pieces, fit):
+        draws[rows.start : rows.stop, b] = condition.select(slice(b, b + 1)).restored(found)
+    return draws
+
+
+def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
+    """How many draws of one record to compute together: no more than fit in ``memory_mib``, nor than is fast.
+
+    Raises:
+        ConfigError: not even one fits.
+    """
+    per_row, once = backbone.bytes_per_row(record), backbone.bytes_once(record)
+    allowed = memory_mib * 2**20 - once
+    if per_row > allowed:
+        _, k, length = record.values.shape
+        raise ConfigError(
+            f"memory_mib: one draw of a record of {k} features and {length} steps needs about "
+            f"{-(-(per_row + once) // 2**20)} MiB, came {memory_mib}. Raise it, cut the records into shorter ones, or "
+            "set rows_at_once to 1 to try nevertheless."
+        )
+    return max(1, (min(allowed, _FAST_ON_CPU) if record.values.device.type == "cpu" else allowed) // per_row)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """From noise to data, the same for all records."""
+
+    process: Process
+    solver: Solver
+    grid: Tensor
+    part_of: tuple[int, int] | None
+    antithetic: bool = False
+
+    def noise_of(self, record: Condition, seed: int, row: int) -> _Noise:
+        """What one draw of a record gets, or that part of the whole's."""
+        _, k, length = record.values.shape
+        first, whole = self.part_of or (0, length)
+        steps = slice(first, first + length)
+        if not self.antithetic:
+            return _Noise(seed, row, k, steps, whole)
+        return _Noise(seed, row // 2, k, steps, whole, sign=-1.0 if row % 2 else 1.0)
+
+
+class _Noise:
+    """Standard normal numbers for one draw at some steps of a record, from a generator for each block of steps.
+
+    Time and memory are those of the blocks that the steps lie in. A record of one block has the generator of the draw.
+
+    Args:
+        seed, row: of the record, and which draw it is.
+        n_features: K.
+        steps: the steps that numbers are wanted for.
+        n_steps: of the whole record.
+        sign: 1 or -1, of all numbers.
+    """
+
+    def __init__(self, seed: int, row: int, n_features: int, steps: slice, n_steps: int, sign: float = 1.0) -> None:
+        self._sign = sign
+        first = steps.start // _BLOCK
+        self._n_features = n_features
+        self._wanted = slice(steps.start - first * _BLOCK, steps.stop - first * _BLOCK)
+        self._blocks = [
+            (torch.Generator().manual_seed(derive_seed(seed, row, *([block] if block else []))), n)
+            for block in range(first, -(-steps.stop // _BLOCK))
+            for n in [min(_BLOCK, n_steps - block * _BLOCK)]
+        ]
+
+    def draw(self) -> Tensor:
+        """(K, L); each call gives new numbers."""
+        blocks = [torch.randn(self._n_features, n, generator=generator) for generator, n in self._blocks]
+        return self._sign * torch.cat(blocks, 1)[:, self._wanted]
+
+
+class _Bound:
+    """One record and the network that has been told of it: by whichever piece of work comes first, until the last."""
+
+    def __init__(self, backbone: Backbone, record: Condition, n_pieces: int) -> None:
+        self.backbone, self.record = backbone, record
+        self._lock, self._n_left = Lock(), n_pieces
+        self._field: Field | None = None
+
+    def __enter__(self) -> Field:
+        with self._lock:
+            if self._field is None:
+                try:
+                    self._field = self.backbone.bind(self.record)
+                except (MemoryError, RuntimeError) as error:
+                    if not _is_out_of_memory(error):
+                        raise
+                    raise OutOfMemoryError(_TOO_LARGE) from error
+            return self._field
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_left -= 1
+            if not self._n_left:
+                self._field = None
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
+
+
+def _draw(field: Field, way: _Way, record: Condition, seed: int, rows: range) -> Tensor:
+    """Draws ``rows`` of one record, (len(rows), K, L); half as many at once from where memory runs out."""
+    found, size = [], len(rows)
+    while rows:
+        try:
+            found.append(_sample_rows(field, way, record, seed, rows[:size]))
+        except (MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            size = min(size, len(rows))
+            if size == 1:
+                raise OutOfMemoryError(_TOO_LARGE) from error
+            size //= 2  # tried when this block is left, and what the failed call held with it
+        else:
+            rows = rows[size:]
+    return torch.cat(found)
+
+
+def _sample_rows(field: Field, way: _Way, record: Condition, seed: int, rows: range) -> Tensor:
+    noise = [way.noise_of(record, seed, row) for row in rows]
+    asked = record.fill_mask
+
+    def draw_noise() -> Tensor:
+        return torch.stack([of_row.draw() for of_row in noise]).to(record.values) * asked
+
+    def predict(state: Tensor, tau: Tensor) -> Prediction:
+        found = way.process.predict(field(state, tau), state, tau)
+        # With noise and predictions 0 outside the cells to fill, so is every state that a solver makes of them.
+        return Prediction(found.clean * asked, found.noise * asked)
+
+    return way.solver.solve(predict, way.process.scales, draw_noise(), way.grid, draw_noise)

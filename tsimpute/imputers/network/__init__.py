@@ -1,0 +1,1 @@
+"""What the generative imputer is made of."""

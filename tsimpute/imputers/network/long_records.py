@@ -1,0 +1,94 @@
+"""One long record in pieces that fit into memory: what a piece gives is what the whole record at once would give."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tsimpute.batches.loading import single_precision
+from tsimpute.generative.joining import window_starts
+
+_AT_ONCE = 1024
+"""Windows whose times are looked at together."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Steps of a record that are computed together.
+
+    Attributes:
+        computed: the steps that take part.
+        kept: those of them whose draws are as in the whole record; the pieces' ``kept`` follow each other.
+    """
+
+    computed: slice
+    kept: slice
+
+    @property
+    def kept_within(self) -> slice:
+        """``kept``, counted from the first computed step."""
+        return slice(self.kept.start - self.computed.start, self.kept.stop - self.computed.start)
+
+
+def pieces(n_steps: int, length: int, hop: int, n_evaluations: int, kept_steps: int) -> list[Piece]:
+    """A record of ``n_steps`` cut into pieces of about ``kept_steps``.
+
+    In one evaluation a window of ``length`` steps carries what is known by its length, so beyond ``n_evaluations``
+    windows on either side nothing reaches a step; so far a piece is computed and thrown away.
+    """
+    margin = n_evaluations * length
+    starts = window_starts(n_steps, length, hop)
+    if n_steps <= kept_steps + margin:
+        return [Piece(slice(0, n_steps), slice(0, n_steps))]
+    n_pieces = -(-n_steps // kept_steps)
+    bounds = [n_steps * i // n_pieces for i in range(n_pieces + 1)]
+    made = []
+    for first, last in pairwise(bounds):
+        i, j = bisect_right(starts, first - margin - length), bisect_left(starts, last + margin)
+        made.append(Piece(slice(starts[i], starts[j - 1] + length), slice(first, last)))
+    return made
+
+
+def check_times(times: np.ndarray, length: int, hop: int) -> None:
+    """Refuses times (T,) of which those of a window, counted from its first, are not all different as float32.
+
+    Raises:
+        DataError: so they are.
+    """
+    windows = sliding_window_view(times, length)
+    starts = np.array(window_starts(len(times), length, hop))
+    for first in range(0, len(starts), _AT_ONCE):
+        own = windows[starts[first : first + _AT_ONCE]]
+        single_precision(own - own[:, :1])
+
+
+def steps_within(memory_mib: int, n_samples: int, n_features: int, least: int) -> int:
+    """How many steps of all draws may be in memory at once: a quarter of the budget for each of a few copies."""
+    return max(least, memory_mib * 2**20 // (32 * n_samples * n_features))
+
+
+class Done:
+    """How much of a record is done, told as its windows are computed.
+
+    Args:
+        per_piece: what the shares of a piece's windows add up to.
+        tell: gets the share of the whole record.
+    """
+
+    def __init__(self, per_piece: int, tell: Callable[[float], None]) -> None:
+        self._per_piece, self._tell = per_piece, tell
+        self._from, self._to, self._sum = 0.0, 0.0, 0.0
+
+    def begin(self, start: float, end: float) -> None:
+        """A piece begins: the record from ``start`` to ``end``, as shares of it."""
+        self._from, self._to, self._sum = start, end, 0.0
+
+    def add(self, share: float) -> None:
+        """Some of the piece's windows are computed."""
+        self._sum += share
+        self._tell(self._from + (self._to - self._from) * min(1.0, self._sum / self._per_piece))

@@ -1,0 +1,64 @@
+"""Curves in time through the known values of each record and feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+
+def through_known(
+    curve: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    known: np.ndarray,
+    times: np.ndarray,
+    otherwise: np.ndarray,
+) -> np.ndarray:
+    """(N, K, L) float64: a curve through the known values of each record and feature.
+
+    Args:
+        curve: (times (L,), times of known values (M,), these values (M,)) -> (L,).
+        known: (N, K, L), NaN where nothing is known.
+        times: (N, L), increasing.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+    """
+    out = np.broadcast_to(otherwise[:, None], known.shape).astype(np.float64)
+    for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
+        at = ~np.isnan(known[n, k])
+        out[n, k] = curve(times[n], times[n, at], known[n, k, at].astype(np.float64))
+    return out
+
+
+def interpolated(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Straight lines in time between the known values of each record and feature, constant before and after them.
+
+    Args:
+        known: (N, K, L), NaN where nothing is known.
+        times: (N, L), increasing.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+
+    Returns:
+        (N, K, L) float64.
+    """
+    return through_known(np.interp, known, times, otherwise)
+
+
+def curved(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Monotone cubic curves through the known values of each record and feature, constant before and after them.
+
+    Args:
+        known: (N, K, L), NaN where nothing is known.
+        times: (N, L), increasing.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+
+    Returns:
+        (N, K, L) float64.
+    """
+    return through_known(_monotone, known, times, otherwise)
+
+
+def _monotone(times: np.ndarray, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    if len(knots) == 1:
+        return np.full(times.shape, values[0])
+    inside = PchipInterpolator(knots, values)(np.clip(times, knots[0], knots[-1]))
+    return np.where(times < knots[-1], inside, values[-1])  # to the bit, which the end of a polynomial is not

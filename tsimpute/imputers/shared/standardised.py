@@ -1,0 +1,107 @@
+"""What imputers of one record at a time share: standardised shown cells in, draws from the record's own seed out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Feature, Samples, Windows
+from tsimpute.errors import CheckpointError, DataError, NotFittedError
+from tsimpute.imputers.shared.checks import cells_asked
+from tsimpute.imputers.shared.completing import completed
+from tsimpute.models.array_files import read_model, write_model
+from tsimpute.scaling.standardizer import Standardizer
+
+
+class StandardisedImputer:
+    """Learns from standardised shown cells alone, and draws for one record at a time.
+
+    Attributes:
+        features_: names and units seen in ``fit``.
+        scaler_: fitted on the shown training cells.
+        learnt_: arrays by name, all that ``impute`` needs beside these.
+    """
+
+    name: ClassVar[str]
+
+    features_: tuple[Feature, ...]
+    scaler_: Standardizer
+    learnt_: dict[str, np.ndarray]
+
+    @property
+    def no_data_(self) -> tuple[str, ...]:
+        """Names of the features without a shown training cell; their gaps are filled around 0."""
+        return tuple(f.name for f, never in zip(self.features_, self.scaler_.never_shown, strict=True) if never)
+
+    def fit(self, train: Windows, valid: Windows | None = None) -> Self:
+        """Learns from the shown cells of ``train``; ``valid`` is not needed.
+
+        Raises:
+            DataError: ``train`` shows no cell at all, or see the class.
+            MissingExtraError: the package that it is made of is not installed.
+        """
+        if not train.shown.any():
+            raise DataError("train: expected at least one shown cell, came none. Are all values missing or held out?")
+        scaler = Standardizer.fit(train)
+        learnt = self._learn(_known(train, scaler), train)
+        self.features_, self.scaler_, self.learnt_ = train.features, scaler, learnt
+        return self
+
+    def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
+        cells = cells_asked(self, windows, n_samples, fill)
+        self._check(windows)
+        known = _known(windows, self.scaler_)
+        values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
+        for n, record_id in enumerate(windows.record_ids):
+            rng = np.random.default_rng(derive_seed(int(seed), record_id))
+            draws = self._draw(known[n], windows.times[n], n_samples, rng)[:, None]
+            values[:, n] = completed(windows.select([n]), self.scaler_, draws, cells[n : n + 1]).values[:, 0]
+        return Samples(values, windows.shown, windows.features, windows.record_ids)
+
+    def save(self, path: Path) -> None:
+        if not hasattr(self, "features_"):
+            raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
+        header = {
+            "imputer": self.name,
+            "settings": self._settings(),
+            "features": [[f.name, f.unit, f.given] for f in self.features_],
+            "scaler": self.scaler_.to_dict(),
+        }
+        write_model(Path(path), header, self.learnt_)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        header, arrays = read_model(Path(path), cls.name)
+        try:
+            made = cls(**header["settings"])
+            made.features_ = tuple(Feature(*pair) for pair in header["features"])
+            made.scaler_ = Standardizer.from_dict(header["scaler"])
+            made.learnt_ = {name: arrays[name] for name in cls._LEARNT}
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path}: the file is damaged: {error}. Fit and save again.") from error
+        return made
+
+    _LEARNT: ClassVar[tuple[str, ...]]
+    """Names of the arrays that ``_learn`` gives."""
+
+    def _settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        raise NotImplementedError
+
+    def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
+        """From the standardised shown cells (N, K, L), NaN elsewhere."""
+        raise NotImplementedError
+
+    def _check(self, windows: Windows) -> None:
+        """Refuses records of other steps than those learnt."""
+
+    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """(S, K, L) completed versions of one record (K, L), NaN where it is not shown, with its times (L,)."""
+        raise NotImplementedError
+
+
+def _known(windows: Windows, scaler: Standardizer) -> np.ndarray:
+    return scaler.transform(np.where(windows.shown, windows.values, np.nan))

@@ -1,0 +1,1 @@
+"""Values on the scale that models see, and back, within the limits of each feature."""

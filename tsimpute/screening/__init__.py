@@ -1,0 +1,1 @@
+"""Kinds of columns and suspicious values of a table, before a model sees it."""

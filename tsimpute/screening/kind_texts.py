@@ -1,0 +1,198 @@
+"""What a reader is told of columns that are not predicted, and of values that are hidden from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from tsimpute.core.panel import Panel
+from tsimpute.screening.column_kinds import ColumnKind, Kind
+from tsimpute.screening.findings import Finding
+from tsimpute.screening.kind_names import named_direction, named_tens_of_direction
+from tsimpute.tables.time.stamps import label_text
+
+NAMED = 5
+_DONE: dict[Kind, str] = {
+    "empty": "nobody measured it, so it stays empty",
+    "id": "an id; it is passed through unchanged and empty in added rows",
+    "code": "a code; it is passed through unchanged, its gaps and added rows stay empty",
+    "presence": "an event; an empty cell may mean none, so its gaps stay empty",
+    "once": "a descriptor of the series; it is passed through unchanged and no rows are added for it",
+    "constant": "a constant; gaps are filled with the one value of their series",
+    "per series": "a descriptor of the series; gaps are filled with its value, a series without one stays empty",
+    "counter": "a counter; gaps are filled between their neighbours in time. Before the first and after the last "
+    "value, and where it starts anew, they stay empty",
+    "count": "filled with whole numbers from 0 on",
+    "scale": "a scale; filled with whole numbers from its lowest grade on, and up to the highest that its name gives",
+    "yes or no": "filled with 0 or 1",
+}
+_CIRCLES = (36, 360)
+_DAYS, _OFTEN = 5, 0.5
+"""Days that an hour must be there before its silence is told, and the share of values at the other hours."""
+_ONLY = ("code",)
+"""What is still worth a look in a column that is not predicted."""
+
+
+def kinds_text(kinds: Sequence[ColumnKind]) -> str:
+    """The columns that are not predicted, each with its kind; "" where there are none."""
+    return ", ".join(f"{kind.feature} ({kind.kind})" for kind in kinds if not kind.predicted)
+
+
+def kind_warnings(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[str]) -> Iterable[str]:
+    """One line for each kind that has a say in what is filled: names, reasons, what is done, and how to change it.
+
+    Args:
+        panel: what may be seen.
+        limits: names of features whose limits were given.
+    """
+    missing = {
+        feature.name: sum(int((~series.observed[k]).sum()) for series in panel.series)
+        for k, feature in enumerate(panel.features)
+    }
+    told = [kind for kind in kinds if kind.kind in _DONE and missing[kind.feature]]
+    if "*" in limits:
+        told = [kind for kind in told if not kind.predicted]
+    told = [kind for kind in told if not (kind.predicted and kind.feature in limits)]
+    order = list(_DONE)
+    for _, group in groupby(sorted(told, key=lambda kind: order.index(kind.kind)), key=lambda kind: kind.kind):
+        of_one = list(group)
+        named = ", ".join(f"{kind.feature} ({kind.reason})" for kind in of_one[:NAMED])
+        named += f" and {len(of_one) - NAMED} more" * (len(of_one) > NAMED)
+        yield f"{named}: {_DONE[of_one[0].kind]}{_change(of_one)}"
+    n_cells = sum(len(series.times) for series in panel.series)
+    unseen = [kind.feature for kind in kinds if kind.predicted and missing[kind.feature] == n_cells]
+    if unseen:
+        yield f"{', '.join(unseen)}: no value in this table; filled all the same, since the model has learnt it"
+    filled = [kind for kind in kinds if kind.predicted and missing[kind.feature]]
+    yield from _directions(panel, filled, limits)
+    yield from _silent_hours(panel, filled)
+    yield from _contradicted(panel, kinds)
+
+
+def _directions(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[str]) -> Iterable[str]:
+    """Directions are learnt as plain numbers, which do not know that 350 degrees are next to 10."""
+    at = {feature.name: k for k, feature in enumerate(panel.features)}
+    bounds = {}
+    for kind in (kind for kind in kinds if kind.feature not in limits):
+        values = np.concatenate([series.values[at[kind.feature]] for series in panel.series])
+        values = values[~np.isnan(values)]
+        tens = named_tens_of_direction(kind.feature) and not (values % 10).any()
+        if not len(values) or values.min() < 0 or not (tens or named_direction(kind.feature)):
+            continue
+        circle = next((one for one in _CIRCLES if one / 2 < values.max() <= one), None)
+        if circle is not None:
+            bounds[kind.feature] = f"{kind.feature}=0:{circle}"
+    if bounds:
+        yield (
+            f"{', '.join(bounds)}: a direction, by name and values. It is filled as a plain number, so between two "
+            "directions near north a filled value may point south. To fill it as a direction, replace it by its sine "
+            f"and cosine; to keep it within the circle, set limits='{','.join(bounds.values())}'"
+        )
+
+
+def _silent_hours(panel: Panel, kinds: Sequence[ColumnKind]) -> Iterable[str]:
+    """Hours of the day at which a feature never has a value, as light has none at night."""
+    labels = [np.asarray(series.labels) for series in panel.series]
+    if not labels or not all(np.issubdtype(of_one.dtype, np.datetime64) for of_one in labels):
+        return
+    days = np.concatenate([of_one.astype("datetime64[D]") for of_one in labels])
+    hours = np.concatenate([of_one.astype("datetime64[h]") for of_one in labels]).astype(int) % 24
+    n_days = np.array([len(np.unique(days[hours == hour])) for hour in range(24)])
+    for kind in kinds:
+        k = next(k for k, feature in enumerate(panel.features) if feature.name == kind.feature)
+        observed = np.concatenate([series.observed[k] for series in panel.series])
+        counts = np.bincount(hours[observed], minlength=24)
+        silent = (n_days >= _DAYS) & (counts == 0)
+        other = observed[~np.isin(hours, np.flatnonzero(silent))]
+        if silent.any() and len(other) and other.mean() > _OFTEN:
+            named = ", ".join(f"{hour:02d}" for hour in np.flatnonzero(silent))
+            yield (
+                f"{kind.feature}: has no value on any day at these hours: {named}. If it is not measured then, as at "
+                "night, what is filled there is no measurement that is lost: write the values that are known, such as "
+                "0, before, or leave it out of the columns to fill (features)"
+            )
+
+
+def _change(kinds: Sequence[ColumnKind]) -> str:
+    """The option that has it otherwise; features without a value cannot be predicted."""
+    if kinds[0].kind == "empty":
+        return ""
+    if kinds[0].predicted:
+        return f". To have it otherwise, set limits='{kinds[0].feature}=:'"
+    names = [kind.feature for kind in kinds[:NAMED]]
+    return f". To have a model predict it all the same, set predict={names!r}"
+
+
+def _contradicted(panel: Panel, kinds: Sequence[ColumnKind]) -> Iterable[str]:
+    """Columns of a later table that do not look as the one that was learnt from."""
+    for k, kind in enumerate(kinds):
+        rows = [row[~np.isnan(row)] for row in (series.values[k] for series in panel.series)]
+        if kind.kind == "empty" and any(len(row) for row in rows):
+            yield f"{kind.feature}: has values here and had none in the table that was learnt from; its gaps stay empty"
+        if kind.kind in ("constant", "per series") and any((row != row[:1]).any() for row in rows):
+            yield (
+                f"{kind.feature}: had one value in each series of the table that was learnt from and has several here; "
+                "gaps of such series stay empty. Fit on this table"
+            )
+
+
+def told_by_kind(findings: Sequence[Finding], kinds: Sequence[ColumnKind], far: Sequence[np.ndarray]) -> list[str]:
+    """Findings that nothing else tells: neither the kind of a column nor values that are hidden."""
+    by_name = {kind.feature: kind for kind in kinds}
+    hidden = {kind.feature for k, kind in enumerate(kinds) if any(cells[k].any() for cells in far)}
+    texts = []
+    for finding in findings:
+        kind = by_name[finding.feature]
+        if finding.kind in ("percent", "outside limits"):
+            continue
+        if finding.kind == "isolated extreme" and kind.feature in hidden:
+            continue
+        if kind.predicted or finding.kind in _ONLY:
+            texts.append(finding.text)
+        elif finding.kind == "never observed" and kind.kind in ("counter", "per series"):
+            texts.append(f"{finding.text}: it stays empty there")
+    full = [f.feature for f in findings if f.kind == "percent" and by_name[f.feature].predicted]
+    if full:
+        bounds = ",".join(f"{name}=0:100" for name in full)
+        texts.append(
+            f"{', '.join(full)}: the largest value is 100. If that is a percentage, bound what is filled: set "
+            f"limits='{bounds}'"
+        )
+    return texts
+
+
+def far_warnings(panel: Panel, far: Sequence[np.ndarray], fitted: bool = False) -> Iterable[str]:
+    """One line for each feature with values that are hidden from the model since they are far from all others.
+
+    Args:
+        panel: what the table holds.
+        far: per series a (K, T) bool mask of these values.
+        fitted: whether the model has learnt already: its limits cannot be changed then, codes for missing can.
+    """
+    for k, feature in enumerate(panel.features):
+        places = [(n, int(t)) for n, cells in enumerate(far) for t in np.flatnonzero(cells[k])]
+        if not places:
+            continue
+        pooled = np.concatenate([series.values[k][~cells[k]] for series, cells in zip(panel.series, far, strict=True)])
+        low, high = float(np.nanmin(pooled)), float(np.nanmax(pooled))
+        named = "; ".join(_place(panel, k, n, t) for n, t in places[:NAMED])
+        named += f"; and {len(places) - NAMED:,} more" * (len(places) > NAMED)
+        spread = (high - low) or abs(high) or 1.0
+        bounds = f"{feature.name}={max(low - spread, 0.0 if low >= 0 else -np.inf):.6g}:{high + spread:.6g}"
+        lies = "lies" if len(places) == 1 else "lie"
+        change = f"set limits={bounds!r} and drop_invalid=True"
+        if fitted:
+            n, t = places[0]
+            change = f"set missing_codes={{{feature.name!r}: {panel.series[n].values[k, t]:.10g}}}"
+        yield (
+            f"{feature.name}: {named} {lies} far from all other values ({low:g} to {high:g}); kept in the table and "
+            f"hidden from the model. To fill such values instead, {change}; if they are true, "
+            f"set limits='{feature.name}=:'"
+        )
+
+
+def _place(panel: Panel, k: int, n: int, t: int) -> str:
+    series = panel.series[n]
+    return f"{series.values[k, t]:.10g} at {label_text(series.labels[t])}{f' of {series.name}' if series.name else ''}"

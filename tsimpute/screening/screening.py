@@ -1,0 +1,353 @@
+"""What looks wrong in a table, listed and never changed: codes for missing, impossible values, dead and stuck ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from tsimpute.config.registry import available, plugin
+from tsimpute.core.limits import Limits, limits_of
+from tsimpute.core.panel import Panel
+from tsimpute.datasets.describing import STUCK_STEPS, examples, piled_at_top, suspicious_codes, without_codes
+from tsimpute.errors import ConfigError
+from tsimpute.screening.findings import Finding
+from tsimpute.screening.mixed_values import fractions, small_codes
+
+# Numbers that are often true values too: named where they look like codes, never taken for codes without being told.
+UNCERTAIN_CODES = (
+    -1.0, -9.0, 77.7, 88.8, 88.88, 99.0, 99.9, 99.99, 888.0, 888.8, 999.0, 6999.0, 7999.0, 8888.0, 8888.8, 32767.0,
+    65535.0,
+)  # fmt: skip
+STUCK_FACTOR = 5
+MOST_EXTREME = 0.001
+NAMED = 5
+MOST_ZEROS = 0.1
+FEW_TIMES, FEWEST_OTHERS = 3, 30
+"""How often a number stands that is taken for a code by its place alone, and how many others there are."""
+FULL, FEWEST = 100.0, 10
+"""Percent of a whole, and of how many values at least that is asked."""
+
+
+def screen(
+    panel: Panel, limits: Mapping[str, Limits], absent: Sequence[np.ndarray] | None = None
+) -> tuple[Finding, ...]:
+    """What looks wrong, by feature; nothing is changed.
+
+    Args:
+        panel: K features of one or more series.
+        limits: of features by name, "*" for all that are not named; values outside are listed with the rest.
+        absent: per series (K, T) bool, cells that the table has no place for; they are not filled.
+
+    Raises:
+        ConfigError: limits are given for a feature that is not there.
+    """
+    names = [feature.name for feature in panel.features]
+    found = []
+    for k, of_one in enumerate(limits_of(names, limits)):
+        rows = [series.values[k] for series in panel.series]
+        values = _pooled(rows)
+        codes = suspicious_codes(values)
+        codes |= _repeated_far(values[~np.isin(values, list(codes))])
+        true = values[~np.isin(values, list(codes))]
+        found += _never_observed(panel, k, absent)
+        found += _outside(names[k], values, of_one)
+        found += _codes(names[k], codes)
+        found += small_codes(names[k], values)
+        found += fractions(names[k], true)
+        found += _far_lowest(names[k], true, of_one)
+        found += _constant(names[k], true)
+        found += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
+        found += _extremes(names[k], true)
+        found += _stuck(panel, k, true, tuple(codes))
+    return tuple(found)
+
+
+def code_cells(panel: Panel, codes: Mapping[str, Collection[float]] | Collection[float]) -> list[np.ndarray]:
+    """Per series a (K, T) bool mask of the cells that hold one of the codes.
+
+    Args:
+        panel: K features of one or more series.
+        codes: of all features, or of features by name as ``certain_codes`` gives them.
+    """
+    if isinstance(codes, Mapping):
+        by_name = cast(Mapping[str, Collection[float]], codes)  # a Collection[float] could be a Mapping too
+        per_feature = [tuple(by_name.get(feature.name, ())) for feature in panel.features]
+    else:
+        per_feature = [tuple(codes)] * len(panel.features)
+    return [
+        np.stack([np.isin(row, these) for row, these in zip(series.values, per_feature, strict=True)])
+        for series in panel.series
+    ]
+
+
+def certain_codes(*panels: Panel) -> dict[str, tuple[float, ...]]:
+    """The codes of each feature that may be taken for "missing" without asking; features without one are left out.
+
+    Such a code is a number that files often write for it, but not -1, -9, 99 or 999; it stands on the far side of zero
+    from all other values, or further from them than half their range; and it does so twice or more, or in several
+    features. Where it does, a feature that holds nothing but codes is taken for one without values.
+
+    Args:
+        panels: of the same features; together they are one table.
+    """
+    pooled = {
+        feature.name: _pooled([series.values[k] for panel in panels for series in panel.series])
+        for k, feature in enumerate(panels[0].features)
+    }
+    far = {name: _far_codes(values) for name, values in pooled.items()}
+    several = {code for code in _flat(far) if sum(code in of_one for of_one in far.values()) > 1}
+    certain = {
+        name: [code for code, count in of_one.items() if count > 1 or code in several] for name, of_one in far.items()
+    }
+    known = sorted(set(_flat(certain)))
+    for name, values in pooled.items():
+        if len(values) and np.isin(values, known).all():
+            certain[name] = [code for code in known if (values == code).any()]
+    return {name: tuple(codes) for name, codes in certain.items() if codes}
+
+
+def invalid_cells(panel: Panel, limits: Mapping[str, Limits]) -> list[np.ndarray]:
+    """Per series a (K, T) bool mask of the values outside the limits.
+
+    Raises:
+        ConfigError: limits are given for a feature that is not there.
+    """
+    given = limits_of([feature.name for feature in panel.features], limits)
+    return [
+        np.stack([of_one.outside(row) for row, of_one in zip(series.values, given, strict=True)])
+        for series in panel.series
+    ]
+
+
+def parse_limits(text: str) -> dict[str, Limits]:
+    """Limits from ``NAME=LOW:HIGH`` or ``NAME=LOW:HIGH:int``, parted by commas; a bound that is left out is none.
+
+    "PM2.5=0:,RH=0:100,steps=0::int,*=:" bounds PM2.5 from below, RH on both sides, makes steps whole numbers from 0
+    on, and leaves all others free. Blank text gives none.
+
+    Raises:
+        ConfigError: a part is none of these, names a feature twice, or gives no possible limits.
+    """
+    found: dict[str, Limits] = {}
+    for part in text.split(",") if text.strip() else ():
+        fit = re.fullmatch(r"(?P<name>.+)=(?P<low>[^:=]*):(?P<high>[^:=]*)(?P<integer>:\s*int\s*)?", part.strip())
+        if not fit or not (name := fit["name"].strip()):
+            raise ConfigError(_expected(part))
+        if name in found:
+            raise ConfigError(f"limits: expected each feature once, {name!r} comes twice.")
+        try:
+            low, high = (float(side) if side.strip() else None for side in (fit["low"], fit["high"]))
+            found[name] = Limits(low, high, integer=fit["integer"] is not None)
+        except ValueError as error:  # a ConfigError is one too
+            raise ConfigError(_expected(part) + f" ({error})") from error
+    return found
+
+
+def read_limits(text: str, features: Collection[str]) -> dict[str, Limits]:
+    """Limits as ``parse_limits`` reads them, or those that a data set's card gives to features of these names.
+
+    Args:
+        text: parts as of ``parse_limits``, or the name of a data set, such as physionet2012. What a card says of
+            features that are not here is left out; its "*" holds for all others.
+
+    Raises:
+        ConfigError: it is neither, or the card says nothing of any of the features.
+    """
+    name = text.strip()
+    if not name or "=" in name:
+        return parse_limits(text)
+    cards = {of_one: plugin("datasets", of_one).card.limits for of_one in available("datasets")}
+    known = [of_one for of_one, limits in cards.items() if limits]
+    if name not in known:
+        raise ConfigError(_expected(name)[:-1] + f". A data set's name stands for its limits: {', '.join(known)}.")
+    found = {of_one: limits for of_one, limits in cards[name].items() if of_one in features or of_one == "*"}
+    if not found:
+        raise ConfigError(
+            f"limits: expected features that {name} has limits for ({', '.join(cards[name])}), came "
+            f"{', '.join(map(str, features))}. Rename them, or give limits as NAME=LOW:HIGH."
+        )
+    return found
+
+
+def _expected(part: str) -> str:
+    return f"limits: expected NAME=LOW:HIGH or NAME=LOW:HIGH:int, such as PM2.5=0: or RH=0:100; came {part.strip()!r}."
+
+
+def _pooled(rows: list[np.ndarray]) -> np.ndarray:
+    """All observed values of a feature, sorted."""
+    values = np.sort(np.concatenate(rows))
+    return values[~np.isnan(values)]
+
+
+def _flat(codes: Mapping[str, Collection[float]]) -> list[float]:
+    return [code for of_one in codes.values() for code in of_one]
+
+
+def _far_codes(values: np.ndarray) -> dict[float, int]:
+    """Suspicious codes with a wide gap to all other values, each with its count."""
+    others = without_codes(values)
+    found = suspicious_codes(values)
+    if not len(others):
+        return {}
+    low, high = others[0], others[-1]
+    return {
+        code: count
+        for code, count in found.items()
+        if code not in UNCERTAIN_CODES and (code < 0 <= low or max(low - code, code - high) > (high - low) / 2)
+    }
+
+
+def _repeated_far(values: np.ndarray) -> dict[float, int]:
+    """The smallest or largest value where it is whole, stands several times and is further from all others than these
+    are from each other: a code that nobody has listed, such as -777 of a water gauge; for zero see ``_far_lowest``.
+    """
+    found: dict[float, int] = {}
+    for end in (0, -1) if len(values) else ():
+        code, others = float(values[end]), values[values != values[end]]
+        if code == 0 or code % 1 or len(values) - len(others) < FEW_TIMES or len(others) < FEWEST_OTHERS:
+            continue
+        lowest, highest = float(others[0]), float(others[-1])
+        gap = max(lowest - code, code - highest)
+        if np.isfinite(gap) and gap > highest - lowest and len(np.unique(others)) >= FEWEST:
+            found[code] = len(values) - len(others)
+    return found
+
+
+def _never_observed(panel: Panel, k: int, absent: Sequence[np.ndarray] | None) -> Iterator[Finding]:
+    name = panel.features[k].name
+    places = [n for n, series in enumerate(panel.series) if np.isnan(series.values[k]).all()]
+    without = [panel.series[n] for n in places]
+    n_cells = sum(len(series.times) for series in without)
+    if without and len(without) == len(panel.series):
+        yield Finding("never observed", name, f"{name}: never observed", n_cells)
+    elif without:
+        which = ", ".join(series.name for series in without[:NAMED]) + ", ..." * (len(without) > NAMED)
+        text = f"{name}: never observed in {len(without):,} of {len(panel.series):,} series ({which})"
+        if absent is not None and all(absent[n][k].all() for n in places):
+            text += ", which hold no row of it: none is added"
+        else:
+            text += "; to leave such series empty, set no_information='empty'"
+        yield Finding("never observed", name, text, n_cells)
+
+
+def _outside(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
+    for bound, word, sign in ((limits.low, "below", -1), (limits.high, "above", 1)):
+        beyond = values[sign * values > sign * bound] if bound is not None else values[:0]
+        if len(beyond):
+            text = f"{name}: {_lie(len(beyond))} {word} the limit {bound:g} ({examples(beyond)})"
+            yield Finding("outside limits", name, text, len(beyond), float(beyond[0 if sign < 0 else -1]))
+
+
+def _codes(name: str, codes: Mapping[float, int]) -> Iterator[Finding]:
+    for code, n in codes.items():
+        times = "once" if n == 1 else f"{n:,} times"
+        text = f"{name}: {code:.10g} stands {times} and far from all other values: a code for missing?"
+        text += f" If so, set missing_codes={{{name!r}: {code:.10g}}}"
+        yield Finding("code", name, text, n, code)
+
+
+def _far_lowest(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
+    """0, or one number below, farther below all others than these are apart: a pulse or a pressure without contact."""
+    if not len(values) or values[0] > 0 or limits.outside(values).any():
+        return
+    lowest, above = float(values[0]), values[values != values[0]]
+    n = len(values) - len(above)
+    if n > MOST_ZEROS * len(values) or len(above) < FEWEST or above[0] <= 0:
+        return
+    spread = float(above[-1] - above[0])
+    if above[0] > spread > 0:
+        times = "once" if n == 1 else f"{n:,} times"
+        bounds = f"{name}={above[0] / 2:.3g}:"
+        text = (
+            f"{name}: {lowest:g} stands {times} and far below all other values ({above[0]:g} to {above[-1]:g}): not "
+            f"measured? If so, set limits={bounds!r} and drop_invalid=True"
+        )
+        yield Finding("code", name, text, n, lowest)
+
+
+def _constant(name: str, values: np.ndarray) -> Iterator[Finding]:
+    if len(values) > 1 and values[0] == values[-1]:
+        yield Finding("constant", name, f"{name}: all {len(values):,} values are {values[0]:g}", len(values), values[0])
+
+
+def _percent(name: str, values: np.ndarray, limits: Limits) -> list[Finding]:
+    """Touches 100 and no more, as shares in percent do."""
+    if len(values) < FEWEST or values[-1] != FULL or values[0] < 0 or values[0] == FULL or limits.high is not None:
+        return []
+    n = int((values == FULL).sum())
+    text = f"{name}: its largest value is {FULL:g}. If it is a percentage, set limits='{name}=0:100'"
+    return [Finding("percent", name, text, n, FULL)]
+
+
+def _cut_off(name: str, values: np.ndarray, limits: Limits) -> Iterator[Finding]:
+    """Of features with many different values: of few, some are always piled up."""
+    at_top = piled_at_top(values) if len(values) else 0
+    if at_top and values[-1] != limits.high and len(np.unique(values)) > 10:
+        text = f"{name}: {at_top:,} values are exactly {values[-1]:g}, the largest: cut off there?"
+        yield Finding("cut off", name, text, at_top, float(values[-1]))
+
+
+def _extremes(name: str, values: np.ndarray) -> Iterator[Finding]:
+    """Up to one in a thousand values, further from the rest than twice the range of the rest."""
+    n_most = max(1, int(MOST_EXTREME * len(values)))
+    if len(values) < 30:
+        return
+    for sign, word in ((-1, "below"), (1, "above")):
+        x = np.sort(sign * values)
+        with np.errstate(over="ignore"):  # an infinite range leaves no gap that is wider
+            gaps, ranges = np.diff(x), x[:-1] - x[0]
+            split = np.flatnonzero((gaps > 2 * ranges) & (ranges > 0))
+        split = split[split >= len(x) - 1 - n_most]
+        if len(split):
+            n = len(x) - 1 - int(split[0])
+            text = f"{name}: {_lie(n)} far {word} all others ({examples(sign * x[-n:])})"
+            yield Finding("isolated extreme", name, text, n, float(sign * x[-1]))
+
+
+def _stuck(panel: Panel, k: int, values: np.ndarray, codes: tuple[float, ...]) -> Iterator[Finding]:
+    """One value many steps in a row, in a feature that is mostly observed and else varies."""
+    sizes = [len(series.times) for series in panel.series]
+    if not len(values) or len(values) < sum(sizes) / 2 or values[0] == values[-1]:
+        return
+    # NaN parts the series, and no NaN equals the next.
+    row = np.concatenate([np.append(series.values[k], np.nan) for series in panel.series])
+    starts = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+    lengths, held = np.diff(np.append(starts, len(row))), row[starts]
+    true = ~np.isnan(held) & ~np.isin(held, codes)
+    starts, lengths, held = starts[true], lengths[true], held[true]
+    long = lengths >= max(STUCK_STEPS, STUCK_FACTOR * lengths.mean())
+    long &= ~np.isin(held, _usual(np.unique(held[long]), values, held))
+    if not long.any():
+        return
+    at = int(np.argmax(np.where(long, lengths, 0)))
+    offsets = np.cumsum([0, *(size + 1 for size in sizes)])
+    which = int(np.searchsorted(offsets, starts[at], side="right")) - 1
+    series = panel.series[which]
+    name, n = panel.features[k].name, int(long.sum())
+    since = _label(series.labels[int(starts[at] - offsets[which])])
+    text = f"{name}: stays at {held[at]:g} for {lengths[at]:,} steps from {since}"
+    text += f" in {series.name}" * bool(series.name)
+    text += f", and {n - 1:,} more such stretches" * (n > 2) + ", and 1 more such stretch" * (n == 2)
+    yield Finding("stuck", name, text + ": a stuck sensor?", int(lengths[long].sum()), float(held[at]))
+
+
+def _usual(candidates: np.ndarray, values: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Candidates that a feature often has, as rain is often 0: over a quarter of its values, and not in one stretch.
+
+    Zero in one stretch is usual too, as snow is in summer.
+    """
+    count = np.searchsorted(values, candidates, side="right") - np.searchsorted(values, candidates, side="left")
+    once = np.array([(held == candidate).sum() == 1 for candidate in candidates], bool)
+    return candidates[(count > len(values) / 4) & ~(once & (candidates != 0))]
+
+
+def _label(label: Any) -> str:
+    """A time as people read it: to the minute, or as the number it is."""
+    return str(label.astype("datetime64[m]")).replace("T", " ") if isinstance(label, np.datetime64) else f"{label:g}"
+
+
+def _lie(n: int) -> str:
+    return "1 value lies" if n == 1 else f"{n:,} values lie"

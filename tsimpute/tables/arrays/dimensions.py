@@ -1,0 +1,220 @@
+"""Which dimension of an xarray object is its time, its features, its groups: as told, or as names and contents say."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.columns.column_names import FEATURE_NAMES, GROUP_NAMES
+from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, plain
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.time.stamps import looks_like_time
+
+SENSOR_NAMES = (
+    "station", "stationid", "site", "siteid", "location", "locationid", "sensor", "sensorid", "device", "deviceid",
+    "detector", "node", "probe", "electrode", "lead", "buoy", "gauge", "meter",
+)  # fmt: skip
+RECORD_NAMES = (
+    *(name for name in GROUP_NAMES if name not in SENSOR_NAMES), "sample", "batch", "case", "participant", "person",
+    "window", "episode", "trial", "member", "ensemble", "realization",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """What the dimensions are.
+
+    Attributes:
+        time: along which the rows lie.
+        stamps: coordinates that say the time of each row; () = rows are steps.
+        groups: of which every place is one series.
+        feature: of a data array, the dimension of its features; None = it has one feature, or there is a data set.
+    """
+
+    time: Hashable
+    stamps: tuple[Hashable, ...]
+    groups: tuple[Hashable, ...]
+    feature: Hashable | None = None
+
+
+def array_dimensions(dataset: xr.Dataset, dims: Sequence[Hashable], told: Told) -> Dimensions:
+    """Of a data array.
+
+    Args:
+        dataset: its coordinates.
+        dims: its dimensions.
+        told: ``time`` is a dimension or coordinates, ``feature`` and ``group`` are dimensions.
+
+    Raises:
+        ConfigError: a name that was told is not there.
+        DataError: it cannot be told which dimension is what.
+    """
+    time, stamps = _time(dataset, told.time)
+    others = [dim for dim in dims if dim != time]
+    groups = None if told.group is None else [_one_of(others, dim, "group") for dim in told.group]
+    if told.feature is not None:
+        feature = _one_of([dim for dim in others if dim not in (groups or ())], told.feature, "feature")
+    else:
+        feature = _feature(others, groups)
+    left = tuple(dim for dim in others if dim != feature)
+    if groups is not None and set(groups) != set(left):
+        raise ConfigError(f"group: expected all dimensions but time and feature, {left}, came {tuple(groups)}.")
+    return Dimensions(time, stamps, left, feature)
+
+
+def _feature(others: Sequence[Hashable], groups: Sequence[Hashable] | None) -> Hashable | None:
+    left = [dim for dim in others if dim not in (groups or ())]
+    for names in (FEATURE_NAMES, SENSOR_NAMES):
+        found = [dim for dim in left if plain(dim) in names or plain(dim).removesuffix("s") in names]
+        if len(found) > 1:
+            raise DataError(f"feature: expected one dimension of features, found {_listed(found)}. Name it (feature).")
+        if found:
+            return found[0]
+    if len(left) != 1:
+        return None
+    record = plain(left[0]) in RECORD_NAMES or plain(left[0]).removesuffix("s") in RECORD_NAMES
+    return None if record and groups is None else left[0]
+
+
+def dataset_dimensions(dataset: xr.Dataset, told: Told) -> tuple[Dimensions, tuple[Hashable, ...]]:
+    """Of a data set, and the variables that are its features.
+
+    These are the ones that were told, or else all variables of numbers along time but parts of dates (hour, weekday)
+    and bounds of cells.
+
+    Raises:
+        ConfigError: a name that was told is not there.
+        DataError: it cannot be told which dimension is the time, there is no feature, or features differ in their
+            other dimensions.
+    """
+    if told.feature is not None:
+        raise ConfigError(f"feature: expected None for a data set, whose variables are features; came {told.feature!r}")
+    time, stamps = _time(dataset, told.time)
+    if told.features is not None:
+        names = [_one_of(list(dataset.data_vars), name, "features") for name in told.features]
+        for name in names:
+            if time not in dataset[name].dims or dataset[name].dtype.kind not in "fiu":
+                raise DataError(
+                    f"{name}: expected numbers along {time!r}, came {dataset[name].dtype} along {dataset[name].dims}."
+                )
+    else:
+        names = [name for name in dataset.data_vars if _is_feature(dataset, name, time)]
+    if not names:
+        raise DataError(
+            f"table: expected at least one variable of numbers along {time!r}, found none in "
+            f"{_listed(list(dataset.data_vars)) or 'no variables'}. Name the time (time)."
+        )
+    groups = tuple(dim for dim in dataset[names[0]].dims if dim != time)
+    for name in names:
+        found = tuple(dim for dim in dataset[name].dims if dim != time)
+        if set(found) != set(groups):
+            raise DataError(
+                f"table: expected variables of the same dimensions beside {time!r}; {names[0]} has "
+                f"{_listed(groups) or 'none'}, {name} has {_listed(found) or 'none'}. Choose those that belong "
+                "together (features); the others are carried along."
+            )
+    if told.group is not None and set(told.group) != set(groups):
+        raise ConfigError(f"group: expected all dimensions but time, {groups}, came {tuple(told.group)}.")
+    return Dimensions(time, stamps, groups), tuple(names)
+
+
+def _is_feature(dataset: xr.Dataset, name: Hashable, time: Hashable) -> bool:
+    variable = dataset[name]
+    bounds = {found.get("bounds") for c in dataset.coords.values() for found in (c.attrs, c.encoding)}
+    numeric = time in variable.dims and variable.dtype.kind in "fiu"
+    return numeric and plain(name) not in CALENDAR_NAMES and name not in bounds
+
+
+def _time(dataset: xr.Dataset, told: Sequence[Hashable] | None) -> tuple[Hashable, tuple[Hashable, ...]]:
+    """The dimension of time, and the coordinates that say it."""
+    dim, stamps = _told_time(dataset, told) if told else _found_time(dataset)
+    if isinstance(dataset.xindexes.get(dim), xr.indexes.PandasMultiIndex):
+        raise DataError(
+            f"time: the dimension {dim!r} is a stack of {_listed(dataset.xindexes[dim].index.names)}. "  # type: ignore[attr-defined]
+            f"Take it apart: unstack({dim!r})."
+        )
+    if told == ():
+        return dim, ()
+    if len(stamps) > 1 and not told:
+        raise DataError(
+            f"time: expected one coordinate of times along {dim!r}, found {_listed(stamps)}. Name it (time)."
+        )
+    return dim, tuple(stamps)
+
+
+def _told_time(dataset: xr.Dataset, told: Sequence[Hashable]) -> tuple[Hashable, Sequence[Hashable]]:
+    there = [*dataset.sizes, *(name for name in dataset.coords if name not in dataset.sizes)]
+    names = [_one_of(there, name, "time") for name in told]
+    if len(names) == 1 and names[0] in dataset.sizes:
+        return names[0], [names[0]] if names[0] in dataset.coords else _stamps(dataset, names[0])
+    dims = {dataset[name].dims for name in names}
+    if len(dims) != 1 or len(next(iter(dims))) != 1:
+        raise ConfigError(f"time: expected a dimension, or coordinates along one dimension, came {_listed(names)}.")
+    return next(iter(dims))[0], names
+
+
+def _found_time(dataset: xr.Dataset) -> tuple[Hashable, Sequence[Hashable]]:
+    """Where there are dates or times, or else where a name says so, or else the only dimension."""
+    dims = list(dataset.sizes)
+    dated = [dim for dim in dims if _dated(dataset, dim)]
+    named = [dim for dim in dims if _says_time(dim) or _numbers(dataset, dim)]
+    surely = [dim for dim in named if plain(dim) not in COUNT_NAMES]
+    for found in ([dim for dim in dated if _says_time(dim)], dated, surely, named, dims):
+        if len(found) == 1:
+            return found[0], _stamps(dataset, found[0])
+    raise DataError(
+        f"time: expected one dimension of times among {_listed(dims) or 'none'}, found "
+        f"{_listed(dated or named) or 'none'}. Name it (time)."
+    )
+
+
+def _stamps(dataset: xr.Dataset, dim: Hashable) -> Sequence[Hashable]:
+    return _dated(dataset, dim) or _numbers(dataset, dim)
+
+
+def _dated(dataset: xr.Dataset, dim: Hashable) -> list[Hashable]:
+    """Coordinates of dates or times along a dimension: its own, or else those named so, or else all."""
+    found = [name for name in _along(dataset, dim) if looks_like_time(column_of(dataset, name))]
+    return [dim] if dim in found else [name for name in found if _says_time(name)] or found
+
+
+def column_of(dataset: xr.Dataset, name: Hashable) -> pd.Series:
+    """A coordinate along one dimension, with its time zone where it has one."""
+    index = dataset.xindexes.get(name)
+    if isinstance(index, xr.indexes.PandasIndex) and not isinstance(index, xr.indexes.PandasMultiIndex):
+        return pd.Series(index.to_pandas_index(), name=name)
+    return pd.Series(np.asarray(dataset[name].values), name=name)
+
+
+def _numbers(dataset: xr.Dataset, dim: Hashable) -> list[Hashable]:
+    """Coordinates of numbers that count as times: named so, or the fractions that a dimension itself has."""
+    numbers = [name for name in _along(dataset, dim) if dataset[name].dtype.kind in "fiu"]
+    if dim in numbers and (_says_time(dim) or dataset[dim].dtype.kind == "f"):
+        only = _says_time(dim) or len(dataset.sizes) == 1
+        return [dim] if only else []
+    return [name for name in numbers if name != dim and _says_time(name) and plain(name) not in CALENDAR_NAMES]
+
+
+def _along(dataset: xr.Dataset, dim: Hashable) -> list[Hashable]:
+    return [name for name, coordinate in dataset.coords.items() if coordinate.dims == (dim,)]
+
+
+def _says_time(name: Hashable) -> bool:
+    words = ("time", "date", "stamp")
+    return plain(name) in (*TIME_NAMES, *COUNT_NAMES) or any(word in plain(name) for word in words)
+
+
+def _one_of(there: Sequence[Hashable], name: Hashable, role: str) -> Hashable:
+    if name not in there:
+        raise ConfigError(f"{role}: expected one of {_listed(there) or 'none'}, came {name!r}.")
+    return name
+
+
+def _listed(names: Sequence[Hashable]) -> str:
+    return ", ".join(map(str, names))

@@ -1,0 +1,1 @@
+"""Regular clocks: steps, the place of each row, missing and repeated times."""

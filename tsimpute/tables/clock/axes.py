@@ -1,0 +1,152 @@
+"""The axes on which a clock may be regular: true time, the wall clock of a zone, and calendar months."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tsimpute.tables.clock.steps import exactly_regular
+from tsimpute.tables.time.stamp_forms import DAY, HOUR, MINUTE, SECOND
+from tsimpute.tables.time.stamps import Stamps
+
+MONTH = 365.2425 / 12 * DAY
+"""Mean length of a month, in microseconds."""
+_TIMES = tuple(
+    [n * DAY for n in (1,)] + [n * HOUR for n in (12, 6, 3, 1)] + [n * MINUTE for n in (30, 15, 10, 5, 1)]
+    + [n * SECOND for n in (30, 10, 5, 1)] + [10**n for n in (5, 4, 3, 2, 1, 0)]
+)  # fmt: skip
+_DIGITS = tuple(n * 10.0**power for power in range(15, -16, -1) for n in (5, 2, 1))
+_WHOLE = tuple(int(n) for n in _DIGITS if n >= 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Times counted in one way.
+
+    Attributes:
+        positions: (D,) int64 or float64.
+        unit: what one step of the stamps' unit, such as one hour, is on it.
+        roundings: from coarse to fine, what people choose as steps.
+        moments: from positions to moments of ``Stamps``.
+        text: a distance on it in words.
+    """
+
+    positions: np.ndarray
+    unit: float
+    roundings: Sequence[float]
+    moments: Callable[[np.ndarray], np.ndarray]
+    text: Callable[[float], str]
+
+    def hours(self, step: float) -> float:
+        """A distance on it in the unit of the stamps."""
+        return step / self.unit
+
+
+def axes(stamps: Stamps, moments: np.ndarray, series: np.ndarray) -> tuple[Axis, ...]:
+    """True time first, then the axes that fit the calendar better, best first.
+
+    Args:
+        stamps: of the table.
+        moments: (D,) distinct, by series and time.
+        series: (D,) number of the series of each.
+    """
+    if stamps.kind == "numbers":
+        whole = moments.dtype.kind == "i"
+        return (Axis(moments, 1.0, _WHOLE if whole else _DIGITS, _tidy, lambda step: f"{step:g}"),)
+    true = Axis(
+        moments, HOUR, _TIMES, lambda positions: positions.astype(np.int64), lambda step: step_text(step / HOUR)
+    )
+    offsets = stamps.offsets
+    if offsets is None:
+        return (true,)
+    wall = moments + offsets.at(moments)
+    found = [axis for axis in (_months(stamps, wall, series),) if axis]
+    rising = (np.diff(wall)[np.diff(series) == 0] > 0).all()
+    if offsets.change and rising and exactly_regular(wall, series) > exactly_regular(moments, series):
+        found.append(
+            Axis(wall, HOUR, _TIMES, offsets.instants, lambda step: step_text(step / HOUR) + " by the wall clock")
+        )
+    return (true, *found)
+
+
+def _months(stamps: Stamps, wall: np.ndarray, series: np.ndarray) -> Axis | None:
+    """Where each month of a series has one time, at one time of day, on a day that a rule gives."""
+    offsets = stamps.offsets
+    assert offsets is not None
+    if not len(wall) or (wall % DAY != wall[0] % DAY).any():
+        return None
+    days = (wall // DAY).astype("M8[D]")
+    months = days.astype("M8[M]")
+    if ((np.diff(months) == np.timedelta64(0, "M")) & (np.diff(series) == 0)).any():
+        return None
+    rule = _day_rule(days, months)
+    if rule is None:
+        return None
+    clock = int(wall[0] % DAY)
+    back = lambda positions: offsets.instants(
+        rule(positions.astype(np.int64).astype("M8[M]")).astype(np.int64) * DAY + clock
+    )
+    text = lambda step: months_text(round(step))
+    return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, text)
+
+
+def _day_rule(days: np.ndarray, months: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+    """From months to days: the same day, or the last one of shorter months; the first or last working day.
+
+    An exchange that is closed on a working day has a row before it: some working days may lie up to four days off.
+    """
+    of_month = (days - months.astype("M8[D]")).astype(np.int64)
+    exact: list[Callable[[np.ndarray], np.ndarray]] = [_last_day]
+    latest = int(of_month.max())
+    if latest < 28:
+        exact.insert(0, lambda months, at=latest: months.astype("M8[D]") + at)
+    else:
+        exact.append(lambda months, at=latest: np.minimum(months.astype("M8[D]") + at, _last_day(months)))
+    for rule in exact:
+        if (rule(months) == days).all():
+            return rule
+    for rule in (
+        lambda months: np.busday_offset(_last_day(months), 0, roll="backward"),
+        lambda months: np.busday_offset(months.astype("M8[D]"), 0, roll="forward"),
+    ):
+        off = np.abs((rule(months) - days).astype(np.int64))
+        if len(days) >= 4 and (off == 0).mean() >= 0.8 and off.max() <= 4:
+            return rule
+    return None
+
+
+def _last_day(months: np.ndarray) -> np.ndarray:
+    return (months + 1).astype("M8[D]") - 1
+
+
+def _tidy(positions: np.ndarray) -> np.ndarray:
+    """Sums of decimal steps as people write them: 0.3, not 0.30000000000000004."""
+    if positions.dtype.kind == "i" or not len(positions):
+        return positions
+    largest = float(np.abs(positions).max())
+    return np.round(positions, int(np.clip(12 - np.ceil(np.log10(largest or 1.0)), -300, 300)))
+
+
+def step_text(hours: float) -> str:
+    """A step in words, such as "1 hour", "10 minutes" or "3 months"."""
+    hours = float(hours)
+    months = hours * HOUR / MONTH
+    if months > 0.5 and abs(months - round(months)) < 1e-9 * months:
+        return months_text(round(months))
+    for size, name in ((24.0, "day"), (1.0, "hour"), (1 / 60, "minute"), (1 / 3600, "second")):
+        count = hours / size
+        if count >= 1 and abs(count - round(count)) < 1e-6:
+            return _counted(round(count), name)
+    return _counted(hours * 3600, "second")
+
+
+def months_text(months: int) -> str:
+    """Months, or years where they are whole."""
+    return _counted(months, "month") if months % 12 else _counted(months // 12, "year")
+
+
+def _counted(count: float, name: str) -> str:
+    text = f"{count:,}" if isinstance(count, int) else f"{count:.6g}"
+    return f"{text} {name}{'' if text == '1' else 's'}"

@@ -1,0 +1,153 @@
+"""Times that a calendar leaves out: the hour that clocks skip in spring, 29 February, public holidays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from pandas.tseries.holiday import MO, AbstractHolidayCalendar, Holiday, USFederalHolidayCalendar, next_monday
+from pandas.tseries.offsets import DateOffset, Day, Easter
+
+from tsimpute.tables.clock.closed_times import Slots
+from tsimpute.tables.time.stamp_forms import DAY, HOUR
+from tsimpute.tables.time.stamps import label_text
+from tsimpute.tables.time.zones import ZONES, is_skipped
+
+MOSTLY = 0.9
+"""Share of the other working days that must be there for absent ones to count as holidays."""
+_FIXED = ((1, 1), (1, 2), (1, 6), (5, 1), (8, 15), (10, 3), (11, 1), (12, 24), (12, 25), (12, 26), (12, 31))
+_MOVED = ((1, 1), (12, 25), (12, 26))
+_FROM_EASTER = (-2, 1, 39, 50, 60)
+
+
+class _Holidays(AbstractHolidayCalendar):
+    """Days on which offices and exchanges of Europe or the United States are closed."""
+
+    rules = [  # noqa: RUF012
+        *USFederalHolidayCalendar.rules,
+        *(Holiday("fixed", month=month, day=day) for month, day in _FIXED),
+        *(Holiday("moved", month=month, day=day, observance=next_monday) for month, day in _MOVED),
+        *(Holiday("Easter", month=1, day=1, offset=[Easter(), Day(days)]) for days in _FROM_EASTER),
+        Holiday("early May", month=5, day=1, offset=DateOffset(weekday=MO(1))),
+        Holiday("late August", month=8, day=31, offset=DateOffset(weekday=MO(-1))),
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Absent times that a calendar leaves out.
+
+    Attributes:
+        slots: (S,) bool.
+        text: what they are, and the first of them.
+        advice: what to do where they are left out for another reason.
+    """
+
+    slots: np.ndarray
+    text: str
+    advice: str = ""
+
+
+def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterator[LeftOut]:
+    """What of the absent times a calendar leaves out.
+
+    Args:
+        slots: of dates.
+        weekend: (S,) bool: the series has no row on weekends.
+        naive: the table says no time zone, and no offset from UTC.
+    """
+    if slots.wall is None or slots.step > DAY or slots.present.all():
+        return
+    if naive and slots.step <= HOUR:
+        yield from _spring(slots, slots.wall)
+    yield from _leap_days(slots, slots.wall)
+    if weekend.any():
+        yield from _holidays(slots, slots.wall, weekend)
+
+
+def _runs(slots: Slots) -> tuple[np.ndarray, np.ndarray]:
+    """First and last slot of each run of absent ones; a present one stands before and after each."""
+    absent = np.r_[False, ~slots.present, False]
+    edges = np.flatnonzero(np.diff(absent))
+    return edges[::2], edges[1::2] - 1
+
+
+def _spring(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
+    """Absent times in the hour that the clocks of a zone skip, where no row of the table stands in such an hour.
+
+    First the runs of absent times that are just this hour, then those up to a day long that hold it.
+    """
+    first, last = _runs(slots)
+    brief = (last - first + 1) * slots.step <= DAY
+    first, last, taken = first[brief], last[brief], np.zeros(len(wall), bool)
+    there = np.unique(wall[slots.present]) if len(first) else wall[:0]
+    held = np.flatnonzero(_filled(len(wall), first, last))
+    run = np.repeat(np.arange(len(first)), last - first + 1)
+    night = wall[held] % DAY < 4 * HOUR
+    held, run = held[night], run[night]
+    times, codes = np.unique(wall[held], return_inverse=True)
+    skipped = {zone: is_skipped(times, zone)[codes] for zone in ZONES}
+    possible = [zone for zone in ZONES if skipped[zone].any() and not is_skipped(there, zone).any()]
+    for exact in (True, False):
+        for zone in possible:
+            hit = skipped[zone] & ~taken[first[run]]
+            if exact:
+                hit &= (np.bincount(run[hit], minlength=len(first)) == last - first + 1)[run]
+            if not hit.any():
+                continue
+            found = np.zeros(len(wall), bool)
+            found[held[hit]] = True
+            taken |= _filled(len(wall), first[run[hit]], last[run[hit]])
+            yield LeftOut(
+                found,
+                f"{_counted(wall[found], slots.step)}: clocks go forward over this hour, as in {zone}",
+                f"If the table is on such a clock, name its time zone with timezone='{zone}' (--timezone {zone})",
+            )
+
+
+def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[LeftOut]:
+    """29 February, where it is never there: in two years, or where nothing else is absent."""
+    leap = _is_leap_day(wall)
+    if (leap & slots.present).any() or not leap.any():
+        return
+    first, last = _runs(slots)
+    whole = leap[first] & leap[last] & ~leap[first - 1] & ~leap[last + 1]
+    found = _filled(len(wall), first[whole], last[whole])
+    years = len(np.unique(wall[found] // (365 * DAY)))
+    if years and (years >= 2 or whole.all()):
+        yield LeftOut(found, f"{_counted(wall[found], slots.step)}: every 29 February is absent")
+
+
+def _holidays(slots: Slots, wall: np.ndarray, weekend: np.ndarray) -> Iterator[LeftOut]:
+    """Whole working days that are public holidays, where hardly any other working day is absent."""
+    days, day = np.unique(wall // DAY, return_inverse=True)
+    dates = pd.DatetimeIndex(days.astype("M8[D]").astype("M8[us]"))
+    known = dates.isin(_Holidays().holidays(dates[0], dates[-1] + Day(1)))
+    cell = slots.series * len(days) + day
+    open_ = np.bincount(cell, weights=slots.present) > 0
+    found = ~slots.present & weekend & known[day] & ~open_[cell]
+    others = slots.present[weekend & ~known[day]]
+    if found.any() and others.mean() >= MOSTLY:  # where many days are missing, a holiday is one of them
+        yield LeftOut(found, f"{_counted(wall[found], slots.step)}: public holidays in Europe or the United States")
+
+
+def _is_leap_day(wall: np.ndarray) -> np.ndarray:
+    days = (wall // DAY).astype("M8[D]")
+    months = days.astype("M8[M]")
+    return (months.astype(np.int64) % 12 == 1) & ((days - months.astype("M8[D]")).astype(np.int64) == 28)
+
+
+def _filled(n: int, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """(n,) bool: from each first to each last."""
+    edges = np.zeros(n + 1, np.int64)
+    np.add.at(edges, first, 1)
+    np.add.at(edges, last + 1, -1)
+    return np.cumsum(edges[:-1]) > 0
+
+
+def _counted(wall: np.ndarray, step: float) -> str:
+    label = label_text(wall.min().astype("M8[us]"))
+    first = label.removesuffix(" 00:00") if step == DAY else label
+    return first if len(wall) == 1 else f"{len(wall):,} times (first: {first})"

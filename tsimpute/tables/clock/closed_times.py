@@ -1,0 +1,289 @@
+"""Times that a table never has: weekends, nights, seasons, and the pauses of instruments that take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.tables.clock.closed_texts import months_text, times_text, week_text, weekday_text
+from tsimpute.tables.time.stamp_forms import DAY, HOUR, MINUTE
+
+FEW = 0.1
+"""A part of a cycle is rare where it is present at most so often, as a share of how often the other parts are."""
+FEW_DAYS = 1 / 3
+"""The same for a day of the week: some Saturdays among the working days."""
+CHANCE = 1e-3
+"""Rows that are missing at random leave a part of a cycle that rare less often than this."""
+QUARTER = 15 * MINUTE
+"""How much earlier or later than on the days around a closed time may begin or end, where it moves with the season."""
+NIGHT = 4 * HOUR
+"""Two nights that are closed for so long are enough where nothing else is missing."""
+TURNS = 3
+"""A cycle must be seen so many times."""
+MOST_PHASES = 2_000_000
+WEEKENDS = ((5, 6), (4, 5))
+"""Saturday and Sunday, Friday and Saturday; Monday is 0."""
+_WEDNESDAY = 3
+"""Days from Monday to 1970-01-01, a Thursday."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """All times of a regular clock from the first to the last of each series, S in all.
+
+    Attributes:
+        series: (S,) number, never falling.
+        index: (S,) steps from the first time of the series.
+        present: (S,) bool: some row has this time.
+        wall: (S,) int64 microseconds by the wall clock; None where times have no date.
+        step: in microseconds, for dates; a month and longer where the clock counts months.
+    """
+
+    series: np.ndarray
+    index: np.ndarray
+    present: np.ndarray
+    wall: np.ndarray | None
+    step: float
+
+    @property
+    def n_series(self) -> int:
+        return int(self.series[-1]) + 1 if len(self.series) else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """A division of time that repeats.
+
+    Attributes:
+        number: (S,) int64, how often it has turned.
+        phase: (S,) int64, the part of it, in [0, n_phases).
+        own: whether each series is judged by itself alone.
+        night: parts of a day, if it is one, that are closed together as a night is; 0 = it is none.
+        short: whether several rows stand in it at unequal distances, as where instruments take turns.
+        weekdays: whether the phases are days of the week.
+        text: what is absent, in words, from the phases that are closed.
+    """
+
+    number: np.ndarray
+    phase: np.ndarray
+    n_phases: int
+    text: Callable[[np.ndarray], str]
+    own: bool = False
+    weekdays: bool = False
+    night: int = 0
+    short: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    """What is never there.
+
+    Attributes:
+        slots: (S,) bool: absent, and at a time at which its series hardly ever has a row.
+        texts: what is absent, in words, one per cycle.
+        weekend: (S,) bool: the series has rows on all days of the week but those of a weekend.
+        turns: whether rows stand at a few times of each hour, or of a shorter or longer cycle, alone.
+    """
+
+    slots: np.ndarray
+    texts: tuple[str, ...]
+    weekend: np.ndarray
+    turns: bool
+
+
+def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:
+    """The absent times at which a table never has a row, or hardly ever.
+
+    Args:
+        step_text: a number of steps in words.
+    """
+    closed, texts, turns = np.zeros(len(slots.series), bool), [], False
+    weekend = np.zeros(len(slots.series), bool)
+    for cycle in _cycles(slots, step_text):
+        open_ = np.flatnonzero(~closed)
+        rare = _rare_slots(slots, cycle, open_)
+        if cycle.weekdays:
+            weekend[:] = _on_series(slots, open_[rare], cycle)
+        new = open_[rare & ~slots.present[open_]]
+        if len(new):
+            closed[new] = True
+            hit = len(np.unique(slots.series[new]))
+            where = "" if hit == slots.n_series else f" in {hit:,} of {slots.n_series:,} series"
+            texts.append(cycle.text(np.unique(cycle.phase[new])) + where)
+            turns |= cycle.short
+    edges = _moving_edges(slots, closed)
+    if edges.any():
+        closed |= edges
+        texts.append(f"no row at {int(edges.sum()):,} times before or after these, which move with the season")
+    return Closed(closed, tuple(texts), weekend, turns)
+
+
+def _moving_edges(slots: Slots, closed: np.ndarray) -> np.ndarray:
+    """(S,) bool: absent times just before or after closed ones, as many as the days around have absent there too.
+
+    Nights grow with the season, and sessions of New York in a table in UTC begin at 13:30 or at 14:30.
+    """
+    found = np.zeros(len(closed), bool)
+    if slots.wall is None or slots.step >= DAY or not closed.any():
+        return found
+    phase = slots.wall % DAY // round(slots.step)
+    absent = ~slots.present & ~closed
+    edges = np.flatnonzero(np.diff(np.r_[False, closed, False]))
+    first, last = edges[::2], edges[1::2] - 1
+    for edge, way in ((first - 1, -1), (last + 1, 1)):
+        beside = _run_lengths(absent, way)[np.clip(edge, 0, len(closed) - 1)]
+        where = first if way < 0 else last
+        expected = _usual_nearby(beside, slots.series[where] * (int(phase.max()) + 1) + phase[where])
+        allowed = np.where(expected > 0, expected + max(1, int(QUARTER // slots.step)), 0)
+        for at, n in zip(edge.tolist(), np.minimum(beside, allowed).tolist(), strict=True):
+            found[slice(at - n + 1, at + 1) if way < 0 else slice(at, at + n)] = True
+    return found & absent
+
+
+def _run_lengths(flags: np.ndarray, way: int) -> np.ndarray:
+    """(S,) how many flags stand in a row from each on, in this direction."""
+    ahead = flags[::-way]  # so that what follows in the direction has been counted already
+    at = np.arange(len(ahead))
+    stop = np.maximum.accumulate(np.where(ahead, -1, at))
+    return (at - stop)[::-way]
+
+
+def _usual_nearby(lengths: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """For each of the lengths of one key, in order, what all but one of seven reach that end or begin with it."""
+    usual = np.zeros(len(lengths))
+    for way in (1, -1):
+        grouped = pd.Series(lengths[::way].astype(np.float64)).groupby(key[::way], sort=False)
+        found = grouped.transform(lambda of_key: of_key.rolling(7, min_periods=4).quantile(1 / 6, "lower"))
+        usual = np.maximum(usual, found.fillna(0).to_numpy()[::way])
+    return usual.astype(np.int64)
+
+
+def _on_series(slots: Slots, rare: np.ndarray, cycle: Cycle) -> np.ndarray:
+    """(S,) bool: the two days of a weekend, and no others, are rare in the series."""
+    days = np.zeros((slots.n_series, cycle.n_phases), bool)
+    days[slots.series[rare], cycle.phase[rare]] = True
+    closed = np.logical_or.reduce([days[:, list(pair)].all(1) for pair in WEEKENDS])
+    return (closed & (days.sum(1) == 2))[slots.series]
+
+
+def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
+    wall, step = slots.wall, round(slots.step)
+    if wall is not None and step <= DAY:
+        day = wall // DAY
+        yield Cycle((day + _WEDNESDAY) // 7, (day + _WEDNESDAY) % 7, 7, weekday_text, weekdays=True)
+    short = _short_cycle(slots)
+    if short is not None:
+        where = f"rows stand at {short[1]} of every {short[0]} steps only ({step_text(short[0])})"
+        yield Cycle(
+            slots.index // short[0], slots.index % short[0], short[0], lambda phases: where, own=True, short=True
+        )
+    if wall is None:
+        return
+    start = int(wall[0] % step) if step < DAY else 0  # of the first slot in its step; others do not lie far from it
+    if step < HOUR and HOUR % step == 0:
+        text = lambda phases: f"no row {times_text(phases, step, HOUR, start)} of an hour"
+        yield Cycle(wall // HOUR, wall % HOUR // step, HOUR // step, text, short=True)
+    if step < DAY and DAY % step == 0:
+        text = lambda phases: f"no row {times_text(phases, step, DAY, start)}"
+        yield Cycle(wall // DAY, wall % DAY // step, DAY // step, text, night=-(-NIGHT // step))
+        week = (wall // DAY + _WEDNESDAY) // 7
+        into = wall - (week * 7 - _WEDNESDAY) * DAY
+        yield Cycle(week, into // step, 7 * DAY // step, lambda phases: week_text(phases, step, start))
+    months = wall.astype("M8[us]").astype("M8[M]").astype(np.int64)
+    yield Cycle(months // 12, months % 12, 12, lambda phases: f"no row in {months_text(phases)}")
+
+
+def _short_cycle(slots: Slots) -> tuple[int, int] | None:
+    """Steps and rows of a cycle in which two or three rows follow at unequal distances; None = there is none."""
+    at = np.flatnonzero(slots.present)
+    inside, steps = np.diff(slots.series[at]) == 0, np.diff(slots.index[at])
+    for n in (2, 3):
+        if len(steps) < n * TURNS:
+            return None
+        within = np.logical_and.reduce([inside[i : len(inside) - n + 1 + i] for i in range(n)])
+        sums = np.sum([steps[i : len(steps) - n + 1 + i] for i in range(n)], axis=0)[within]
+        if not len(sums):
+            continue
+        sizes, counts = np.unique(sums, return_counts=True)
+        length = int(sizes[counts.argmax()])
+        if counts.max() >= 0.6 * len(sums) and n < length <= 10_000:
+            return length, n
+    return None
+
+
+def _rare_slots(slots: Slots, cycle: Cycle, open_: np.ndarray) -> np.ndarray:
+    """(len(open_),) bool: at a part of the cycle that is rare in the table, or in the series."""
+    series, number, phase = slots.series[open_], cycle.number[open_], cycle.phase[open_]
+    present = slots.present[open_]
+    rare = np.zeros(len(open_), bool)
+    if not len(open_):
+        return rare
+    if not cycle.own:
+        rare |= _rare(np.zeros_like(series), number, phase, present, cycle)[0, phase]
+    if cycle.own or (slots.n_series > 1 and slots.n_series * cycle.n_phases <= MOST_PHASES):
+        rare |= _rare(series, number, phase, present, cycle)[series, phase]
+    return rare
+
+
+def _rare(owner: np.ndarray, number: np.ndarray, phase: np.ndarray, present: np.ndarray, cycle: Cycle) -> np.ndarray:
+    """(owners, phases) bool: hardly ever there, more rarely than by chance."""
+    n_owners, n = int(owner.max()) + 1, cycle.n_phases
+    turn = number - number.min()
+    cell = owner * n + phase
+    _, first, part = np.unique(cell * (int(turn.max()) + 1) + turn, return_index=True, return_inverse=True)
+    seen = np.zeros(len(first), bool)
+    seen[part[present]] = True
+    cell = cell[first]
+    possible = np.bincount(cell, minlength=n_owners * n).reshape(n_owners, n)
+    count = np.bincount(cell[seen], minlength=n_owners * n).reshape(n_owners, n)
+    share = count / np.maximum(possible, 1)
+    usual = (count * share).sum(1, keepdims=True) / np.maximum(count.sum(1, keepdims=True), 1)
+    few = share <= (FEW_DAYS if cycle.weekdays else FEW) * usual
+    often = (possible * ~few).sum(1, keepdims=True)
+    usual = ((count * ~few).sum(1, keepdims=True) + 1) / (often + 2)
+    by_chance = np.exp(-possible * _divergence(share, usual)) * n * n_owners
+    rare = few & (possible >= TURNS) & (by_chance < CHANCE)
+    if cycle.weekdays:
+        return rare | _closed_weekend(count, possible)
+    return rare | _closed_night(count, possible, cycle.night) if cycle.night else rare
+
+
+def _divergence(share: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Chernoff's exponent: so many events of n are rarer than exp(-n d) where each comes with the usual chance."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        d = np.where(share > 0, share * np.log(share / usual), 0) + np.where(
+            share < 1, (1 - share) * np.log((1 - share) / (1 - usual)), 0
+        )
+    return np.where(share < usual, d, 0)
+
+
+def _closed_weekend(count: np.ndarray, possible: np.ndarray) -> np.ndarray:
+    """(owners, 7) bool: a weekend, or a day of one, that is never there while the other days are nearly all there.
+
+    Weeks are too few in most tables for chance to be ruled out, and what people do on weekends is known.
+    """
+    closed = np.zeros(count.shape, bool)
+    for days in (*WEEKENDS, *((day,) for day in (4, 5, 6))):
+        these, others = list(days), [day for day in range(7) if day not in days]
+        n_others = possible[:, others].sum(1)
+        share = count[:, others].sum(1) / np.maximum(n_others, 1)
+        never = (count[:, these] == 0).all(1) & (possible[:, these] > 0).all(1)
+        weeks = possible[:, these].min(1)
+        enough = (share >= 0.75) & (weeks >= 2) | (share == 1) if len(days) == 2 else (share >= 0.9) & (weeks >= 2)
+        hit = never & enough & ((count[:, others] > 0).sum(1) >= 3) & ~closed[:, these].any(1)
+        closed[np.ix_(hit, these)] = True
+    return closed
+
+
+def _closed_night(count: np.ndarray, possible: np.ndarray, least: int) -> np.ndarray:
+    """(owners, phases) bool: a long stretch of the day without any row on two days, the rest being nearly all there."""
+    never = (count == 0) & (possible >= 2)
+    rest = np.where(never, 0, possible).sum(1)
+    complete = np.where(never, 0, count).sum(1) >= 0.95 * np.maximum(rest, 1)
+    around = np.concatenate([never, never], axis=1)  # midnight ends no stretch
+    whole = np.array([np.minimum(_run_lengths(row, 1) + _run_lengths(row, -1) - row, never.shape[1]) for row in around])
+    long = np.maximum(*np.split(whole, 2, axis=1)) >= least
+    return never & long & complete[:, None]

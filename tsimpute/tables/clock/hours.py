@@ -1,0 +1,230 @@
+"""Times of any kind put into the steps of a model, such as the hours of a stay; see ``place_in_steps``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tsimpute.errors import DataError
+from tsimpute.tables.clock.axes import step_text
+from tsimpute.tables.clock.clock import Placement
+from tsimpute.tables.clock.duplicates import MANY, Duplicates, resolve, series_text
+from tsimpute.tables.clock.missing_times import MAX_INSERTED, MissingTimes
+from tsimpute.tables.columns.column_names import is_offset_name
+from tsimpute.tables.time.stamp_forms import DAY, HOUR
+from tsimpute.tables.time.stamps import Stamps, label_text
+
+LONGEST_GAP = 14 * 24.0
+"""Hours without a row within a series, beyond which it rather is several."""
+NEAR = 1 / 12
+"""Share of a step that stamps which were written step by step may lie off it."""
+_WORDS = (
+    (1 / 3600, r"s|sec|secs|second|seconds", "seconds"),
+    (1 / 60, r"m|min|mins|minute|minutes", "minutes"),
+    (1.0, r"h|hr|hrs|hour|hours|iculos", "hours"),
+    (24.0, r"d|day|days", "days"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The step of each row.
+
+    Attributes:
+        index: (R,) int64, counted from the origin of the row's series.
+        back: from series and steps to moments.
+        notes: what was done.
+    """
+
+    index: np.ndarray
+    back: Any
+    notes: tuple[str, ...]
+
+
+def hours_per_unit(name: object, units: Mapping[str, str]) -> tuple[float, str]:
+    """How many hours one unit of a column of numbers is, as its name or a given unit says, and a note of it.
+
+    Raises:
+        DataError: neither says so.
+    """
+    given = units.get(str(name))
+    words = [given.strip().lower()] if given else re.findall(r"[a-z]+", _parted(str(name)).lower())
+    for hours, pattern, text in _WORDS:
+        if any(re.fullmatch(pattern, word) for word in words if given or len(word) > 1 or len(words) > 1):
+            return hours, f"{name}: numbers of {text}"
+    if given is None and is_offset_name(name):
+        return 1 / 60, f"{name}: taken as minutes, as offsets are in the eICU data base; if not: --units {name}=h"
+    came = f"came the unit {given!r}" if given else "came numbers that may be hours or minutes"
+    raise DataError(
+        f'column {name!r}: expected times of which the unit is known, {came}. Say it: --units "{name}=h" or '
+        f'"{name}=min" (units), or name the column of times (--time).'
+    )
+
+
+def _parted(name: str) -> str:
+    """A name with its words apart: "chartMinutes" as "chart Minutes"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+
+
+def place_in_steps(
+    stamps: Stamps,
+    series_of_row: np.ndarray,
+    n_series: int,
+    *,
+    step: float,
+    counts: np.ndarray,
+    feature_of_row: np.ndarray | None,
+    unit: tuple[float, str] | None,
+    duplicates: Duplicates,
+    missing_times: MissingTimes,
+    names: Sequence[str],
+) -> Placement:
+    """Puts the rows of a table into steps such as hours: the step of a row is the one in which it lies.
+
+    Steps count from the start that the times themselves have (hours and minutes since admission, numbers), or from the
+    first row of each series (stamps). Stamps that were written step by step may lie a little off.
+
+    Args:
+        stamps: R rows.
+        step: in hours.
+        counts: (R,) bool, rows that tell when a series begins and ends; all others are passed through.
+        feature_of_row: (R,) of a long table, of rows that count.
+        unit: of numbers, see ``hours_per_unit``.
+        missing_times: "keep" adds no step; otherwise each series has all from its first to its last.
+        names: of the series, for messages.
+
+    Raises:
+        DataError: times repeat as if series were mixed, are days, or lie as far apart as those of several series.
+    """
+    group = series_of_row
+    if feature_of_row is not None:
+        group = series_of_row * (1 + int(feature_of_row.max())) + feature_of_row
+    _check_repeats(stamps, series_of_row, group, counts, names, duplicates)
+    has = np.zeros(n_series, bool)
+    has[series_of_row[counts]] = True
+    counts = counts | ~has[series_of_row]
+    found = _steps(stamps, series_of_row, n_series, step, unit, counts)
+    low, high = np.full(n_series, np.iinfo(np.int64).max), np.full(n_series, np.iinfo(np.int64).min)
+    np.minimum.at(low, series_of_row[counts], found.index[counts])
+    np.maximum.at(high, series_of_row[counts], found.index[counts])
+    index = np.clip(found.index, low[series_of_row], high[series_of_row])
+    lengths = high - low + 1
+    _check_gaps(stamps, series_of_row, np.where(counts, index, low[series_of_row]), step, missing_times, names)
+    if (lengths.sum() - len(index)) > MAX_INSERTED:
+        raise DataError(
+            f"times: expected at most {MAX_INSERTED:,} steps without a row, came {lengths.sum():,} steps in all. Name "
+            "the column that tells records apart (--group), or correct the times."
+        )
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    at = start[series_of_row] + index - low[series_of_row]
+    there = np.zeros(start[-1], bool)
+    there[at[counts]] = True
+    keep = there if missing_times == "keep" else np.ones(start[-1], bool)
+    series = np.repeat(np.arange(n_series), lengths)[keep]
+    steps = (np.arange(start[-1]) - np.repeat(start[:-1] - low, lengths))[keep]
+    moments = found.back(series, steps)
+    cuts = np.searchsorted(series, np.arange(1, n_series))
+    first = np.r_[0, cuts]
+    place = (np.cumsum(keep) - 1)[at] - first[series_of_row]
+    split = lambda whole: tuple(np.split(whole, cuts))
+    return Placement(
+        place, split((steps - steps[first[series]]) * step), split(stamps.labels_at(moments)),
+        split(moments), split(~there[keep]), np.ones(len(index), bool), step, found.notes,
+        step_text=step_text(step), in_hours=True,
+    )  # fmt: skip
+
+
+def _steps(
+    stamps: Stamps, series: np.ndarray, n_series: int, step: float, unit: tuple[float, str] | None, counts: np.ndarray
+) -> Steps:
+    """The step of each row, and what was done."""
+    moments = stamps.moments
+    if stamps.kind == "numbers":
+        assert unit is not None
+        size = step / unit[0]
+        index = np.floor(moments / size + 1e-6).astype(np.int64)
+        back = lambda _, steps: (
+            np.rint(steps * size).astype(np.int64) if moments.dtype.kind == "i" else np.round(steps * size, 9)
+        )
+        return Steps(index, back, (unit[1],))
+    size = round(step * HOUR)
+    if stamps.kind == "elapsed":
+        return Steps(moments // size, lambda _, steps: steps * size, ())
+    first = np.full(n_series, np.iinfo(np.int64).max)
+    np.minimum.at(first, series[counts], moments[counts])
+    since = moments - first[series]
+    if (since != 0).any() and (since % DAY == 0).all():
+        raise DataError(
+            f"times: expected times of a day, since the model has learnt steps of {step_text(step)}; came days alone. "
+            "Name the column of times (--time), or fit on the table itself (no model)."
+        )
+    back = lambda of, steps: first[of] + steps * size
+    off = np.minimum(since % size, size - since % size)
+    if (off <= NEAR * size).all():
+        return Steps((since + size // 2) // size, back, ("hours count from the first row of each series",))
+    return Steps(since // size, back, ("hours count from the first row of each series, each from its minute",))
+
+
+def _check_repeats(
+    stamps: Stamps, series: np.ndarray, group: np.ndarray, counts: np.ndarray, names: Sequence[str], policy: Duplicates
+) -> None:
+    """Refuses times that repeat exactly in many rows: series were mixed. Few are as in the data set itself."""
+    if policy != "refuse" or not counts.any():
+        return
+    rows = np.flatnonzero(counts)
+    order = np.lexsort((stamps.moments[rows], group[rows]))
+    same = (np.diff(stamps.moments[rows][order]) == 0) & (np.diff(group[rows][order]) == 0)
+    if same.sum() > MANY * len(rows):
+        resolve(stamps, series, np.where(counts, group, group.max() + 1 + np.arange(len(group))), "refuse", names)
+
+
+def _check_gaps(
+    stamps: Stamps,
+    series: np.ndarray,
+    index: np.ndarray,
+    step: float,
+    missing_times: MissingTimes,
+    names: Sequence[str],
+) -> None:
+    """Refuses a series with a gap in which no stay in intensive care goes on."""
+    if missing_times != "auto":
+        return
+    order = np.lexsort((index, series))
+    gaps = np.where(np.diff(series[order]) == 0, np.diff(index[order]), 0) * step
+    if not len(gaps) or gaps.max() <= LONGEST_GAP:
+        return
+    worst = int(gaps.argmax())
+    ends = " to ".join(label_text(stamps.labels[row]) for row in order[worst : worst + 2])
+    raise DataError(
+        f"times: expected one stay in each series, but {series_text(names, int(series[order[worst]]))} has no row for "
+        f"{gaps[worst] / 24:.0f} days ({ends}). Name the column that tells stays apart (--group, group); add all hours "
+        "all the same with --missing_times insert (missing_times='insert'), or none with --missing_times keep."
+    )
+
+
+def latest(stamps: Stamps, cell: np.ndarray, values: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, int]:
+    """Of several values of one cell, those that do not stand for it, and how many these are.
+
+    The latest value stands; of several at one time the one that stands last in the table. "first" has the earliest.
+
+    Args:
+        cell: (R,) or (R, C) number of the cell of each value, -1 = of none.
+        values: (R, C), NaN = none.
+
+    Returns:
+        (R, C) bool.
+    """
+    cell = np.broadcast_to(cell.reshape(len(values), -1), values.shape)
+    out = np.zeros(values.shape, bool)
+    if duplicates == "mean":
+        return out, 0
+    for column in range(values.shape[1]):
+        rows = np.flatnonzero((cell[:, column] >= 0) & ~np.isnan(values[:, column]))
+        order = rows[np.lexsort((stamps.moments[rows], cell[rows, column]))]
+        same = np.diff(cell[order, column]) == 0
+        out[order[1:][same] if duplicates == "first" else order[:-1][same], column] = True
+    return out, int(out.sum())

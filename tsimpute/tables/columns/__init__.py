@@ -1,0 +1,1 @@
+"""What names and contents of single columns say."""

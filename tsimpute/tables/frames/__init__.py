@@ -1,0 +1,1 @@
+"""Data frames as panels, and back with their gaps filled."""

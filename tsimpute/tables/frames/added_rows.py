@@ -1,0 +1,161 @@
+"""Rows that a frame is to be given: how many, whether so many are wanted, and what they hold beside time and values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.clock.clock import Placement
+from tsimpute.tables.columns.column_names import is_group_name, is_id_name, is_remark_name, is_unit_name
+from tsimpute.tables.columns.number_texts import can_name
+from tsimpute.tables.columns.time_names import plain
+from tsimpute.tables.roles.columns import Columns
+from tsimpute.tables.roles.roles import Roles
+from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES, at_new_times
+from tsimpute.tables.time.stamps import Stamps
+
+MAX_TIMES = 20
+"""More rows to add than so many times those given are a table misread, where they are more than ``MANY``."""
+MANY = 10_000
+SEVERAL = 3
+"""Rows that must agree before a column counts as constant in the whole table."""
+Source = Literal["table", "series", "feature"]
+"""What a column is a property of, so that added rows hold the same as the other rows of it."""
+_SHOWN = 5
+
+
+def rows_to_add(placement: Placement, places: Sequence[np.ndarray] | None) -> int:
+    """How many rows are added where every gap is filled.
+
+    Args:
+        places: of a long table, per series (K, T) bool, cells without a row that may get one; None = the table is wide
+            and gets a row for each inserted time.
+    """
+    return sum(int(new.sum()) for new in (placement.inserted if places is None else places))
+
+
+def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int, wanted: bool = False) -> None:
+    """Refuses a table that would grow more than its reader may expect, or beyond all measure.
+
+    Args:
+        wanted: rows for missing times were asked for.
+
+    Raises:
+        DataError: of a long table, more rows are to be added than there are, and that was not asked for; of any, more
+            than ``MANY``, and more than ``MAX_TIMES`` those given.
+    """
+    beyond = count > max(MANY, MAX_TIMES * n_rows)
+    if not beyond and (wanted or roles.feature is None or count <= n_rows):
+        return
+
+    def listed(places: Sequence[int]) -> str:
+        names = ", ".join("the index" if columns.names[at] is None else repr(columns.names[at]) for at in places)
+        return names or "none"
+
+    if roles.feature is None or roles.value is None:
+        more = f" and {len(roles.features) - _SHOWN} more" if len(roles.features) > _SHOWN else ""
+        rest = f"features (features) = {listed(roles.features[:_SHOWN])}{more}"
+        hint = "add no times with missing_times='keep'"
+    else:
+        rest = f"names of features (feature) = {listed([roles.feature])}, values (value) = {listed([roles.value])}"
+        hint = (
+            "fill only the values that are empty in rows that there are, with missing_times='keep', "
+            "or give the table with one row for each step, such as an hour, and a column for each feature"
+        )
+        if not beyond:
+            hint = f"add the rows with missing_times='insert', or {hint}"
+    limit = f"at most {MAX_TIMES} times as many" if beyond else "no more than there are"
+    why = "" if roles.feature is None else ", one for each feature at each time of its series where it has none"
+    raise DataError(
+        f"table: up to {count:,} rows would be added to its {n_rows:,}{why}; expected {limit}. It was taken as "
+        f"{roles.layout}: time (time) = {listed(roles.time)}, groups (group) = {listed(roles.group)}, {rest}. Name the "
+        f"columns if that is wrong; if it is right, {hint}."
+    )
+
+
+def sources(
+    columns: Columns, roles: Roles, series_of_row: np.ndarray, feature_of_row: np.ndarray | None
+) -> dict[int, Source]:
+    """By place, the columns that are passed through and hold in added rows what the other rows of a kind hold.
+
+    Such a column is constant in the whole table, or is a property of the series or of the feature: constant in all
+    rows of each, with several rows in most of them and not the same in all. Of one row alone nothing is copied, nor
+    flags and remarks, nor what is said of a measured value in a column that has its name, such as TMAX_ATTRIBUTES.
+    """
+    keys: list[tuple[Source, np.ndarray]] = [("series", series_of_row)]
+    if feature_of_row is not None:
+        keys.append(("feature", feature_of_row))
+    found: dict[int, Source] = {}
+    for at in roles.extra:
+        if at < columns.n_levels or is_remark_name(columns.names[at]) or not can_name(columns[at]):
+            continue
+        if any(_speaks_of(columns.names[at], columns.names[feature]) for feature in roles.features):
+            continue
+        codes = columns.codes(at)
+        if (codes == 0).all() and len(codes) >= SEVERAL:
+            if is_group_name(columns.names[at]) or not is_id_name(columns.names[at]):
+                found[at] = "table"
+            continue
+        for source, key in keys:
+            if _is_property(codes, key):
+                found.setdefault(at, source)
+    return found
+
+
+def _speaks_of(name: Hashable, feature: Hashable) -> bool:
+    """Whether a name is that of a feature and a word behind it that is no unit."""
+    own, of_feature = str(name), str(feature)
+    rest = own.removeprefix(of_feature)
+    return bool(of_feature) and rest not in ("", own) and not rest[0].isalnum() and not is_unit_name(rest.strip(" _-."))
+
+
+def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:
+    """Whether codes (R,) are the same in all rows of a key (R,), in a way that is hardly chance."""
+    rows = np.bincount(key)
+    pairs = np.unique(np.stack([key, codes]), axis=1)
+    several = (rows >= 2).mean() > 0.5 and len(rows) >= 2
+    return several and pairs.shape[1] == len(rows) and len(np.unique(codes)) >= 2
+
+
+def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, found: Mapping[int, Source]) -> tuple[str, ...]:
+    """Which columns that are passed through are copied to added rows, and which are empty there."""
+    inside = [at for at in roles.extra if at >= columns.n_levels]
+    copied = [str(columns.names[at]) for at in inside if at in found]
+    calendar = [at for at in inside if at not in found and _follows_time(columns, at, stamps)]
+    empty = [str(columns.names[at]) for at in inside if at not in found and at not in calendar]
+    parts = [f"{what}: {', '.join(of)}" for what, of in (("copied", copied), ("empty", empty)) if of]
+    return (f"in added rows, columns that are passed through are {'; '.join(parts)}",) if parts else ()
+
+
+def _follows_time(columns: Columns, at: int, stamps: Stamps | None) -> bool:
+    """Whether a column is a part of the time or a stamp that can be told for new times."""
+    if stamps is None or stamps.kind != "dates" or not can_name(columns[at]):
+        return plain(columns.names[at]) in CALENDAR_NAMES
+    column = pd.Series(columns[at].array)
+    return at_new_times(column, columns.names[at], stamps.labels, stamps.labels[:1]) is not None
+
+
+def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tuple[str, ...]:
+    """What is to be said of an index that is no time or group and must have labels for new rows.
+
+    Raises:
+        DataError: no label can be told.
+    """
+    notes: tuple[str, ...] = ()
+    for at in (at for at in roles.extra if at < columns.n_levels):
+        level = columns[at]
+        if pd.api.types.is_integer_dtype(level.dtype) and columns.n_levels == 1 and not pd.isna(level).any():
+            notes += (f"index: labels of new rows count on from {level.max()}",)
+            continue
+        pairs = pd.DataFrame({"series": series_of_row, "label": pd.factorize(np.asarray(level, object))[0]})
+        if pairs.drop_duplicates()["series"].duplicated().any():
+            raise DataError(
+                f"index: rows may have to be added for missing times, and no label can be told for them from the index "
+                f"{level.name!r}, whose first label is {level[0]!r}. Use reset_index() before, or "
+                "missing_times='keep' for a wide table."
+            )
+    return notes

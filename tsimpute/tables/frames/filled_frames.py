@@ -1,0 +1,245 @@
+"""A frame with its gaps filled: the same index, order, columns and dtypes, and every observed value to the bit."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.columns.number_texts import can_name
+from tsimpute.tables.frames.edits import Edits, NewRows
+from tsimpute.tables.frames.frames import FrameReading
+from tsimpute.tables.time.calendar_columns import at_new_times
+
+_MOST = 2.0**63
+
+
+def completed_frame(reading: FrameReading, edits: Edits) -> pd.DataFrame:
+    """The frame with its edits; the given one is not changed.
+
+    New rows have the time, the names of their series and feature, the feature's unit, values, and of other columns:
+    parts of the time such as Year or Hour where the column agrees with the time of all rows; what is a property of
+    their series or feature, see ``added_rows.sources``; otherwise nothing.
+
+    A dtype changes only where it must: a column of whole numbers, or of true and false, that is to hold nothing
+    somewhere becomes pandas' nullable one; one that is to hold a number beyond its range, the widest of its kind.
+    """
+    frame = reading.frame
+    out = frame.copy()
+    out.attrs = deepcopy(frame.attrs)
+    for column, (rows, values) in edits.cells.items():
+        if len(rows):
+            out.isetitem(column, put(out.iloc[:, column], rows, values))
+    if not len(edits.new):
+        return out
+    order = _order(edits.new, len(out))
+    columns = [_with_rows(reading, edits, i, out.iloc[:, i], order) for i in range(out.shape[1])]
+    whole = pd.concat(columns, axis=1)
+    whole.columns = out.columns
+    whole.index = _index(reading, edits.new, order)
+    whole.attrs = out.attrs
+    return whole
+
+
+def marked_frame(reading: FrameReading, words: dict[int, tuple[np.ndarray, np.ndarray]], new: NewRows) -> pd.DataFrame:
+    """What a cell is, with the index of the completed frame: a column for each that is filled."""
+    order = _order(new, len(reading.frame))
+    cells = np.stack([np.concatenate(both)[order] for both in words.values()], 1).astype(object)
+    return pd.DataFrame(
+        cells, index=_index(reading, new, order), columns=reading.frame.columns.take(list(words)), dtype=object
+    )
+
+
+def put(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
+    """The column with ``values`` at ``rows``, in its own dtype; NaN = nothing; whole numbers where its dtype has them.
+
+    Raises:
+        DataError: a number is beyond all whole numbers of 64 bits in a column of whole numbers.
+    """
+    if isinstance(column.dtype, pd.SparseDtype):
+        return put(column.sparse.to_dense(), rows, values).astype(column.dtype)
+    column = _wide_enough(column, values)
+    kind = column.dtype
+    if np.isnan(values).any():
+        column, kind = (roomy := _with_room(column)), roomy.dtype
+    if isinstance(kind, np.dtype) and kind.kind in "fiu":
+        array = column.to_numpy(copy=True)
+        array[rows] = values if kind.kind == "f" else np.rint(values).astype(kind)
+        return pd.Series(array, index=column.index, name=column.name)
+    out = column.copy()
+    out.iloc[rows] = _cells_of(column, values)
+    return out
+
+
+def decimals_of(kind: Any) -> int | None:
+    """How many decimals a dtype holds; None where it has no fixed number of them."""
+    if pd.api.types.is_integer_dtype(kind):
+        return 0
+    return getattr(getattr(kind, "pyarrow_dtype", None), "scale", None)
+
+
+def _wide_enough(column: pd.Series, values: np.ndarray) -> pd.Series:
+    """The column in a dtype of its kind that can hold the values."""
+    kind, known = column.dtype, values[~np.isnan(values)]
+    plain: Any = kind if isinstance(kind, np.dtype) else getattr(kind, "numpy_dtype", np.dtype(object))
+    if not len(known) or plain.kind not in "fiu":
+        return column
+    if plain.kind == "f":
+        fits = plain.itemsize >= 8 or np.abs(known).max() <= np.finfo(plain).max
+        return column if fits else column.astype(_sibling(kind, "float64"))
+    low, high = np.rint(known).min(), np.rint(known).max()
+    if low >= np.iinfo(plain).min and high <= np.iinfo(plain).max:
+        return column
+    observed = column.dropna()
+    if low < -_MOST or high >= _MOST or (len(observed) and observed.max() > np.iinfo(np.int64).max):
+        raise DataError(
+            f"column {column.name!r}: expected values within whole numbers of 64 bits, came {low:g} to {high:g}. "
+            "Convert the column to float64, or give limits."
+        )
+    return column.astype(_sibling(kind, "int64"))
+
+
+def _sibling(kind: Any, name: str) -> str:
+    """The dtype of that name of the same family: NumPy's, pandas' nullable ones, or pyarrow's."""
+    if isinstance(kind, np.dtype):
+        return name
+    return f"{name}[pyarrow]" if isinstance(kind, pd.ArrowDtype) else name.capitalize()
+
+
+def _with_room(column: pd.Series) -> pd.Series:
+    """The column in a dtype that can hold nothing somewhere: its own, or the nullable one of its kind."""
+    kind = column.dtype
+    if isinstance(kind, pd.IntervalDtype):
+        return (
+            column.astype(pd.IntervalDtype("float64", kind.closed))
+            if getattr(kind.subtype, "kind", "") in tuple("iu")
+            else column
+        )
+    if not isinstance(kind, np.dtype) or kind.kind not in "iub":
+        return column
+    name = {"b": "boolean"}.get(kind.kind) or {"i": "Int", "u": "UInt"}[kind.kind] + str(8 * kind.itemsize)
+    return column.astype(name)
+
+
+def _cells_of(column: pd.Series, values: np.ndarray) -> Any:
+    """Values as an extension array, or objects, for a column."""
+    kind = column.dtype
+    if isinstance(kind, np.dtype):
+        decimals = all(isinstance(item, Decimal) for item in column.dropna())
+        one = (lambda v: Decimal(repr(v))) if decimals else float
+        array = np.empty(len(values), object)
+        array[:] = [None if np.isnan(v) else one(v) for v in values.tolist()]
+        return array
+    decimals = decimals_of(kind)
+    if decimals is None:
+        one = float
+    elif pd.api.types.is_integer_dtype(kind):
+        one = round
+    else:
+        one = lambda v: Decimal(repr(v)).quantize(Decimal(1).scaleb(-decimals))
+    return pd.array([pd.NA if np.isnan(v) else one(v) for v in values.tolist()], dtype=kind)
+
+
+def _with_rows(reading: FrameReading, edits: Edits, column: int, old: pd.Series, order: np.ndarray) -> pd.Series:
+    """A column of the frame with the new rows in it."""
+    old, n_rows = old.reset_index(drop=True), len(old)
+    if column in edits.new_values:
+        stretched = old.take(np.where(order < n_rows, order, 0)).reset_index(drop=True)
+        return put(stretched, np.flatnonzero(order >= n_rows), edits.new_values[column])
+    new = new_labels(reading, edits.new, column + reading.columns.n_levels, old)
+    if new.isna().any():
+        old = _with_room(old)
+    both = pd.concat([old, new.astype(old.dtype)], ignore_index=True)
+    return both.take(order).reset_index(drop=True)
+
+
+def new_labels(reading: FrameReading, new: NewRows, at: int, like: pd.Series | pd.Index) -> pd.Series:
+    """What new rows hold in a column that is not filled.
+
+    It is their time, or a part of it, their series, feature or unit, or a property of one of these.
+
+    Args:
+        at: place of the column in ``reading.columns``.
+        like: (R,) what it holds.
+    """
+    roles, stamps = reading.roles, reading.stamps
+    if at in roles.time and stamps is not None:
+        return stamps.values(new.moment)[roles.time.index(at)].reset_index(drop=True)
+    column = pd.Series(like.array)
+    if at in (roles.feature, roles.unit):
+        assert reading.feature_of_row is not None
+        assert new.feature is not None
+        named = slice(None) if reading.nameless is None else ~reading.nameless
+        return _of_first(pd.Series(column[named]), reading.feature_of_row[named], new.feature)
+    if at in roles.extra and stamps is not None and stamps.kind == "dates":
+        kept = reading.placement.kept
+        name = reading.columns.names[at]
+        found = at_new_times(column.loc[kept], name, stamps.labels[kept], stamps.labels_at(new.moment))
+        if found is not None:
+            return found
+    if at in roles.group or reading.sources.get(at) == "series":
+        return _of_first(column, reading.series_of_row, new.series)
+    if at < reading.columns.n_levels:
+        return _same_in_all(column, reading.series_of_row, new.series)
+    if reading.sources.get(at) == "feature" and reading.feature_of_row is not None and new.feature is not None:
+        return _of_first(column, reading.feature_of_row, new.feature)
+    if reading.sources.get(at) == "table":
+        return pd.Series(column.array.take(np.zeros(len(new), np.int64)))
+    return pd.Series(_with_room(column).array.take(np.full(len(new), -1), allow_fill=True))
+
+
+def _of_first(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:
+    """(M,) what the first row of a key (R,) that is not empty holds in a column (R,), for wanted keys (M,)."""
+    n_keys = int(max(key.max(), wanted.max(initial=0))) + 1
+    empty = [blank or (isinstance(x, str) and not x.strip()) for x, blank in zip(column, pd.isna(column), strict=True)]
+    row = np.full(n_keys, -1)
+    there = np.flatnonzero(~np.array(empty, bool))[::-1]
+    row[key[there]] = there
+    rows = row[wanted]
+    if (rows < 0).any():
+        column = _with_room(column)
+    return pd.Series(column.array.take(rows, allow_fill=True))
+
+
+def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:
+    """(M,) what a column (R,) has in all rows of a key, for wanted ones; nothing where rows differ."""
+    codes = pd.factorize(column)[0] if can_name(column) else np.arange(len(column))
+    n_keys = int(max(key.max(), wanted.max(initial=0))) + 1
+    row = np.full(n_keys, -1)
+    row[key[::-1]] = np.arange(len(key))[::-1]
+    differs = np.zeros(n_keys, bool)
+    np.logical_or.at(differs, key, codes != codes[row[key]])
+    rows = np.where(differs, -1, row)[wanted]
+    if (rows < 0).any():
+        column = _with_room(column)
+    return pd.Series(column.array.take(rows, allow_fill=True))
+
+
+def _order(new: NewRows, n_rows: int) -> np.ndarray:
+    """Old rows (0 to R - 1) and new ones (R to R + M - 1) in the order in which they come to stand."""
+    old = np.arange(n_rows)
+    key = np.concatenate([2 * old, 2 * new.after + 1])
+    return np.argsort(key, kind="stable")
+
+
+def _index(reading: FrameReading, new: NewRows, order: np.ndarray) -> pd.Index:
+    """The table's own index, with the labels of new rows; a plain count of rows is made longer."""
+    index = reading.frame.index
+    if not len(new):
+        return index
+    if not reading.columns.n_levels:
+        assert isinstance(index, pd.RangeIndex)
+        return pd.RangeIndex(index.start, index.start + index.step * len(order), index.step)
+    levels = []
+    for at in range(reading.columns.n_levels):
+        old = index.get_level_values(at)
+        if at in reading.roles.extra and pd.api.types.is_integer_dtype(old.dtype) and reading.columns.n_levels == 1:
+            added = pd.Index(int(old.to_numpy(np.int64).max()) + 1 + np.arange(len(new)))
+        else:
+            added = pd.Index(new_labels(reading, new, at, old))
+        levels.append(old.append(added.astype(old.dtype)).take(order).rename(old.name))
+    return levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=list(index.names))

@@ -1,0 +1,114 @@
+"""The columns of a table by place and name, and what a caller says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import ConfigError
+from tsimpute.tables.columns.column_names import value_rank
+from tsimpute.tables.roles.known_features import FEWEST, KnownFeatures
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a caller says of the columns; None = to be found out.
+
+    Attributes:
+        time: one column, or date and time of day; () = there is none, rows are steps.
+        group: columns that tell series apart; () = there is one.
+        features: the columns to fill, of a wide table.
+        feature, value, unit: of a long table, the columns of names, values and units.
+        text: columns that are passed through unchanged, whatever they hold.
+        learnt: of the table that a model was fitted to; see ``learnt_columns.as_learnt``.
+        known: the features of a model that is to fill the table; all others are passed through unchanged.
+    """
+
+    time: Sequence[Hashable] | None = None
+    group: Sequence[Hashable] | None = None
+    features: Sequence[Hashable] | None = None
+    feature: Hashable | None = None
+    value: Hashable | None = None
+    unit: Hashable | None = None
+    text: Sequence[Hashable] | None = None
+    learnt: Told | None = None
+    known: KnownFeatures | None = None
+
+    def with_known(self, columns: Sequence[Hashable], contents: Sequence[Any]) -> Told:
+        """What is said of the columns, with the features of a wide table, or a long one's names and values, named.
+
+        Args:
+            columns: their names.
+            contents: what each holds.
+        """
+        known = self.known
+        if known is None or self.features is not None or self.feature is not None or self.value is not None:
+            return self
+        taken = {str(name) for of_role in (self.time, self.group, self.text) for name in of_role or ()}
+        names = [name for name in columns if str(name) not in taken]
+        found = known.of([name for name in names if name is not None])
+        features = [name for name in names if str(name) in found]
+        if len(features) >= min(FEWEST, len(known.names)):
+            known.check([name for name in columns if name is not None], found)
+            return replace(self, features=tuple(features))
+        holds = [at for at, name in enumerate(columns) if name in names and known.are_names(contents[at])]
+        ranks = {name: value_rank(name) for name in names}
+        least = min((rank for rank in ranks.values() if rank is not None), default=None)
+        values = [name for name, rank in ranks.items() if rank is not None and rank == least]
+        if len(holds) == 1 and len(values) == 1 and values[0] != columns[holds[0]]:
+            return replace(self, feature=columns[holds[0]], value=values[0])
+        return self
+
+
+class Columns:
+    """Index levels and columns of a frame as one list."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        index = frame.index
+        plain = isinstance(index, pd.RangeIndex) and index.name is None
+        levels = [] if plain else [index.get_level_values(i) for i in range(index.nlevels)]
+        self.names: list[Hashable] = [level.name for level in levels] + list(frame.columns)
+        self.n_levels = len(levels)
+        self._levels, self._frame = levels, frame
+        self._codes: dict[int, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, at: int) -> pd.Series | pd.Index:
+        return self._levels[at] if at < self.n_levels else self._frame.iloc[:, at - self.n_levels]
+
+    def codes(self, at: int) -> np.ndarray:
+        """(R,) what a column holds as whole numbers, in the order in which they first come, -1 = nothing or blank."""
+        if at not in self._codes:
+            codes, found = pd.factorize(np.asarray(self[at], object))
+            blank = np.array([isinstance(item, str) and not item.strip() for item in found], bool)
+            number = np.append(np.where(blank, -1, np.cumsum(~blank) - 1), -1)
+            self._codes[at] = number[codes]
+        return self._codes[at]
+
+    def find_all(self, names: Sequence[Hashable], role: str) -> tuple[int, ...]:
+        """The places of columns, each of which may be named once."""
+        found = tuple(self.find(name, role) for name in names)
+        twice = next((at for at in found if found.count(at) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"{role}: expected distinct columns, {self.names[twice]!r} is named twice. Name it once.")
+        return found
+
+    def find(self, name: Hashable, role: str) -> int:
+        """The place of the column of that name.
+
+        Raises:
+            ConfigError: there is none, or there are several.
+        """
+        at = [i for i, other in enumerate(self.names) if other == name]
+        if len(at) != 1:
+            there = ", ".join(str(n) for n in self.names if n is not None)
+            raise ConfigError(
+                f"{role}: expected one column {name!r}, found {len(at)}; the table has {there or 'none'}."
+            )
+        return at[0]

@@ -1,0 +1,220 @@
+"""Which columns of a table tell its series apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.columns.column_names import (
+    SITE_PARTS,
+    STAY_NAMES,
+    is_group_name,
+    is_offset_name,
+    is_place_name,
+    is_remark_name,
+    is_sure_group_name,
+    is_unit_name,
+)
+from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number
+from tsimpute.tables.columns.time_names import is_clock_name, is_time_name, plain
+from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.time.time_looks import look_of, resembles_time
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles.columns import Columns
+
+REPEATED = 0.1
+"""Share of the rows that must repeat a time before a column without a telling name is taken for the groups."""
+QUANTITIES = frozenset((
+    "pm2.5", "pm25", "pm10", "pm1", "so2", "no2", "no", "nox", "co", "o3", "aqi", "co2", "nh3", "h2s", "ch4", "temp",
+    "temperature", "humidity", "pressure", "precipitation", "rain", "rainfall", "prcp", "tmax", "tmin", "tavg", "wind",
+    "wind speed", "windspeed", "wind direction", "radiation", "rh", "level", "flow", "discharge", "stage", "turbidity",
+    "conductivity", "dissolved oxygen", "ph", "voltage", "current", "power", "energy", "frequency", "amb_temp", "nmhc",
+    "thc",
+))  # fmt: skip
+"""Names that mean a quantity and no series."""
+_CLOCK_COUNTS = (
+    "minute", "minutes", "min", "mins", "second", "seconds", "sec", "secs", "hour", "hours", "hr", "hrs", "elapsed",
+)  # fmt: skip
+"""Names of columns that count the time within a session or a day, and name no series."""
+ROWS_PER_GROUP = 3
+"""Rows that such groups must have on average."""
+
+
+def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes: list[str]) -> list[int]:
+    """The columns that tell series apart; what is not plain to see is added to ``notes``.
+
+    Index levels beside the time where there are several, or else the first column whose name says so, with the stay
+    of a patient beside it. A column of which every row has a value of its own numbers the rows and is none of them.
+
+    Where times repeat all the same, also the one column with which they do not. Numbers are readings as often as names,
+    whatever their column is called: they are groups only where times repeat, less so within them, or where each is
+    one stretch of rows.
+
+    Args:
+        key: columns that may not repeat within a group: time, and the feature of a long table.
+    """
+    left = [i for i in left if can_name(columns[i])]
+    levels = [i for i in left if i < columns.n_levels and columns.n_levels > 1]
+    named = [i for i in left if is_group_name(columns.names[i]) and not has_fractions(columns[i])]
+    named = [i for i in named if columns.codes(i).max(initial=-1) >= 0]
+    named = _without_row_numbers(columns, levels or named, notes)
+    if not key:
+        return named if levels else [*named[:1], *_stay(columns, left, named[:1])]
+    if not levels:
+        named = _site(columns, left) or [i for i in named if _names_series(columns, i, key, notes)][:1]
+        named += _stay(columns, left, named)
+    if repeats(columns, [*named, *key]) < REPEATED:
+        return named
+    most = int(_frame(columns, key).value_counts().iloc[0])
+    others = [i for i in left if i not in named and _may_be_group(columns, i, most)]
+    fits = [i for i in others if not repeats(columns, [*named, i, *key])]
+    places = [i for i in fits if is_place_name(columns.names[i])]
+    fits = places or fits
+    if not fits or any(not same_partition(columns, i, fits[0]) for i in fits[1:]):
+        return named
+    _check_places(columns, fits[0], left)
+    what = "index" if columns.names[fits[0]] is None else columns.names[fits[0]]
+    notes.append(f"{what}: taken for the groups, since times repeat and within each of its names they do not")
+    return [*named, fits[0]]
+
+
+def _check_places(columns: Columns, at: int, left: Sequence[int]) -> None:
+    """Refuses names of quantities in one column beside several columns of numbers, as of one place each.
+
+    As groups, quantities of different size would be learnt, scaled and filled as one.
+    """
+    found = {str(item).strip().casefold() for item in pd.unique(pd.Series(np.asarray(columns[at], object)))}
+    numbers = [columns.names[i] for i in left if i != at and i >= columns.n_levels and is_number(columns[i])]
+    known = found & QUANTITIES
+    if len(known) < 2 or 2 * len(known) < len(found) or len(numbers) < 2:
+        return
+    others = [n for n in columns.names[columns.n_levels :] if n not in numbers]
+    name, listed = columns.names[at], ", ".join(map(str, numbers[:3])) + ", ..." * (len(numbers) > 3)
+    raise DataError(
+        f"table: column {name!r} holds names of quantities ({', '.join(sorted(known)[:3])}) beside {len(numbers)} "
+        f"columns of numbers ({listed}), which may be places. Put the places below one another with pandas, then fill "
+        f"the new table:\n  long = frame.melt({others!r}, var_name='place', value_name='value')\n"
+        f"Then name its columns: feature={name!r}, value='value', group='place'. If the names are series of one kind "
+        "and size, name them as groups (group)."
+    )
+
+
+def numbers_rows(columns: Columns, at: int) -> bool:
+    """Whether every row that has a value in a column has one of its own: a number of the row and no name."""
+    codes = columns.codes(at)
+    known = codes[codes >= 0]
+    return len(known) > 1 and int(known.max()) + 1 == len(known)
+
+
+def repeats(columns: Columns, at: Sequence[int]) -> float:
+    """Share of the rows that repeat what an earlier one has in these columns."""
+    return float(_frame(columns, at).duplicated().mean())
+
+
+def depends_on(columns: Columns, at: int, on: int) -> bool:
+    """Whether a column holds the same in all rows that are alike in another one."""
+    return not _frame(columns, [on, at]).drop_duplicates()[0].duplicated().any()
+
+
+def same_partition(columns: Columns, one: int, other: int) -> bool:
+    """Whether two columns tell the same rows apart, whatever they call them."""
+    return depends_on(columns, one, other) and depends_on(columns, other, one)
+
+
+def _without_row_numbers(columns: Columns, named: Sequence[int], notes: list[str]) -> list[int]:
+    rows = [i for i in named if numbers_rows(columns, i)]
+    notes += [
+        f"{columns.names[i]}: numbers the rows (another value in every row), so it is no group; it is passed through"
+        for i in rows
+    ]
+    return [i for i in named if i not in rows]
+
+
+def _site(columns: Columns, left: Sequence[int]) -> list[int]:
+    """State, county and number of a site, which name a station only together."""
+    found = []
+    for names in SITE_PARTS:
+        names = (names,) if isinstance(names, str) else names
+        found += [i for i in left if plain(columns.names[i]) in names][:1]
+    whole = [i for i in found if (columns.codes(i) >= 0).all()]
+    return whole if len(whole) == len(SITE_PARTS) else []
+
+
+def _stay(columns: Columns, left: Sequence[int], named: Sequence[int]) -> list[int]:
+    """The column that divides the named group into stays, the finest of several."""
+    if len(named) != 1:
+        return []
+    count = lambda at: int(columns.codes(at).max()) + 1
+    stays = [i for i in left if i not in named and plain(columns.names[i]) in STAY_NAMES]
+    stays = [i for i in stays if (columns.codes(i) >= 0).all() and not numbers_rows(columns, i)]
+    stays = [i for i in stays if count(named[0]) < count(i) <= len(columns[i]) / ROWS_PER_GROUP]
+    stays = [i for i in stays if depends_on(columns, named[0], i)]
+    return sorted(stays, key=lambda i: (-count(i), STAY_NAMES.index(plain(columns.names[i]))))[:1]
+
+
+def _names_series(columns: Columns, at: int, key: Sequence[int], notes: list[str]) -> bool:
+    """Whether a column that is named as groups are holds their names, and no readings."""
+    name, column = columns.names[at], columns[at]
+    repeated = repeats(columns, key)
+    if is_sure_group_name(name) and columns.codes(at).max() + 1 <= len(column) / ROWS_PER_GROUP:
+        return True
+    if not is_number(column) or repeats(columns, [at, *key]) < repeated:
+        return True
+    values = floats(column)
+    if not repeated and 1 + int((np.diff(values) != 0).sum()) == len(np.unique(values)) <= len(values) / ROWS_PER_GROUP:
+        notes.append(f"{name}: taken for the groups, since each of its numbers is one stretch of rows")
+        return True
+    why = "times repeat within it" if repeated else "no time repeats"
+    notes.append(f"{name}: named as groups are, but holds numbers and {why}: no groups. To have it so, name it (group)")
+    return False
+
+
+def _frame(columns: Columns, at: Sequence[int]) -> pd.DataFrame:
+    return pd.DataFrame({i: columns.codes(c) for i, c in enumerate(at)})
+
+
+def _are_digits(column: pd.Series | pd.Index) -> bool:
+    """Whether a column counts machines, as units 1, 2 and 3, and holds no units of measure."""
+    return all(str(item).isdigit() for item in column.unique())
+
+
+def tells_time(column: pd.Series | pd.Index, name: object) -> bool:
+    """Whether a column is a date or a time of day by its name or contents, and no name of series."""
+    look = look_of(column)
+    dated = bool(look.kind) and (not look.by_name or (name is not None and is_time_name(name)))
+    return dated or (name is not None and is_clock_name(name)) or resembles_time(column, "")
+
+
+def _may_be_group(columns: Columns, at: int, most: int) -> bool:
+    """Texts or whole numbers in every row that name few groups with several rows each.
+
+    Args:
+        most: how often a time comes at most; more groups than some twice as many are chance among whole numbers.
+    """
+    column, kind, name = columns[at], columns[at].dtype, columns.names[at]
+    text = (
+        pd.api.types.is_object_dtype(kind)
+        or isinstance(kind, pd.CategoricalDtype)
+        or pd.api.types.is_string_dtype(kind)
+    )
+    whole = pd.api.types.is_integer_dtype(kind)
+    if not (text or whole) or pd.isna(column).any() or plain(name) in CALENDAR_NAMES:
+        return False
+    if (
+        is_remark_name(name)
+        or is_offset_name(name)
+        or plain(name) in _CLOCK_COUNTS
+        or (is_unit_name(name) and not _are_digits(column))
+    ):
+        return False
+    if pd.api.types.is_object_dtype(kind) and not all(isinstance(item, str | int) for item in column):
+        return False
+    if tells_time(column, name):
+        return False
+    n_groups = column.nunique()
+    return 2 <= n_groups <= min(len(column) / ROWS_PER_GROUP, len(column) if text else 2 * most)

@@ -1,0 +1,196 @@
+"""Tables without a known time that look as series of their own under one another, or as quantities in one column."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.columns.column_names import is_id_name, is_remark_name, is_unit_name, value_rank, words
+from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number
+from tsimpute.tables.columns.time_names import is_clock_name
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles.columns import Columns
+
+COUNT_WORDS = frozenset((
+    "t", "time", "hour", "hours", "hr", "hrs", "h", "minute", "minutes", "min", "mins", "second", "seconds", "sec",
+    "secs", "s", "day", "days", "d", "week", "weeks", "month", "months", "year", "years", "age", "visit", "visitnum",
+    "visitno", "wave", "round", "cycle", "session", "step", "epoch", "occasion", "followup",
+))  # fmt: skip
+"""Of names of columns that count times, whatever their steps."""
+FEWEST_RISES = 5
+MOST_PARTS = 8
+"""Columns of which two may name a series only together, as a person and a day."""
+FEWEST_IN_BLOCK = 3
+MOSTLY = 0.6
+MOST_UNITS = 0.1
+"""Of the rows, the share that several units of one column make at most; more are no units."""
+
+
+def check_rows_as_steps(
+    columns: Columns, left: Sequence[int], group: Sequence[int], *, series_told: bool = False
+) -> None:
+    """Refuses rows that would be taken for the steps of one series where they are those of several.
+
+    A column of numbers that rises from row to row within each name of another one, and starts anew from name to name,
+    is the time of these series. It rises in equal steps, or its name speaks of time; else it may be a sum.
+
+    Args:
+        left: columns without a role.
+        group: columns of the groups, where they are known.
+        series_told: whether the caller named them, also as none.
+    """
+    numbers = [i for i in left if is_number(columns[i]) and not pd.isna(columns[i]).any()]
+    numbers = [i for i in numbers if i >= columns.n_levels or columns.names[i] is None]
+    numbers = [i for i in numbers if not is_id_name(columns.names[i]) and _starts_anew(floats(columns[i]))]
+    if group and numbers:
+        codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in group]).factorize()[0]
+        time = next((i for i in numbers if _counts(columns, i, codes)), None)
+        if time is not None:
+            name = columns.names[time]
+            if name is None:
+                raise _index_rises(_listed(columns, group), [columns.names[i] for i in group])
+            raise DataError(
+                f"time: no column is known as the time, but {name!r} rises from row to row within each "
+                f"{_listed(columns, group)} and starts anew in the next. If it is the time, set time={name!r}. If each "
+                "row is one step, set time=()."
+            )
+    if group or series_told:
+        return
+    able = [i for i in left if can_name(columns[i]) and not is_remark_name(columns.names[i])]
+    able = [i for i in able if not has_fractions(columns[i]) and not is_clock_name(columns.names[i])]
+    able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
+    able.sort(key=lambda i: int(columns.codes(i).max()))
+    for of_names in [*combinations(able, 1), *combinations(able[:MOST_PARTS], 2)]:
+        codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in of_names]).factorize()[0]
+        if int(codes.max()) + 1 > len(codes) / 2:
+            continue
+        time = next((at for at in numbers if at not in of_names and _counts(columns, at, codes)), None)
+        if time is not None and not _is_count_name(columns, [time]):
+            _check_blocks(columns, [time, *of_names])
+        if time is not None and _is_count_name(columns, of_names) and not _is_count_name(columns, [time]):
+            series, of = columns.names[time], columns.names[of_names[0]]
+            raise DataError(
+                f"time: no column is known as the time, but {of!r} is named as one, and each of its names comes once "
+                f"for each {series!r}. If {series!r} names the series, set group={series!r} and time=(), which takes "
+                f"each of its rows as one step; or write numbers in place of the names of {of!r}, and set "
+                f"group={series!r} and time={of!r}."
+            )
+        if time is not None:
+            of_names = sorted(of_names)
+            if columns.names[time] is None:
+                raise _index_rises(_listed(columns, of_names), [columns.names[i] for i in of_names])
+            name, named = columns.names[time], [columns.names[i] for i in of_names]
+            series = repr(named[0] if len(named) == 1 else named)
+            raise DataError(
+                f"time: no column is known as the time, but {name!r} rises from row to row within each of the "
+                f"{int(codes.max()) + 1:,} names of {_listed(columns, of_names)} and starts anew in the next. If these "
+                f"are series and their time, set group={series} and time={name!r}. If each row is the next step of "
+                "one series, set group=() and time=()."
+            )
+    _check_blocks(columns, left)
+
+
+def _index_rises(within: str, group: list[Hashable]) -> DataError:
+    return DataError(
+        f"time: no column is known as the time, but the index, which has no name, rises from row to row within each "
+        f"name of {within} and starts anew in the next. If it is the time, name it: frame.rename_axis('time'), and set "
+        f"time='time' and group={group}. If each row is the next step of one series, set group=() and time=()."
+    )
+
+
+def _check_blocks(columns: Columns, left: Sequence[int]) -> None:
+    """Refuses rows in blocks, one for each name of a column, in which the texts of another column come anew.
+
+    These are visits or ages in words (Baseline, Week 4; 3m, 6m) of persons, and no steps of one series.
+    """
+    able = [i for i in left if i >= columns.n_levels and can_name(columns[i]) and not has_fractions(columns[i])]
+    able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
+    labels = [i for i in able if not is_number(columns[i])]
+    for series, label in ((i, at) for i in able for at in labels if at != i):
+        codes = columns.codes(series)
+        n_names = int(codes.max()) + 1
+        n_runs = 1 + int((np.diff(codes) != 0).sum())
+        pairs = pd.DataFrame({"series": codes, "label": columns.codes(label)})
+        if n_runs != n_names or n_names > len(codes) / FEWEST_IN_BLOCK or pairs.duplicated().any():
+            continue
+        if float(pairs.duplicated("label", keep=False).mean()) < MOSTLY:
+            continue
+        name, of = columns.names[series], columns.names[label]
+        shown = ", ".join(map(str, pd.unique(pd.Series(np.asarray(columns[label], object)))[:3]))
+        raise DataError(
+            f"table: no column is known as the time, and the rows stand in {n_names:,} blocks, one for each name of "
+            f"{name!r}, in each of which {of!r} begins anew ({shown}, ...). If each block is a series, set "
+            f"group={name!r} and time=(), or write numbers in place of the texts of {of!r} and set time={of!r}. If "
+            "each row is the next step of one series, set group=() and time=()."
+        )
+
+
+def check_one_quantity(columns: Columns, left: Sequence[int], features: Sequence[int]) -> None:
+    """Refuses one column of values in several units, which would be filled as one quantity.
+
+    Args:
+        left: columns without a role.
+        features: columns that would be filled.
+    """
+    values = [i for i in features if value_rank(columns.names[i]) is not None]
+    if len(values) != 1 or len(features) != 1:
+        return
+    name = columns.names[values[0]]
+    able = [i for i in left if can_name(columns[i]) and not is_number(columns[i])]
+    for i in (i for i in able if is_unit_name(columns.names[i])):
+        codes = columns.codes(i)
+        n_units = int(codes.max(initial=-1)) + 1
+        if not 2 <= n_units <= MOST_UNITS * len(codes):
+            continue
+        units = ", ".join(map(str, pd.unique(pd.Series(np.asarray(columns[i], object)).dropna())[:3]))
+        quantity = next((columns.names[at] for at in able if at != i and _has_units(columns, at, codes)), "COLUMN")
+        raise DataError(
+            f"table: column {columns.names[i]!r} holds {n_units} units ({units}), so column {name!r} holds several "
+            f"quantities. Name the column that says which: set feature={quantity!r} and value={name!r}. If it is one "
+            f"quantity, convert its values to one unit, or set features=[{name!r}]."
+        )
+
+
+def _starts_anew(values: np.ndarray) -> bool:
+    """Whether numbers rise from row to row, time and again, or stand in order with several rows for each."""
+    steps = np.diff(values)
+    in_order = not (steps < 0).any() and len(np.unique(values)) <= len(values) / 2
+    return bool(in_order or ((steps < 0).any() and (steps > 0).mean() >= MOSTLY))
+
+
+def _counts(columns: Columns, at: int, codes: np.ndarray) -> bool:
+    """Whether a column rises within each name, as the time of a series does, and not from name to name."""
+    values = floats(columns[at])
+    order = np.argsort(codes, kind="stable")
+    same = np.diff(codes[order]) == 0
+    steps = np.diff(values[order])[same]
+    if len(steps) < max(FEWEST_RISES, len(values) / 3) or not (steps > 0).all() or (np.diff(values) > 0).all():
+        return False
+    if len(np.unique(values)) == len(values):  # nothing starts anew: a sum over all rows, or the number of a row
+        return False
+    equal = (steps == np.median(steps)).mean() > 0.5
+    return bool(equal) or not COUNT_WORDS.isdisjoint(words(columns.names[at]))
+
+
+def _is_count_name(columns: Columns, at: Sequence[int]) -> bool:
+    return len(at) == 1 and not COUNT_WORDS.isdisjoint(words(columns.names[at[0]]))
+
+
+def _has_units(columns: Columns, at: int, unit: np.ndarray) -> bool:
+    """Texts, few of them, each with one unit."""
+    codes = columns.codes(at)
+    if is_unit_name(columns.names[at]):
+        return False
+    pairs = pd.DataFrame({"name": codes, "unit": unit}).query("name >= 0 and unit >= 0").drop_duplicates()
+    n_names = pairs["name"].nunique()
+    return bool(2 <= n_names <= MOST_UNITS * len(codes) and n_names == len(pairs))
+
+
+def _listed(columns: Columns, at: Sequence[int]) -> str:
+    return " and ".join(repr(columns.names[i]) for i in at)

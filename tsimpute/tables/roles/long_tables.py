@@ -1,0 +1,282 @@
+"""Whether a table is long: one row for each time and quantity, with the quantity's name in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsimpute.errors import DataError
+from tsimpute.tables.columns.column_names import (
+    VALUE_NAMES,
+    is_feature_name,
+    is_group_name,
+    is_id_name,
+    is_instrument_name,
+    is_offset_name,
+    is_place_name,
+    is_remark_name,
+    is_thing_name,
+    is_unit_name,
+    may_be_numbered,
+    may_name_quantities,
+    names_quantity,
+    value_rank,
+)
+from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number, text_problem
+from tsimpute.tables.columns.time_names import plain
+from tsimpute.tables.roles.grouping import find_group, numbers_rows, repeats
+from tsimpute.tables.text.row_errors import RowError
+from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles.columns import Columns
+
+FEWER = 0.1
+"""Of the rows that repeat a time, the share that may still do so within one quantity (true duplicates)."""
+MANY_ROWS = 10
+"""In fewer rows each may well have a name of its own."""
+APART = 5.0
+"""Medians of several names that lie so many times the usual spread within a name apart are of several quantities."""
+COORDINATES = ("lat", "latitude", "lon", "lng", "long", "longitude", "elevation", "altitude", "elev", "alt")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A column of names, and how it tells rows apart.
+
+    Attributes:
+        before, after: share of the rows that repeat a time of their series without it and with it.
+    """
+
+    at: int
+    before: float
+    after: float
+
+    @property
+    def separates(self) -> bool:
+        return self.before > 0 and self.after <= FEWER * self.before
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A table without known names and values: its columns, those without a role, of its time, of its groups."""
+
+    columns: Columns
+    left: Sequence[int]
+    time: Sequence[int]
+    group: Sequence[int] | None
+
+    def group_of(self, key: Sequence[int], without: Collection[int]) -> list[int]:
+        """The columns of the groups, were these the columns that may not repeat within one."""
+        if self.group is not None:
+            return list(self.group)
+        left = [i for i in self.left if i not in without and not names_quantity(self.columns.names[i])]
+        return find_group(self.columns, left, key, [])
+
+    def told_apart(self, at: int, value: int | None) -> _Found:
+        """How a column tells rows apart that have one time and one series."""
+        if not self.time:
+            return _Found(at, 0.0, 0.0)
+        series = self.group_of([*self.time, at], [at, *([] if value is None else [value])])
+        before, after = [*series, *self.time], [*series, *self.time, at]
+        return _Found(at, repeats(self.columns, before), repeats(self.columns, after))
+
+    def best(self, names: Sequence[int], value: int | None) -> _Found:
+        """The column within whose names the fewest rows repeat a time; of equal ones the one of the most names.
+
+        Two quantities under one name would be mixed, so finer names are the safer ones.
+        """
+        found = [self.told_apart(at, value) for at in names]
+        least = min(one.after for one in found)
+        return min((one for one in found if one.after == least), key=lambda one: self._order(one.at))
+
+    def _order(self, at: int) -> tuple[int, bool, bool, bool]:
+        """Many names first, then plainly named ones, then texts, then those that are no codes."""
+        name = self.columns.names[at]
+        is_code = plain(name).endswith(("code", "id"))
+        return -int(self.columns.codes(at).max()), not names_quantity(name), is_number(self.columns[at]), is_code
+
+    @property
+    def readings(self) -> list[int]:
+        """Columns of numbers that may be measured: no ids, no times, no places."""
+        names = self.columns.names
+        return [
+            i
+            for i in self.left
+            if i >= self.columns.n_levels
+            and is_number(self.columns[i])
+            and self.columns.codes(i).max() >= 1
+            and plain(names[i]) not in (*CALENDAR_NAMES, *COORDINATES)
+            and not is_offset_name(names[i])
+            and not is_remark_name(plain(names[i]).replace("value", "").replace("result", ""))
+            and (has_fractions(self.columns[i]) or not (is_id_name(names[i]) or numbers_rows(self.columns, i)))
+        ]
+
+
+def find_long(
+    columns: Columns, left: Sequence[int], time: Sequence[int], group: Sequence[int] | None, notes: list[str]
+) -> tuple[list[int], list[int]]:
+    """The columns of names and of values of a long table; ([], []) = it is wide.
+
+    Names of columns and contents have to agree: few different names, and where times of a series repeat, they do so
+    no longer within one name.
+
+    Args:
+        left: columns without a role.
+        time: columns of the time.
+        group: columns of the groups where they were named.
+        notes: what is not plain to see is added.
+
+    Raises:
+        DataError: the table looks long, and which columns hold names and values cannot be told.
+        RowError: the column of values holds something that is no number.
+    """
+    search = _Search(columns, left, time, group)
+    names = [i for i in left if _may_be_names(columns, i)]
+    plainly = [i for i in names if is_feature_name(columns.names[i])]
+    plainly = [i for i in plainly if not is_number(columns[i]) or may_be_numbered(columns.names[i])]
+    plainly = [i for i in plainly if _are_few(columns, i)] or plainly
+    values = [i for i in left if i >= columns.n_levels and value_rank(columns.names[i]) is not None]
+    values = [i for i in values if i not in plainly or len(plainly) > 1]
+    value = _best_value(columns, values, plainly)
+    names, plainly = ([i for i in of if i != value] for of in (names, plainly))
+    if value is None:
+        found = _without_values(search, plainly, values, notes)
+    elif plainly:
+        found = _plain(search, plainly, value)
+    else:
+        found = _by_contents(search, names, value, notes)
+    return ([], []) if found is None else ([found[0]], [found[1]])
+
+
+def _best_value(columns: Columns, values: Sequence[int], names: Sequence[int]) -> int | None:
+    """The column of values that is named most plainly; None where there is none, or several are named alike.
+
+    Raises:
+        RowError: there are names of quantities, and what is named as their values holds something that is no number.
+    """
+    rank = {at: value_rank(columns.names[at]) or 0 for at in values}
+    able = [i for i in values if is_number(columns[i]) and columns.codes(i).max() >= 0]
+    if not able:
+        problems = (text_problem(columns[i], columns.names[i]) for i in sorted(values, key=rank.__getitem__) if names)
+        if problem := next((problem for problem in problems if problem is not None), None):
+            raise RowError("long table: ", *problem.parts)
+        return None
+    best = [i for i in able if rank[i] == min(rank[at] for at in able)]
+    return best[0] if len(best) == 1 else None
+
+
+def _plain(search: _Search, names: Sequence[int], value: int) -> tuple[int, int] | None:
+    """Where names of columns say what holds names and what values."""
+    columns, found = search.columns, search.best(names, value)
+    name = columns.names[found.at]
+    sure = names_quantity(name) or plain(columns.names[value]) in VALUE_NAMES
+    others = [i for i in search.readings if i not in (value, found.at)]
+    if not found.separates and others and not sure:
+        return None
+    if not _are_few(columns, found.at):
+        raise DataError(
+            f"long table: expected the names of a few quantities in column {name!r}, came "
+            f"{columns.codes(found.at).max() + 1:,} different ones in {len(columns[found.at]):,} rows. Name the right "
+            f"column: {_options('NAME', columns.names[value])}. If the table is wide, name the columns to fill: "
+            "--features (features)."
+        )
+    return found.at, value
+
+
+def _without_values(
+    search: _Search, names: Sequence[int], values: Sequence[int], notes: list[str]
+) -> tuple[int, int] | None:
+    """Where a column is named as names of quantities are, and no column, or several alike, as their values."""
+    columns = search.columns
+    sure = [i for i in names if names_quantity(columns.names[i])]
+    readings = [i for i in search.readings if i not in names]
+    if not sure or not readings or not search.time:
+        return None
+    found = search.best(sure, None)
+    if not found.separates:
+        return None
+    name = columns.names[found.at]
+    if len(readings) == 1:
+        notes.append(f"long table: {name} holds the names of quantities, {columns.names[readings[0]]} their values")
+        return found.at, readings[0]
+    named = ", ".join(str(columns.names[i]) for i in values or readings)
+    raise DataError(
+        f"table: it looks long, with a row for each quantity: times repeat, and within each {name!r} they do not. "
+        f"Expected one column of values, came {named}. Name it: {_options(name, 'COLUMN')}. If the table is wide and "
+        f"{name!r} names places, name it as the group: {_group_option(name)}."
+    )
+
+
+def _by_contents(search: _Search, names: Sequence[int], value: int, notes: list[str]) -> tuple[int, int] | None:
+    """Where a column is named as values are, and none as names of quantities."""
+    columns = search.columns
+    if not search.time:
+        return None
+    known = search.group_of(search.time, [value])
+    able = [i for i in names if columns.codes(i).max() >= 1 and not numbers_rows(columns, i)]
+    able = [i for i in able if not is_remark_name(columns.names[i]) and not is_unit_name(columns.names[i])]
+    labels = [i for i in able if may_name_quantities(columns.names[i])]
+    found = [search.best(labels, value)] if labels else []
+    found = [one for one in found if one.separates]
+    places = [i for i in known if is_group_name(columns.names[i])]
+    if found and places:
+        name = columns.names[found[0].at]
+        notes.append(
+            f"long table: {name} holds the names of quantities, since times repeat and within each name they do not"
+        )
+        return found[0].at, value
+    if found:
+        raise _unclear(columns, found[0].at, value)
+    alone = search.readings == [value]
+    things = [i for i in able if not is_place_name(columns.names[i]) or is_thing_name(columns.names[i])]
+    things = [i for i in things if (alone and not is_instrument_name(columns.names[i])) or i in places]
+    for at in things:
+        if _lie_apart(columns, at, value) and search.told_apart(at, value).separates:
+            raise _unclear(columns, at, value)
+    return None
+
+
+def _unclear(columns: Columns, at: int, value: int) -> DataError:
+    name = columns.names[at]
+    return DataError(
+        f"table: times repeat, and within each {name!r} they do not. Expected to know whether {name!r} names "
+        f"quantities or places of one quantity. If quantities, the table is long: "
+        f"{_options(name, columns.names[value])}. If places: {_group_option(name)}."
+    )
+
+
+def _lie_apart(columns: Columns, at: int, value: int) -> bool:
+    """Whether values under several names differ so much that they hardly are of one quantity."""
+    codes, numbers = columns.codes(at), floats(columns[value])
+    parts = [numbers[(codes == k) & ~np.isnan(numbers)] for k in range(int(codes.max()) + 1)]
+    parts = [np.sort(part) for part in parts if len(part)]
+    quarters = np.array([[part[len(part) // 4], part[len(part) // 2], part[3 * len(part) // 4]] for part in parts])
+    spread = np.median(quarters[:, 2] - quarters[:, 0])
+    return bool(len(quarters) > 1 and np.ptp(quarters[:, 1]) > APART * max(spread, 1e-9))
+
+
+def _are_few(columns: Columns, at: int) -> bool:
+    n_rows = len(columns[at])
+    return n_rows <= MANY_ROWS or int(columns.codes(at).max()) + 1 <= n_rows / 2
+
+
+def _may_be_names(columns: Columns, at: int) -> bool:
+    column = columns[at]
+    return can_name(column) and not has_fractions(column) and bool(columns.codes(at).max() >= 0)
+
+
+def _options(feature: Hashable, value: Hashable) -> str:
+    return f"--feature {_quoted(feature)} --value {_quoted(value)} (feature, value)"
+
+
+def _group_option(name: Hashable) -> str:
+    return f"--group {_quoted(name)} (group)"
+
+
+def _quoted(name: Hashable) -> str:
+    text = str(name)
+    return f'"{text}"' if " " in text or "," in text else text

@@ -1,0 +1,147 @@
+"""Which columns of a table are parts of its time: year, month, day, hour; told by their names and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.tables.columns.column_names import is_feature_name, is_group_name
+from tsimpute.tables.columns.number_texts import is_real
+from tsimpute.tables.columns.time_names import PLAIN_SHORT, edge_of, is_calendar_name, part_of, plain
+from tsimpute.tables.text.row_errors import RowError
+from tsimpute.tables.time.part_columns import HIGHEST, LOWEST, joined_clock
+from tsimpute.tables.time.stamp_digits import Digits, digits_of
+from tsimpute.tables.time.stamp_parts import CHAINS, is_fraction_of_year, named_months
+from tsimpute.tables.time.time_looks import FEW, MOST, Look
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles.columns import Columns
+
+
+def find_parts(columns: Columns, left: Sequence[int], looks: dict[int, Look]) -> list[int]:
+    """The columns of year, month, day and hour, or year and day of the year, as far as there are."""
+    months = _valid(columns, left, "month")
+    chains = []
+    for chain in CHAINS:
+        found: list[int] = []
+        for part in chain:
+            if part == "hour":
+                found += hours_beside(columns, left, found, looks)
+                break
+            options = [i for i in _valid(columns, left, part) if i not in found]
+            if part == "doy" and not months:
+                options += [i for i in _valid(columns, left, "day", highest=366) if i not in found]
+            options = [i for i in options if part == "year" or _adds(columns, left, found, i)]
+            if not options:
+                break
+            found.append(options[0])
+        chains.append(found)
+    best = max(chains, key=len)
+    names = [plain(columns.names[i]) for i in best]
+    if len(best) == 1 and (said := part_of(columns.names[best[0]])) and not said[1]:
+        return []
+    return [] if len(best) < 3 and all(len(name) == 1 for name in names) else best
+
+
+def calendar_parts(columns: Columns, left: Sequence[int]) -> set[int]:
+    """Columns that are parts of the time by their names, in full or, where they make a whole date, in short."""
+    dated = find_parts(columns, left, {})
+    named = {i for i in left if is_calendar_name(columns.names[i])}
+    return named | set(dated if len(dated) > 2 else ())
+
+
+def _keys(columns: Columns, left: Sequence[int]) -> list[int]:
+    """Columns that are named as groups or features are and do not number the rows."""
+    named = [i for i in left if is_group_name(columns.names[i]) or is_feature_name(columns.names[i])]
+    return [i for i in named if columns[i].nunique() < len(columns[i])]
+
+
+def repeats(columns: Columns, time: Sequence[int], left: Sequence[int]) -> int:
+    """How many rows repeat the time of an earlier one of the same series and feature, as far as names tell these."""
+    wanted = [*time, *(i for i in _keys(columns, left) if i not in time)]
+    codes = {i: pd.factorize(np.asarray(columns[i], object))[0] for i in wanted}
+    return int(pd.DataFrame(codes).duplicated().sum())
+
+
+def _adds(columns: Columns, left: Sequence[int], found: Sequence[int], at: int) -> bool:
+    """A part counts where its name is sure, or it tells rows apart that the parts before it do not.
+
+    A short name is sure where another one is short, too, or where all rows hold one number.
+    """
+    said, name = part_of(columns.names[at]), plain(columns.names[at])
+    if (said is not None and said[1]) or name in PLAIN_SHORT:
+        return True
+    if any(plain(columns.names[i]) in PLAIN_SHORT for i in found):
+        return True
+    if len(found) > 2 and columns[at].nunique() == 1:
+        return True
+    return repeats(columns, found, left) > repeats(columns, [*found, at], left)
+
+
+def hours_beside(columns: Columns, left: Sequence[int], found: Sequence[int], looks: dict[int, Look]) -> list[int]:
+    """The columns of hour, minute and second that go on from a date, or the one of a time of day."""
+    if found and part_of(columns.names[found[-1]]) in (("year", True), ("year", False)):
+        return []
+    texts = [i for i in left if i in looks and looks[i].kind == "clock" and part_of(columns.names[i])]
+    texts = [i for i in texts if i not in found]
+    hours = [i for i in _valid(columns, left, "hour") if i not in found] + texts
+    hours = [i for i in hours if _adds(columns, left, found, i)]
+    if not hours:
+        return []
+    out = hours[:1]
+    digits = digits_at(columns, out[0])
+    if digits is None or joined_clock(digits):
+        return out
+    for part in ("minute", "second"):
+        options = [i for i in _valid(columns, left, part) if i not in found]
+        options = [i for i in options if _adds(columns, left, [*found, *out], i)]
+        if not options:
+            break
+        out += options[:1]
+    return out
+
+
+def _valid(columns: Columns, left: Sequence[int], part: str, highest: int | None = None) -> list[int]:
+    """Columns that are named as a part and hold it in nearly every row; those that are named in full first.
+
+    A row that holds none is named where the parts are read.
+    """
+    found = []
+    both = {str(columns.names[i]).lstrip("#") for i in left} >= {"MM", "mm"}
+    for i in left:
+        said = part_of(columns.names[i])
+        if both and str(columns.names[i]) == "mm":
+            said = ("minute", False)
+        if said is None or said[0] != part or edge_of(columns.names[i]) == "end":
+            continue
+        digits = digits_at(columns, i)
+        if digits is None:
+            named = part == "month" and named_months(columns[i]) is not None
+            if named or (part == "doy" and is_fraction_of_year(columns[i])) or (said[1] and _mostly(columns[i], part)):
+                found.append((i, said[1]))
+            continue
+        low, high = LOWEST.get(part, 0), highest or HIGHEST[part]
+        inside = (digits.numbers >= low) & (digits.numbers <= high)
+        short_year = part == "year" and digits.numbers.max() < 100
+        nearly = inside.mean() >= MOST and inside.sum() >= FEW and said[1]
+        if inside.all() or short_year or (part == "hour" and joined_clock(digits)) or nearly:
+            found.append((i, said[1]))
+    return [i for i, full in found if full] + [i for i, full in found if not full]
+
+
+def _mostly(column: pd.Series | pd.Index, part: str) -> bool:
+    """Whether nearly all rows of a column that holds something else somewhere are a part of the time."""
+    able = [item if isinstance(item, str) or is_real(item) else None for item in column]
+    numbers = np.asarray(pd.to_numeric(pd.Series(able, dtype=object), errors="coerce"), np.float64)
+    inside = (numbers >= LOWEST.get(part, 0)) & (numbers <= HIGHEST[part]) & (numbers % 1 == 0)
+    return bool(inside.mean() >= MOST and inside.sum() >= FEW)
+
+
+def digits_at(columns: Columns, at: int) -> Digits | None:
+    try:
+        return digits_of(columns[at])
+    except RowError:
+        return None

@@ -1,0 +1,233 @@
+"""Which column of a table is its time, its groups, its features: as told, or as names and contents say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.columns.column_names import (
+    UNIT_NAMES,
+    is_id_name,
+    is_offset_name,
+    is_row_number_name,
+    is_unit_name,
+)
+from tsimpute.tables.columns.number_texts import (
+    are_catalogue_codes,
+    can_name,
+    check_names,
+    floats,
+    has_fractions,
+    is_number,
+    is_true_false,
+    text_problem,
+    unfillable_text,
+)
+from tsimpute.tables.columns.time_names import plain
+from tsimpute.tables.roles.columns import Columns, Told
+from tsimpute.tables.roles.grouping import depends_on, find_group
+from tsimpute.tables.roles.hidden_series import check_one_quantity, check_rows_as_steps
+from tsimpute.tables.roles.long_tables import find_long
+from tsimpute.tables.roles.part_roles import calendar_parts
+from tsimpute.tables.roles.time_roles import find_time
+from tsimpute.tables.text.row_errors import RowError
+from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.time.time_looks import is_stamp
+
+ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
+MOST_BY_ONE = 0.8
+"""Share of the steps from row to row that are one, of a number of rows from which some were taken out."""
+FILL = "To fill it, name all columns to fill (features)"
+"""How to have a column filled that is carried along."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns by their place: index levels first, as 0, 1, ..., then the columns of the table.
+
+    Attributes: as of ``Told``; ``extra`` are carried along; ``notes`` say what is not plain to see; ``unfillable`` are
+    columns of ``extra`` with gaps that look like numbers, each with the reason why it cannot be filled.
+    """
+
+    layout: Literal["wide", "long"]
+    time: tuple[int, ...]
+    group: tuple[int, ...]
+    features: tuple[int, ...]
+    feature: int | None
+    value: int | None
+    unit: int | None
+    extra: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    unfillable: tuple[tuple[str, RowError], ...] = ()
+
+
+def find_roles(columns: Columns, told: Told) -> Roles:
+    """What each column is.
+
+    Raises:
+        ConfigError: a column that was named is not there.
+        DataError: it cannot be told which column is the time, there is no feature, two columns to fill have one name,
+            or a column of texts was meant to be one of numbers.
+    """
+    left = list(range(len(columns)))
+    notes: list[str] = []
+
+    def take(names: Sequence[Hashable] | None, role: str) -> tuple[int, ...] | None:
+        if names is None:
+            return None
+        found = columns.find_all(names, role)
+        for at in found:
+            if at not in left:
+                raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")
+            if role in ("time", "group", "feature", "unit"):
+                check_names(columns[at], columns.names[at])
+            left.remove(at)
+        return found
+
+    one = [None if name is None else [name] for name in (told.feature, told.value, told.unit)]
+    time, group = take(told.time, "time"), take(told.group, "group")
+    feature, value, unit = (take(n, role) for n, role in zip(one, ("feature", "value", "unit"), strict=True))
+    features = take(told.features, "features")
+    text = take(told.text, "text") or ()
+    if time is None:
+        time = _drop(left, find_time(columns, left, notes))
+    if features is None and feature is None and value is None:
+        feature, value = (_drop(left, at) or None for at in find_long(columns, left, time, group, notes))
+    if (feature is None) != (value is None):
+        absent, what = ("value", "values") if value is None else ("feature", "feature names")
+        raise ConfigError(
+            f"long table: expected both the column of feature names and that of values. Name that of {what} ({absent})."
+        )
+    _check_layout(told, feature is not None)
+    if feature is not None:
+        unit = unit or _drop(left, _find_unit(columns, left, feature[0]))
+    if group is None:
+        group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
+    if told.time is None and told.learnt is None and not time and feature is None:
+        check_rows_as_steps(columns, left, group, series_told=told.group is not None)
+    unfillable: tuple[tuple[str, RowError], ...] = ()
+    if feature is None and features is None:
+        features = _drop(left, _find_features(columns, left, notes))
+        check_one_quantity(columns, left, features)
+        unfillable = _find_unfillable(columns, left)
+    _check_features(columns, features or ())
+    if feature is None and not features:
+        reasons = (
+            (f"column {unfillable[0][0]!r}: ", *unfillable[0][1].parts)
+            if unfillable
+            else ("Name them (features), or the column of values of a long table.",)
+        )
+        raise RowError(
+            "table: expected at least one column of numbers to fill, found none in "
+            f"{', '.join(map(str, columns.names)) or 'no columns'}. ", *reasons,
+        )  # fmt: skip
+    first = [None if x is None or not x else x[0] for x in (feature, value, unit)]
+    layout = "wide" if feature is None else "long"
+    extra = tuple(sorted((*left, *text)))
+    return Roles(
+        layout, time, group, features or (), *first, extra=extra, notes=tuple(notes), unfillable=unfillable
+    )  # fmt: skip
+
+
+def _check_layout(told: Told, is_long: bool) -> None:
+    """Refuses columns that only the other layout has: they would be ignored.
+
+    Raises:
+        ConfigError: so it is.
+    """
+    if is_long and told.features is not None and told.known is None:
+        raise ConfigError(
+            f"features: expected columns of a wide table, came {', '.join(map(str, told.features))} for a long one, "
+            "whose features are named in a column (feature) and all filled. Leave features out, or name no columns of "
+            "feature names and values."
+        )
+    if not is_long and told.unit is not None:
+        raise ConfigError(
+            f"unit: expected a long table with a column of units, came {told.unit!r} for a wide one. Give the units of "
+            "its features (units), or name the columns of feature names and values (feature, value)."
+        )
+
+
+def _find_unit(columns: Columns, left: Sequence[int], feature: int) -> list[int]:
+    """The first column of units, of several the first that has one unit for each feature."""
+    units = [i for i in left if is_unit_name(columns.names[i]) and can_name(columns[i])]
+    return ([i for i in units if depends_on(columns, i, feature)] or units)[:1]
+
+
+def _drop(left: list[int], found: Collection[int]) -> tuple[int, ...]:
+    for at in found:
+        left.remove(at)
+    return tuple(found)
+
+
+def _check_features(columns: Columns, features: Sequence[int]) -> None:
+    """Refuses features of one name, as ``Feature`` has it: a text."""
+    names = [str(columns.names[at]) for at in features]
+    for at, name in zip(features, names, strict=True):
+        if names.count(name) > 1:
+            places = [i - columns.n_levels for i, other in zip(features, names, strict=True) if other == name]
+            raise DataError(
+                f"columns: expected distinct names, {columns.names[at]!r} stands {len(places)} times (columns "
+                f"{', '.join(map(str, places))}, counted from 0). Rename all but one."
+            )
+
+
+def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
+    """Columns of numbers that are no part of the time, no id, and not a blank one at the edge of a file."""
+    found, parts = [], calendar_parts(columns, left)
+    for i in left:
+        name, column = columns.names[i], columns[i]
+        if i < columns.n_levels:
+            continue
+        if plain(name) in CALENDAR_NAMES or i in parts:
+            if is_number(column):
+                notes.append(f"{name}: numbers that are named as a part of the time; carried along. {FILL}")
+        elif is_number(column) and is_stamp(column):
+            notes.append(f"{name}: holds dates; passed through unchanged. {FILL}")
+        elif is_true_false(column):
+            notes.append(f"{name}: true and false; carried along. To fill it, write 1 and 0")
+        elif not is_number(column):
+            named = is_id_name(name) or plain(name) in UNIT_NAMES or are_catalogue_codes(name, column)
+            if not named and (problem := text_problem(column, name)):
+                raise problem
+        elif is_offset_name(name):
+            notes.append(f"{name}: named as a time that counts from the start of a record; passed through. {FILL}")
+        elif is_id_name(name) and not has_fractions(column):
+            if not any(note.startswith(f"{name}: numbers the rows") for note in notes):
+                notes.append(f"{name}: whole numbers that are named as an id; they are carried along. {FILL}")
+        elif pd.isna(column).all() and (column.dtype == object or re.fullmatch(r"Unnamed: \d+", str(name))):
+            notes.append(f"{name}: holds nothing and is carried along")
+        elif _numbers_rows(name, column):
+            notes.append(f"{name}: numbers the rows; it is carried along")
+        else:
+            found.append(i)
+    return found
+
+
+def _find_unfillable(columns: Columns, left: Sequence[int]) -> tuple[tuple[str, RowError], ...]:
+    """Columns of texts with gaps that look like numbers, and why none of them can be filled."""
+    found = []
+    for i in left:
+        column, name = columns[i], columns.names[i]
+        if i >= columns.n_levels and not is_number(column) and not is_id_name(name):
+            reason = unfillable_text(column, name)
+            found += [(str(name), reason)] * (reason is not None)
+    return tuple(found)
+
+
+def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
+    """Whole numbers that rise from row to row, named as what does so: as the index that a file was written with."""
+    named = plain(name) in ROW_NAMES or re.fullmatch(r"Unnamed: \d+", str(name))
+    if not (named or is_row_number_name(name)) or pd.isna(column).any():
+        return False
+    values = floats(column)
+    if not np.isfinite(values).all() or (values % 1 != 0).any():
+        return False
+    before, after = values[:-1], values[1:]
+    return bool((after > before).all() and (named or (after == before + 1).mean() > MOST_BY_ONE))

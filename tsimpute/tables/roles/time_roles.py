@@ -1,0 +1,233 @@
+"""Which columns of a table make its time: one of stamps, a date and an hour, parts of a date, or numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.columns.column_names import is_later_time, may_be_offset_name
+from tsimpute.tables.columns.number_texts import can_name, is_number
+from tsimpute.tables.columns.time_names import (
+    COUNT_NAMES,
+    TIME_NAMES,
+    edge_of,
+    is_calendar_name,
+    is_clock_name,
+    is_of_a_life,
+    is_time_name,
+    part_of,
+    plain,
+    speaks_of_time,
+)
+from tsimpute.tables.roles.part_roles import digits_at, find_parts, hours_beside, repeats
+from tsimpute.tables.text.numbers import split_unit
+from tsimpute.tables.text.row_errors import RowError
+from tsimpute.tables.time.half_days import is_half
+from tsimpute.tables.time.stamp_advice import advice_on
+from tsimpute.tables.time.time_looks import Look, look_of, resembles_time
+
+if TYPE_CHECKING:
+    from tsimpute.tables.roles.columns import Columns
+
+_CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
+NONE = "or set time=() to take each row as one step"
+
+
+def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
+    """The columns that make the time, () where none does; what is not plain to see is added to ``notes``.
+
+    Raises:
+        DataError: several columns may be the time, or one looks like a time and cannot be read.
+    """
+    left = [i for i in left if can_name(columns[i])]
+    looks = {i: look_of(columns[i]) for i in left}
+    stamps = [i for i in left if looks[i].kind]
+    stamps = [i for i in stamps if i < columns.n_levels] or stamps
+    if len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]:
+        return [*stamps, *_half(columns, left)]
+    dated = [i for i in stamps if looks[i].kind in ("full", "date")]
+    sure = [i for i in dated if not looks[i].by_name or _says_time(columns, i)]
+    if any(not is_of_a_life(columns.names[i]) for i in sure):
+        at = _chosen(columns, sure, looks, notes)
+        rest = _clock_beside(columns, left, at, looks) if looks[at].kind == "date" else []
+        if looks[at].kind == "date" and not rest:
+            _check_no_clock(columns, left, at)
+        return sorted([at, *rest, *(_half(columns, left) if rest else [])])
+    chain = find_parts(columns, left, looks)
+    numbers = _numeric_time(columns, left) or [i for i in stamps if looks[i].kind == "years"][:1]
+    chain += _half(columns, left) if len(chain) > 2 else []
+    if chain and not (numbers and repeats(columns, chain, left) > 0):
+        return chain
+    clocks = [i for i in stamps if looks[i].kind == "clock"]
+    if clocks:
+        return [_chosen(columns, clocks, looks, notes)]
+    if numbers and looks[numbers[0]].kind == "years":
+        notes.append(
+            f"{columns.names[numbers[0]]}: years with decimals; they count as numbers, and a step as their unit"
+        )
+    if found := (numbers or sure[:1] or dated[:1]):
+        return found
+    _refuse_unreadable(columns, left)
+    return []
+
+
+def _says_time(columns: Columns, at: int) -> bool:
+    return columns.names[at] is not None and is_time_name(columns.names[at])
+
+
+def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], notes: list[str]) -> int:
+    """The one of several columns of stamps that is the time of the rows."""
+    left = [i for i in stamps if not is_of_a_life(columns.names[i])] or list(stamps)
+    left = [i for i in left if not is_later_time(columns.names[i])] or left
+    left = [i for i in left if columns.codes(i).max() > 0] or left
+    edges = {i: edge_of(columns.names[i]) for i in left}
+    starts = [i for i in left if edges[i] == "start"]
+    if len(starts) == 1 and len(left) > 1 and all(edges[i] == "end" for i in left if i not in starts):
+        others = ", ".join(str(columns.names[i]) for i in left if i not in starts)
+        notes.append(f"{columns.names[starts[0]]}: the start of each interval is its time; {others}: its end")
+        return starts[0]
+    names = {i: plain(columns.names[i]) for i in left}
+    for named in (
+        [i for i in left if edges[i] != "end"],
+        [i for i in left if any(word in names[i] for word in ("time", "date", "stamp"))],
+        [i for i in left if names[i] in TIME_NAMES],
+        [i for i in left if names[i] in TIME_NAMES and looks[i].kind == "full"],
+        [i for i in left if _says_time(columns, i)],
+        [i for i in left if not looks[i].n_bad and looks[i].kind == "full"],
+    ):
+        if len(left) > 1 and len(named) == 1:
+            left = named
+    if len(left) > 1:
+        listed = ", ".join(str(columns.names[i]) for i in left)
+        at = left[0]
+        clock = [at + 1] if looks[at].kind == "date" and looks.get(at + 1, Look()).kind == "clock" else []
+        named = [str(columns.names[i]) for i in (at, *clock)]
+        raise DataError(
+            f"time: expected one column of stamps, or a date and a time of day; found {listed}. Name it (time), as "
+            f"time={named}."
+        )
+    return left[0]
+
+
+def _clock_beside(columns: Columns, left: Sequence[int], date: int, looks: dict[int, Look]) -> list[int]:
+    """The columns of the time of day beside one of dates; none where the dates are the whole time."""
+    texts = [i for i in left if looks[i].kind == "clock" and not is_number(columns[i])]
+    named = [i for i in texts if is_clock_name(columns.names[i]) or edge_of(columns.names[i])]
+    starts = [i for i in named if edge_of(columns.names[i]) != "end"]
+    for clocks in (starts if len(starts) > 1 else [], starts, named, texts):
+        if len(clocks) == 1:
+            sure = clocks[0] in named or repeats(columns, [date], left) > repeats(columns, [date, clocks[0]], left)
+            return clocks if sure else []
+    found = hours_beside(columns, left, [date], looks)
+    return found if found and repeats(columns, [date], left) > repeats(columns, [date, *found], left) else []
+
+
+def _half(columns: Columns, left: Sequence[int]) -> list[int]:
+    """The column of AM and PM beside the twelve hours."""
+    return [i for i in left if is_half(columns[i])][:1]
+
+
+def _check_no_clock(columns: Columns, left: Sequence[int], date: int) -> None:
+    """Refuses dates that repeat beside a column that cannot be read and is named as an hour, or counts up in each day.
+
+    Such a column would otherwise be taken for the names of 24 series.
+    """
+    before = repeats(columns, [date], left)
+    if not before:
+        return
+    for i in (i for i in left if i != date):
+        apart = repeats(columns, [date, i], left) < before / 2
+        if not apart:
+            continue
+        name, items = columns.names[i], columns[i].tolist()
+        said, first = part_of(name), items[0]
+        if said is not None and (said[0] == "hour" or is_clock_name(name)):
+            row = int(np.argmax([_CLOCK.fullmatch(str(item).strip()) is None for item in items]))
+            raise RowError(
+                f"time column {name!r}: expected hours such as 0 to 23, 1 to 24, 1330, 13:30 or 1 PM beside the date "
+                f"{columns.names[date]!r}, came {items[row]!r} in ", row, f"; write them so, name the columns of "
+                f"the time (time) or, if {name!r} names series, of groups (group).",
+            )  # fmt: skip
+        if _counts_in_days(columns, date, i):
+            raise DataError(
+                f"column {name!r}: counts from {first} up within each date of {columns.names[date]!r}, as hours or "
+                f"intervals of a day do. Write the time of day in its place (as 0 to 23, or 13:30), or name "
+                f"{name!r} as groups (group) if each of its numbers is a series of its own."
+            )
+
+
+def _counts_in_days(columns: Columns, date: int, at: int) -> bool:
+    """Whether whole numbers from 0 or 1 on count up by one from row to row within each date, as far as 23 or more."""
+    digits = digits_at(columns, at)
+    if digits is None or digits.numbers.min() > 1:
+        return False
+    numbers, dates = digits.numbers, pd.factorize(np.asarray(columns[date], object))[0]
+    same = np.diff(dates) == 0
+    up = (np.diff(numbers)[same] == 1).mean() if same.any() else 0.0
+    return bool(up >= 0.9 and 23 <= numbers.max() <= 1440)
+
+
+def _numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
+    """The column of numbers whose name says that it counts time, or an index of fractions."""
+    names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in left}
+    sure = [i for i in left if names[i] in TIME_NAMES and (is_number(columns[i]) or _is_number_text(columns[i]))]
+    counts = [
+        i
+        for i in left
+        if (names[i] in COUNT_NAMES or may_be_offset_name(columns.names[i]))
+        and str(columns.names[i])[:1] != "T"  # a temperature, as a rule
+        and is_number(columns[i])
+        and not pd.isna(columns[i]).any()
+    ]
+    levels = [i for i in left if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
+    counts = [i for i in counts if not is_later_time(columns.names[i])] or counts
+    named = sure or counts
+    return [i for i in named if i < columns.n_levels][:1] or levels[:1] or named[:1]
+
+
+def _is_number_text(column: pd.Series | pd.Index) -> bool:
+    """Texts all of which are numbers, as 20140501 may be."""
+    return (
+        not is_number(column)
+        and bool(len(column))
+        and all(isinstance(item, str) and re.fullmatch(r"\d+([.,]\d+)?", item.strip()) for item in column)
+    )
+
+
+def _refuse_unreadable(columns: Columns, left: Sequence[int]) -> None:
+    """Refuses a table without a time one of whose columns looks like one."""
+    for i in left:
+        name, column = columns.names[i], columns[i]
+        if name is not None and resembles_time(column, name):
+            texts = [str(item).strip() for item in column]
+            numbers = [re.fullmatch(r"[\d.,]+", text) is not None for text in texts]
+            mixed = 2 * sum(numbers) > len(texts)
+            row = next(row for row, text in enumerate(texts) if text and not (mixed and numbers[row]))
+            text = column.tolist()[row]
+            raise RowError(
+                f"time: column {name!r} looks like a time and cannot be read as one: expected dates such as "
+                f"2024-03-31 02:00, came {text!r} in ", row, f"; {advice_on(str(text))}. Or name another column of "
+                f"times (time), {NONE}.",
+            )  # fmt: skip
+    odd = [i for i in left if is_number(columns[i]) and not is_calendar_name(columns.names[i])]
+    odd = [i for i in odd if speaks_of_time(columns.names[i]) and _says_time(columns, i)]
+    if odd:
+        name = columns.names[odd[0]]
+        raise RowError(
+            f"time: column {name!r} is named as a time and cannot be read as one: expected numbers such as 20240331, "
+            f"202403310200 or seconds since 1970, came {columns[odd[0]].tolist()[0]!r} in ", 0, ". Write dates such as "
+            f"2024-03-31 02:00, name the column of times (time), {NONE}.",
+        )  # fmt: skip
+    parts = [i for i in left if is_calendar_name(columns.names[i]) and is_number(columns[i])]
+    if parts:
+        listed = ", ".join(str(columns.names[i]) for i in parts)
+        raise DataError(
+            "time: expected one column of stamps, or whole parts of it from the year on (year, month, day, hour; or "
+            f"year and day of the year) in every row; found {listed}. Add or correct the parts, name the column of "
+            f"times (time), {NONE}."
+        )

@@ -1,0 +1,134 @@
+"""Tables whose days of the month, or whose times, stand in columns: refused with a recipe that makes them long."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Hashable, Sequence
+
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.columns.column_names import is_feature_name
+from tsimpute.tables.columns.time_names import part_of
+
+_DAY = re.compile(r"(.*?)[ _.]?0?(\d{1,2})")
+_MONTH = re.compile(r"\d{4}[-/.]\d{1,2}(?:[-/.]0?1)?(?: 00:00(?::00)?)?")
+_YEAR = re.compile(r"(?:yr|year|x|y|f|)[ _.]?((?:18|19|20|21)\d\d)(?:\.0)?(?: ?\[YR\d{4}\])?", re.IGNORECASE)
+_PERIOD = re.compile(r"(?:x|)((?:18|19|20|21)\d\d)[-_ ]?(?:Q[1-4]|M\d\d|W\d\d|-\d\d)", re.IGNORECASE)
+_DATE = re.compile(
+    r"(?:x|)(?:\d{4}[-/._]\d{1,2}[-/._]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?: 00:00:00)?", re.IGNORECASE
+)
+_VALUE = "value"
+_INDICATORS = ("indicator name", "series name", "indicator", "series", "na_item", "unit")
+_FEWEST_TIMES = 4
+"""Columns named by times are the rows of a table when there are so many, and they are at least half of all columns."""
+_SAMPLE = 1000
+NO_TIMES = "name the columns to fill (features)"
+
+
+def check_wide_times(frame: pd.DataFrame, read: str = "frame") -> None:
+    """Refuses a table whose days of the month stand in columns beside a year and a month, or whose names are times.
+
+    Args:
+        frame: columns of any dtype.
+        read: an expression of Python that gives it, for the recipe.
+
+    Raises:
+        DataError: they do.
+    """
+    names = list(frame.columns)
+    days = _days(names)
+    if days:
+        _refuse_days(frame.iloc[:_SAMPLE], [names[at] for at in days], read)
+    if not isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex):
+        _refuse_times(frame, read)
+
+
+def _days(names: Sequence[Hashable]) -> list[int]:
+    """Places of the columns named after the days of a month, in the order of the days."""
+    by_prefix: dict[str, dict[int, int]] = {}
+    for at, name in enumerate(names):
+        found = _DAY.fullmatch(str(name).strip())
+        if found is not None:
+            by_prefix.setdefault(found[1].casefold(), {}).setdefault(int(found[2]), at)
+    whole = [places for places in by_prefix.values() if sorted(places) == list(range(1, 32))]
+    return [whole[0][day] for day in range(1, 32)] if whole else []
+
+
+def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> None:
+    others = [name for name in frame.columns if name not in days]
+    parts = [next((n for n in others if (said := part_of(n)) and said[0] == part), None) for part in ("year", "month")]
+    months = [n for n in others if _holds_months(pd.Series(frame[n]))] if None in parts else []
+    if None in parts and not months:
+        return
+    keys = [n for n in others if n not in _days_of_other(others)]
+    first = (
+        f"pandas.to_datetime(dict(year=long[{parts[0]!r}], month=long[{parts[1]!r}], day=1))"
+        if None not in parts
+        else f"pandas.to_datetime(long[{months[0]!r}].astype(str))"
+    )
+    raise DataError(
+        f"table: expected one row for each time, found the days of a month in 31 columns, from {days[0]!r} to "
+        f"{days[-1]!r}; days such as 30 February are none and stay out. Put them below one another with pandas, then "
+        f"fill the new table:\n"
+        f"  long = {read}.melt({keys}, {list(days)}, var_name='day', value_name='value')\n"
+        f"  first = {first}\n"
+        f"  day = long['day'].astype(str).str.extract(r'(\\d{{1,2}})$')[0].astype(int)\n"
+        f"  long['time'] = first + pandas.to_timedelta(day - 1, unit='D')\n"
+        f"  long = long[long['time'].dt.month == first.dt.month]\n"
+        f"Then name its columns: time='time', features='value', and group where there are several places. If these "
+        f"columns are no days, {NO_TIMES}."
+    )
+
+
+def _days_of_other(names: Sequence[Hashable]) -> list[Hashable]:
+    """Columns of the days of another quantity, such as flags beside values."""
+    return [name for name in names if (found := _DAY.fullmatch(str(name).strip())) and found[1]]
+
+
+def _holds_months(column: pd.Series) -> bool:
+    """Whether a column holds months, or first days of months, in every row."""
+    known = column.dropna()
+    if pd.api.types.is_datetime64_any_dtype(known.dtype):
+        return bool(len(known)) and bool((known.dt.day == 1).all())
+    texts = [str(item).strip() for item in known]
+    return bool(texts) and all(map(_MONTH.fullmatch, texts))
+
+
+def _refuse_times(frame: pd.DataFrame, read: str) -> None:
+    """Refuses columns that are named by years, quarters, months or dates: each row then is a series, and not a time."""
+    names = list(frame.columns)
+    found = [at for at, name in enumerate(names) if _is_date_name(name)]
+    distinct = {str(names[at]) for at in found}
+    if len(distinct) < max(_FEWEST_TIMES, (len(names) + 1) // 2) or len(distinct) != len(found):
+        return
+    others = [names[at] for at in range(len(names)) if at not in found]
+    first, last = str(names[found[0]]), str(names[found[-1]])
+    source = read if others else f"{read}.reset_index()"
+    years = all(_YEAR.fullmatch(str(names[at]).strip()) for at in found)
+    only = r"  long['time'] = long['time'].astype(str).str.extract(r'(\d{4})')[0].astype(int)" + "\n" if years else ""
+    items = [name for name in others if is_feature_name(name) or str(name).strip().casefold() in _INDICATORS]
+    places = [name for name in others if name not in items and _is_complete(pd.Series(frame[name]))]
+    group = f", group={(places or others)[0]!r}" if others else ""
+    roles = f"time='time', {f'feature={items[0]!r}, value={_VALUE!r}' if items else f'features={_VALUE!r}'}{group}"
+    raise DataError(
+        f"table: expected one row for each time, found times in the names of {len(found):,} columns, from {first!r} to "
+        f"{last!r}. Put them below one another with pandas, then fill the new table:\n"
+        f"  long = {source}.melt({others or ['index']}, var_name='time', value_name='value')\n"
+        f"{only}"
+        f"Then name its columns: {roles} (the columns that name the series). If these columns are no times, name the "
+        "columns to fill (features)."
+    )
+
+
+def _is_complete(column: pd.Series) -> bool:
+    return not any(pd.isna(item) or not str(item).strip() for item in column)
+
+
+def _is_date_name(name: Hashable) -> bool:
+    """Whether a name is a year, a quarter, a month or a date, as a text, a number or a time stamp."""
+    if isinstance(name, pd.Timestamp | pd.Period | dt.date):
+        return True
+    text = str(name).strip()
+    return any(pattern.fullmatch(text) for pattern in (_YEAR, _PERIOD, _DATE))

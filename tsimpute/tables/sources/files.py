@@ -1,0 +1,226 @@
+"""Files of tables by their ending: delimited text, Parquet, NetCDF, Zarr; read, and written back filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import ConfigError, DataError, MissingExtraError
+from tsimpute.system.files import write_whole, write_whole_folder
+from tsimpute.tables.frames.frames import Clockwork
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.sources.reading import Table, read_table
+from tsimpute.tables.sources.text_tables import FilledText, read_text_table, understood_folder
+from tsimpute.tables.text.archives import is_archive, unpacked
+from tsimpute.tables.text.folders import read_folder
+
+TEXT = (".csv", ".tsv", ".psv", ".txt", ".tab", ".dat", ".asc", ".csv.gz", ".tsv.gz", ".psv.gz", ".txt.gz")
+FRAMES = (".parquet", ".pq")
+ARRAYS = (".nc", ".zarr")
+KINDS = (TEXT, FRAMES, ARRAYS)
+_CLASSIC = {b"CDF\x01": "NETCDF3_CLASSIC", b"CDF\x02": "NETCDF3_64BIT"}
+"""Formats of classic NetCDF by the first bytes of a file."""
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How a delimited text file is written, where it cannot be told; see ``read_text_table``."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    missing_marks: Collection[str] = ()
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name is that of a file of a table."""
+    return ending(path) in sum(KINDS, ())
+
+
+def ending(path: Path) -> str:
+    """The ending that says what a file is, in small letters."""
+    name = path.name.lower()
+    return next(
+        (e for kind in KINDS for e in sorted(kind, key=len, reverse=True) if name.endswith(e)), path.suffix.lower()
+    )
+
+
+def read_file(
+    path: Path,
+    told: Told | None = None,
+    clockwork: Clockwork | None = None,
+    units: Mapping[str, str] | None = None,
+    form: TextForm | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Table:
+    """Understands a file; ``progress`` is told how many files of a folder are read, and of how many.
+
+    Raises:
+        DataError: there is no such file, it is damaged, or no table.
+        ConfigError: its ending is not known.
+        MissingExtraError: an optional package is needed to read it.
+    """
+    if not path.exists():
+        raise DataError(f"{path}: expected a file, there is none.")
+    kind, form = ending(path), form or TextForm()
+    settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
+    if is_folder_of_files(path):
+        with unpacked(path, TEXT) if is_archive(path) else nullcontext(path) as place:
+            folder = read_folder(place, TEXT, progress=progress, **settings)
+        return understood_folder(folder, told, clockwork, units, form.missing_marks)
+    if kind in TEXT:
+        return read_text_table(path, told, clockwork, units, missing_marks=form.missing_marks, **settings)
+    if kind in FRAMES + ARRAYS:
+        _check_no_text(path, form)
+        found = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
+        try:
+            return read_table(found, told, clockwork, units)
+        except DataError as error:
+            raise DataError(f"{path.name}: {error}") from None
+    raise ConfigError(
+        f"{path}: expected a file that ends in {', '.join(sum(KINDS, ()))}; came {kind or 'no ending'!r}. Save the "
+        "table as one of these: a sheet of a workbook as .csv."
+    )
+
+
+def _check_no_text(path: Path, form: TextForm) -> None:
+    """Refuses what says how a text file is written, of a file of another kind: it would be ignored.
+
+    Raises:
+        ConfigError: something does.
+    """
+    given = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
+    given["missing_marks"] = ",".join(form.missing_marks) or None
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(
+                f"{name}: expected a text file with it, came {value!r} for {path.name}, whose kind holds numbers as "
+                "such. Leave it out."
+            )
+
+
+def is_folder_of_files(path: Path) -> bool:
+    """Whether a path is a folder, or an archive of one, whose files are read as one table; a Zarr store is none."""
+    return (path.is_dir() and ending(path) != ".zarr") or is_archive(path)
+
+
+def check_ending(source: Path, out: Path) -> None:
+    """Makes sure that ``out`` can hold what comes of ``source``.
+
+    Raises:
+        ConfigError: its ending is of another kind.
+    """
+    if is_folder_of_files(source):
+        if any(ending(out) in kind for kind in KINDS):
+            raise ConfigError(
+                f"output: expected a name of a folder, as {source.name} is one; came {out.name}. Leave its ending out."
+            )
+        if source.resolve() in out.resolve().parents:
+            raise ConfigError(
+                f"output: expected a folder outside of {source}, whose files are all read; came {out}. Choose another."
+            )
+        return
+    kind = next((kind for kind in KINDS if ending(source) in kind), None)
+    if kind is not None and ending(out) not in kind:
+        raise ConfigError(
+            f"output: expected a name that ends in {', '.join(kind)}, as {source.name} does; came {out.name}."
+        )
+
+
+def write_object(filled: Any, path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
+    """Writes what a table's ``completed`` or ``marked`` gave, whole or not at all.
+
+    ``progress`` is told how many files of a folder are written, and of how many.
+    """
+    if isinstance(filled, FilledText):
+        filled.write(path, progress)
+    elif isinstance(filled, pd.DataFrame):
+        write_whole(path, filled.to_parquet)
+    elif ending(path) == ".zarr":
+        write_whole_folder(path, lambda folder: filled.drop_encoding().to_zarr(folder, mode="w"))
+    else:
+        stored = filled.copy(deep=False)
+        for name in filled.variables:
+            if not _fits(filled[name]):
+                stored[name] = filled[name].drop_encoding()
+        form = filled.encoding.get("format", "NETCDF4")
+        engine: Any = _engine(form)
+        write_whole(path, lambda partial: stored.to_netcdf(partial, engine=engine, format=form))
+
+
+def _engine(form: str) -> str:
+    """The library that reads and writes a format of NetCDF; refuses where it is not installed."""
+    if form == "NETCDF4":
+        need("h5netcdf", "h5py")
+        return "h5netcdf"
+    need("scipy")
+    return "scipy"
+
+
+def _fits(variable: Any) -> bool:
+    """Whether the whole numbers that a variable was packed in hold its values: those filled may lie beyond."""
+    kind = np.dtype(variable.encoding.get("dtype") or variable.dtype)
+    if kind.kind not in "iu" or variable.dtype.kind != "f" or not variable.size:
+        return True
+    scale, offset = (variable.encoding.get(name, default) for name, default in (("scale_factor", 1), ("add_offset", 0)))
+    packed = np.rint((variable.values - offset) / scale)
+    packed, limits = packed[np.isfinite(packed)], np.iinfo(kind)
+    blank = [variable.encoding[name] for name in ("_FillValue", "missing_value") if name in variable.encoding]
+    return bool((packed >= limits.min).all() and (packed <= limits.max).all() and not np.isin(packed, blank).any())
+
+
+def _open_frame(path: Path) -> Any:
+    need("pyarrow")
+    return pd.read_parquet(path)
+
+
+def _open_arrays(path: Path) -> Any:
+    import xarray as xr
+
+    if ending(path) == ".zarr":
+        need("zarr")
+        with xr.open_zarr(path) as found:
+            return found.load()
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic == b"CDF\x05":
+        raise DataError(
+            f"{path}: expected NetCDF 4 or classic NetCDF, came the 64-bit data format (CDF-5). Convert it with: "
+            "nccopy -k nc4 old.nc new.nc."
+        )
+    form = _CLASSIC.get(magic, "NETCDF4")
+    with xr.open_dataset(path, engine=_engine(form)) as found:
+        whole = found.load()
+    whole.encoding["format"] = form
+    return whole
+
+
+def _opened(path: Path, read: Callable[[Path], Any]) -> Any:
+    try:
+        return read(path)
+    except (MissingExtraError, DataError):
+        raise
+    except Exception as error:  # whatever bytes of any kind make other libraries raise
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{path}: expected a {ending(path)} file; it is damaged or of another kind ({reason})."
+        ) from error
+
+
+def need(*packages: str, install: str = "") -> None:
+    """Refuses where an optional package is absent; ``install`` is what pip is to be given, if not these names.
+
+    Raises:
+        MissingExtraError: one is.
+    """
+    absent = [name for name in packages if find_spec(name) is None]
+    if absent:
+        wanted = install or " ".join(packages)
+        raise MissingExtraError(f"{' and '.join(absent)}: expected to be installed; pip install {wanted}.")

@@ -1,0 +1,396 @@
+"""Delimited text files as tables: every field that is not filled stays as it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.core.panel import Panel
+from tsimpute.errors import DataError
+from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_NAMES, value_of_long
+from tsimpute.tables.columns.number_texts import are_catalogue_codes, unfillable_text
+from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
+from tsimpute.tables.columns.units import beside
+from tsimpute.tables.frames.averaging import LeftOut
+from tsimpute.tables.frames.edits import Edits, edits_of, new_rows, words_of
+from tsimpute.tables.frames.filled_frames import new_labels
+from tsimpute.tables.frames.frames import Clockwork, FrameReading, read_frame
+from tsimpute.tables.frames.panel_texts import words
+from tsimpute.tables.roles.columns import Told
+from tsimpute.tables.roles.learnt_columns import as_learnt
+from tsimpute.tables.roles.roles import FILL
+from tsimpute.tables.sources.reading import FrameTable
+from tsimpute.tables.sources.wide_files import check_wide_file
+from tsimpute.tables.sources.written_decimals import decimals_by_feature, written
+from tsimpute.tables.text.contents import Delimited
+from tsimpute.tables.text.delimited import Insertion, read_delimited, write_delimited
+from tsimpute.tables.text.folders import Folder, shared, write_folder
+from tsimpute.tables.text.number_forms import PLAIN
+from tsimpute.tables.text.numbers import (
+    COMMAND,
+    MISSING_MARKS,
+    Numbers,
+    is_number,
+    is_number_or_missing,
+    looks_numeric,
+    read_numbers,
+)
+from tsimpute.tables.text.row_errors import RowError, RowNote
+from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.time.stamps import forms_note
+
+_PADDED = re.compile(r"0\d+", re.ASCII)
+"""Digits with zeros before them, as names have."""
+_EXACT = 15
+"""Digits of a whole number up to which a float holds it exactly."""
+MOST_LEVELS = 20
+"""So many different numbers with units may be names."""
+
+
+@dataclass(frozen=True, eq=False)
+class FilledText:
+    """A file with what changes in it."""
+
+    file: Delimited
+    changes: Mapping[int, Mapping[int, str]]
+    insertions: Sequence[Insertion]
+
+    def write(self, path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
+        """Writes the file, or the folder of files, whole or not at all; ``progress`` as of ``write_folder``."""
+        if isinstance(self.file, Folder):
+            write_folder(self.file, path, self.changes, self.insertions, progress)
+        else:
+            write_delimited(self.file, path, self.changes, self.insertions)
+
+
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """A delimited text file that has been understood.
+
+    Attributes:
+        file: as it stands.
+        inner: its named columns as a frame.
+        columns: place in the file of each column of the frame.
+        numbers: of the frame's columns of numbers, by their place in the frame.
+        unfillable: see ``Table``.
+        more_warnings: of the files of a folder.
+    """
+
+    file: Delimited
+    inner: FrameTable
+    columns: tuple[int, ...]
+    numbers: Mapping[int, Numbers]
+    unfillable: tuple[tuple[str, str], ...] = ()
+    more_warnings: tuple[str, ...] = ()
+
+    @property
+    def panel(self) -> Panel:
+        return self.inner.panel
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.file.notes, *self.inner.notes)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.more_warnings, *self.inner.warnings)
+
+    @property
+    def understood(self) -> list[tuple[str, str]]:
+        return self.inner.understood
+
+    @property
+    def absent(self) -> list[np.ndarray]:
+        return self.inner.absent
+
+    @property
+    def roles_by_name(self) -> Told | None:
+        return self.inner.roles_by_name
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        return self.inner.passed_through
+
+    @property
+    def n_rows(self) -> int:
+        return self.inner.n_rows
+
+    @property
+    def n_added(self) -> int:
+        return self.inner.n_added
+
+    @property
+    def time_columns(self) -> tuple[str, ...]:
+        return self.inner.time_columns
+
+    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
+        return self.inner.silent_rows(observed, filled)
+
+    @property
+    def layers(self) -> tuple[Panel, ...]:
+        return self.inner.layers
+
+    def averaged(self, out: LeftOut) -> TextTable:
+        return replace(self, inner=self.inner.averaged(out))
+
+    @property
+    def decimals(self) -> list[int | None]:
+        roles = self.inner.reading.roles
+        if roles.value is not None:
+            return self._decimals_by_feature.tolist()
+        return [self._decimals(column) for column in roles.features]
+
+    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> FilledText:
+        """The file with ``values`` (per series (K, T)) where ``changed`` says, rounded to the decimals of their column.
+
+        An empty value becomes an empty field.
+        """
+        reading = self.inner.reading
+        edits = edits_of(reading, changed, values)
+        changes = {
+            self.columns[column]: dict(
+                zip(rows.tolist(), self._texts(column, of_rows, reading.feature_at(rows)), strict=True)
+            )
+            for column, (rows, of_rows) in edits.cells.items()
+        }
+        return FilledText(self.file, changes, self._insertions(reading, edits))
+
+    def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> FilledText:
+        """The file with a word in place of every value; see ``panel.PROVENANCE``."""
+        reading = self.inner.reading
+        new = new_rows(reading, changed)
+        said = words_of(reading, new, words(codes))
+        changes = {self.columns[column]: dict(enumerate(of_rows)) for column, (of_rows, _) in said.items()}
+        edits = Edits({}, new, {column: of_new for column, (_, of_new) in said.items()})
+        return FilledText(self.file, changes, self._insertions(reading, edits))
+
+    def _texts(self, column: int, values: np.ndarray, features: np.ndarray | None) -> list[str]:
+        """Numbers as the column writes them; words as they are; "" for nothing.
+
+        Args:
+            features: of each value, in a long table.
+        """
+        if values.dtype == object:
+            return values.tolist()
+        decimals = np.full(len(values), self._decimals(column))
+        if features is not None:
+            decimals = self._decimals_by_feature[features]
+        return written(values, decimals, self.numbers[column], self.file.decimal)
+
+    @cached_property
+    def _decimals_by_feature(self) -> np.ndarray:
+        value = self.inner.reading.roles.value
+        assert value is not None
+        fields, of_column = self.file.columns[self.columns[value]], self._decimals(value)
+        return decimals_by_feature(self.inner.reading, self.numbers[value], fields, self.file.decimal, of_column)
+
+    def _decimals(self, column: int) -> int:
+        """Decimals of a column; of one without any number, as many as another one has."""
+        own = self.numbers[column]
+        return max(n.decimals for n in self.numbers.values()) if np.isnan(own.values).all() else own.decimals
+
+    def _insertions(self, reading: FrameReading, edits: Edits) -> list[Insertion]:
+        new = edits.new
+        fields = np.full((len(new), len(self.file.header)), "", object)
+        stamps = None if reading.stamps is None or not len(new) else reading.stamps.texts(new.moment)
+        for i, at in enumerate(self.columns if len(new) else ()):
+            if i in edits.new_values:
+                fields[:, at] = shared(self._texts(i, edits.new_values[i], new.feature), {})
+            elif stamps is not None and i in reading.roles.time:
+                fields[:, at] = shared([texts[reading.roles.time.index(i)] for texts in stamps], {})
+            else:
+                fields[:, at] = self._labels(reading, edits, i)
+        return [Insertion(after + 1, tuple(row)) for after, row in zip(new.after.tolist(), fields, strict=True)]
+
+    def _labels(self, reading: FrameReading, edits: Edits, i: int) -> list[str]:
+        """The text that stands in all rows of a new row's series, as the file writes it."""
+        texts = pd.Series(self.file.columns[self.columns[i]], dtype=object, name=reading.frame.columns[i])
+        return ["" if pd.isna(text) else str(text) for text in new_labels(reading, edits.new, i, texts)]
+
+
+def read_text_table(
+    path: Path,
+    told: Told | None = None,
+    clockwork: Clockwork | None = None,
+    units: Mapping[str, str] | None = None,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing_marks: Collection[str] = (),
+) -> TextTable:
+    """Understands a delimited text file.
+
+    Args:
+        path, delimiter, decimal, encoding: see ``read_delimited``.
+        told, clockwork, units: see ``read_frame``; units also come from a row of units in the file.
+        missing_marks: texts that mean "missing", beside ``MISSING_MARKS``.
+
+    Raises:
+        DataError: it is no such file, a column that is mostly numbers holds something else, or see ``read_frame``;
+            the message names the file and, for rows, lines of it, from 1.
+    """
+    file = read_delimited(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    return _understood(file, told or Told(), clockwork, units, missing_marks)
+
+
+def understood_folder(
+    folder: Folder,
+    told: Told | None = None,
+    clockwork: Clockwork | None = None,
+    units: Mapping[str, str] | None = None,
+    missing_marks: Collection[str] = (),
+) -> TextTable:
+    """Understands the files of a folder as one table: each is a series, unless groups are named.
+
+    Raises:
+        DataError: see ``read_text_table``.
+    """
+    told, name = told or Told(), folder.header[-1]
+    if told.group is None:
+        told = replace(told, group=(name,))
+    elif name not in _names(told.group):
+        told = replace(told, text=(*_names(told.text), name))
+    twice = folder.names_twice(told.known.descriptors[0]) if told.known and told.known.descriptors else ()
+    found = _understood(folder, told, clockwork, units, missing_marks)
+    return replace(found, more_warnings=folder.warnings + twice)
+
+
+def _understood(
+    file: Delimited,
+    told: Told,
+    clockwork: Clockwork | None,
+    units: Mapping[str, str] | None,
+    missing_marks: Collection[str],
+) -> TextTable:
+    marks = (*MISSING_MARKS, *missing_marks)
+    columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
+    names = [file.header[at] or f"Unnamed: {at}" for at in columns]
+    told = as_learnt(told, names)
+    if told.known is not None:
+        told = told.with_known(names, [file.columns[at] for at in columns])
+    if told.features is None and told.value is None:
+        check_wide_file(file, columns, names)
+    found = {i: _parsed(file, at, told, marks) for i, at in enumerate(columns)}
+    numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
+    frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
+    frame.columns = pd.Index(names, dtype=object)
+    in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
+    in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
+    given = beside(in_file, units or {})
+    try:
+        reading = read_frame(frame, told, clockwork, given)
+        if written := _times_as_written(file, reading, columns, numbers):
+            for i in written:
+                frame.isetitem(i, pd.Series(file.columns[columns[i]], dtype=object))
+            told_time = [reading.columns.names[at] for at in reading.roles.time]
+            first, reading = reading, read_frame(frame, replace(told, time=told_time), clockwork, given)
+            reading = replace(reading, notes=tuple(dict.fromkeys((*first.roles.notes, *reading.notes))))
+            numbers = {i: column for i, column in numbers.items() if i not in written}
+    except RowError as error:
+        raise DataError(file.worded(error)) from None
+    except DataError as error:
+        raise DataError(f"{file.name}: {error}") from None
+    coded = [i for i in reading.roles.extra if told.features is None and _are_codes(*_field(file, columns[i]))]
+    said = [f"{names[i]}: digits with zeros before them are names; carried along. {FILL}" for i in coded]
+    said += [
+        f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
+    ]
+    if reading.n_added and reading.stamps is not None:
+        said += forms_note(reading.stamps, [file.columns[columns[at]] for at in reading.roles.time])
+    notes = (note.in_lines(file.lines) if isinstance(note, RowNote) else note for note in reading.notes)
+    reading = replace(reading, notes=(*notes, *said))
+    unfillable = _unfillable(file, frame, reading, missing_marks)
+    return TextTable(file, FrameTable(reading), columns, numbers, unfillable)
+
+
+def _unfillable(
+    file: Delimited, frame: pd.DataFrame, reading: FrameReading, marks: Collection[str]
+) -> tuple[tuple[str, str], ...]:
+    """See ``Table``: with the marks of missing values that were given, and lines of the file."""
+    named = {name for name, _ in reading.roles.unfillable}
+    found = [
+        (name, unfillable_text(pd.Series(frame[name]), name, marks, COMMAND)) for name in frame.columns if name in named
+    ]
+    return tuple((name, file.in_lines(reason)) for name, reason in found if reason)
+
+
+def _times_as_written(
+    file: Delimited, reading: FrameReading, columns: Sequence[int], numbers: Mapping[int, Numbers]
+) -> list[int]:
+    """Time columns whose numbers do not say how they are written, as 07, 0.50 and nanoseconds: to be read as texts."""
+    return [
+        at
+        for at in reading.roles.time
+        if at in numbers
+        and (
+            not numbers[at].is_integer
+            or numbers[at].form != PLAIN
+            or any(_PADDED.fullmatch(text) or len(text) > _EXACT for text in file.columns[columns[at]])
+        )
+    ]
+
+
+def _field(file: Delimited, at: int) -> tuple[str, list[str]]:
+    return file.header[at], file.columns[at].tolist()
+
+
+def _parsed(file: Delimited, at: int, told: Told, marks: tuple[str, ...]) -> Numbers | None:
+    """The numbers of a column, or None where it is text."""
+    name, texts = file.header[at], file.columns[at]
+    if name == told.value or name in _names(told.features):
+        return read_numbers(file, at, marks)
+    labels = {*_names(told.group), *_names(told.time), told.feature, told.unit, *_names(told.text)}
+    if name in labels or plain(name) in UNIT_NAMES:
+        return None
+    if told.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):
+        return None
+    folded = {mark.casefold() for mark in marks}
+    known = [text for text in texts if text.casefold() not in folded]
+    if not known:
+        return Numbers(np.full(len(texts), np.nan), {}, 0, False)
+    if len(known) == len(texts) and _are_codes(name, known):
+        return None
+    if told.features is None and are_catalogue_codes(name, known):
+        return None
+    # Where it is said which columns are to be filled, none of the others is held to be numbers.
+    open_to_all = told.features is None and told.value is None and value_of_long(file.header) in (None, name)
+    numeric = looks_numeric(file, at, marks)
+    if not numeric and told.time is None and is_time_name(name):
+        return None  # one row of it is no time, which is said where times are read
+    mostly = open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)
+    if numeric or (mostly and any(map(is_number, known))):
+        found = read_numbers(file, at, marks)
+        return None if open_to_all and _are_levels(found, known) else found
+    return None
+
+
+def _are_levels(numbers: Numbers, texts: Sequence[str]) -> bool:
+    """Few numbers with units in all rows, as the heights 2m and 10m: names of something, and nothing to fill."""
+    few = min(MOST_LEVELS, len(texts) // 4)
+    return numbers.form != PLAIN and not np.isnan(numbers.values).any() and len(set(texts)) <= few
+
+
+def _are_codes(name: str, texts: Sequence[str]) -> bool:
+    """Digits alone, some with zeros before them: "01" and "1" are two names, and not one number."""
+    if plain(name) in (*TIME_NAMES, *COUNT_NAMES, *CALENDAR_NAMES, *VALUE_NAMES):
+        return False
+    return any(map(_PADDED.fullmatch, texts)) and all(text.isascii() and text.isdigit() for text in texts)
+
+
+def _as_column(texts: np.ndarray, found: Numbers | None) -> np.ndarray | pd.Series:
+    """Whole numbers without gaps stay whole: they may be dates such as 20140501."""
+    if found is None:
+        return pd.Series(texts, dtype=object)
+    whole = found.is_integer and not np.isnan(found.values).any() and (np.abs(found.values) < 2**53).all()
+    return found.values.astype(np.int64) if whole else found.values
+
+
+def _names(told: object) -> tuple[object, ...]:
+    return () if told is None else tuple(told) if isinstance(told, list | tuple) else (told,)

@@ -1,0 +1,384 @@
+"""Which line of a delimited text holds the names, and which lines beside the rows are none: units, footers, repeats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from tsimpute.errors import DataError
+from tsimpute.tables.text.number_forms import is_unit
+from tsimpute.tables.text.numbers import is_missing, is_number, is_number_or_missing
+
+SAMPLE = 100
+_DIGITS = re.compile(r"\d+")
+_MOSTLY = 0.9
+
+TYPES = frozenset(
+    ("float", "double", "int", "integer", "string", "str", "text", "number", "numeric", "real", "bool", "boolean",
+     "date", "datetime", "time", "varchar", "char", "analog", "digital", "status", "avg", "average", "mean", "smp",
+     "min", "max", "std", "tot", "sum", "wvc", "instant", "rn", "ts", "yr", "mo", "dy", "hr", "mn", "none", "unitless",
+     "dimensionless", "volts", "deg c", "degrees", "grad", "prozent", "percent", "uhr", "utc", "local time", "lst",
+     "degrees_north", "degrees_east", "degree_north", "degree_east", "psu", "pss", "ntu", "fnu")
+)  # fmt: skip
+"""Words of lines below the names: kinds of values, how they were averaged, and units in words."""
+NO_UNITS = frozenset(
+    ("float", "double", "int", "integer", "string", "str", "text", "number", "numeric", "real", "bool", "boolean",
+     "date", "datetime", "time", "varchar", "char", "analog", "digital", "status", "avg", "average", "mean", "smp",
+     "min", "max", "std", "tot", "sum", "wvc", "instant", "none")
+)  # fmt: skip
+"""Those of ``TYPES`` that are no units."""
+_COLUMN_FORMAT = re.compile(r"\d+[sdnS]")
+"""As in files of the USGS: 5s is text of five characters, 14n a number of 14."""
+_DATE_FORMAT = re.compile(r"(?=.*(?:yy|dd|hh))[ymdhs]{1,4}([-/.: T][ymdhs]{1,4})+", re.IGNORECASE)
+_VALUE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}|:\s|:$")
+_TIME_WORDS = re.compile(r"time|date|stamp|datum|fecha|zeit|heure|hora|日期|时间|時間", re.IGNORECASE)
+_OF_UNITS = frozenset(("unit", "units", "uom", "einheit", "einheiten", "unidad", "unit\u00e9"))
+_TIMES = frozenset(("time", "timestamp", "date", "datetime", "datum", "zeit", "fecha", "hora", "valid", "date_time"))
+_ENVIRONMENTS = frozenset(("TOA5", "TOACI1", "TOB1"))
+"""First fields of the line above the names in files of Campbell loggers."""
+
+_SUMMARIES = frozenset(
+    ("mean", "average", "avg", "total", "totals", "sum", "min", "minimum", "max", "maximum", "median", "std", "stdev",
+     "sd", "count", "summary", "subtotal", "mittel", "mittelwert", "durchschnitt", "summe", "gesamt", "moyenne",
+     "somme", "promedio", "media", "suma", "gemiddelde", "totaal", "totale", "máximo", "mínimo", "平均", "合計", "总计",
+     "平均値", "最大", "最小")
+)  # fmt: skip
+_WORD = re.compile(r"[^\W\d_]+")
+_MOST_FOOTERS = 50
+_FEWEST_COUNTED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Header:
+    """Where the names stand.
+
+    Attributes:
+        record: the one that was taken for names.
+        names: stripped, one per field; joined from two lines where only both together are distinct.
+        below: the first record after them.
+        block: the records above the first row of values.
+    """
+
+    record: int
+    names: list[str]
+    below: int
+    block: Sequence[int] = ()
+
+
+class Profile:
+    """What the fields of columns look like, from rows of the second half of a text."""
+
+    def __init__(self, rows: Sequence[Sequence[str]], width: int) -> None:
+        self._columns = [[row[c].strip() for row in rows if c < len(row)] for c in range(width)]
+        self.used = {c for c, column in enumerate(self._columns) if any(column)}
+
+    @cached_property
+    def shapes(self) -> list[set[str]]:
+        return [{shape(text) for text in column} for column in self._columns]
+
+    @cached_property
+    def numeric(self) -> list[bool]:
+        return [any(map(is_number_or_missing, filter(None, column))) for column in self._columns]
+
+    def alike(self, record: Sequence[str]) -> list[bool]:
+        """Whether each field that is not empty looks as those of its column do."""
+        return [
+            c < len(self._columns)
+            and ((is_number_or_missing(text) and self.numeric[c]) or shape(text) in self.shapes[c])
+            for c, text in enumerate(field.strip() for field in record)
+            if text
+        ]
+
+    def is_row(self, record: Sequence[str]) -> bool:
+        alike = self.alike(record)
+        return bool(alike) and alike[0] and 2 * sum(alike) > len(alike)
+
+
+def find_header(records: list[list[str]], content: list[int], width: int, starts: list[int]) -> Header:
+    """The record that names all columns used further down (the first may lack a name, as that of an index).
+
+    Of several such lines above the first row of values it is the last one that holds no units or kinds of values.
+
+    Raises:
+        DataError: there is none, or what looks like one holds values.
+    """
+    late = _late_rows(records, content, width)
+    profile = Profile(list(spread(late)), width)
+    wanted = profile.used - {0}
+    first_row = next((i for i in content if profile.is_row(records[i]) and not is_comment(records[i])), None)
+    above = [] if first_row is None else [i for i in content if i < first_row]
+    complete = [i for i in above if named(records[i], width) >= wanted and not _is_data(records[i], late)]
+    if not complete or first_row is None:
+        header = _first_with_names(records, content, width, starts)
+        return Header(header, _names(records[header]), header + 1, [i for i in content if i <= header])
+    header = complete[0]
+    for i in complete[1:]:
+        if _is_better(records, i, header):
+            header = i
+    found = _distinct(records, header, [i for i in above if i > header], [i for i in above if i < header])
+    return replace(found, block=above)
+
+
+def _late_rows(records: list[list[str]], content: Sequence[int], width: int) -> list[list[str]]:
+    """Records of the second half with the usual number of fields, but for those that are one of the first once more."""
+    half = content[len(content) // 2 :]
+    first = {tuple(records[i]) for i in content[: min(len(content) // 2, SAMPLE // 2)]}
+    late = [records[i] for i in half if len(records[i]) == width]
+    return [record for record in late if tuple(record) not in first] or late
+
+
+def _names(record: Sequence[str]) -> list[str]:
+    """Stripped, the first also of the sign of a remark before it."""
+    names = [name.strip() for name in record]
+    return [names[0].lstrip("# ") or names[0], *names[1:]]
+
+
+def are_distinct(names: Sequence[str]) -> bool:
+    known = [name for name in names if name]
+    return len(set(known)) == len(known)
+
+
+def _is_better(records: list[list[str]], lower: int, upper: int) -> bool:
+    """Whether the lower of two lines that name all columns holds the names."""
+    below, above = ([text.strip() for text in records[i]] for i in (lower, upper))
+    if {text.casefold() for text in below} & _TIMES and not any(map(_TIME_WORDS.search, above)):
+        return True
+    if _are_annotations(below) and not _are_annotations(above):
+        return False
+    if is_comment(records[upper]) != is_comment(records[lower]):
+        return is_comment(records[upper])
+    if above[0] in _ENVIRONMENTS:
+        return True
+    is_fuller = sum(map(bool, above)) > sum(map(bool, below))
+    tests = (
+        (are_distinct(above) or is_fuller, are_distinct(below)),
+        (not _has_values(above), not _has_values(below)),
+        (sum(map(bool, above)), sum(map(bool, below))),
+        (any(map(_TIME_WORDS.search, above)), any(map(_TIME_WORDS.search, below))),
+    )
+    for of_upper, of_lower in tests:
+        if of_upper != of_lower:
+            return of_lower > of_upper
+    is_apart = lower != upper + 1
+    return is_apart or is_comment(records[upper]) or sum(" " in t for t in above) > sum(" " in t for t in below)
+
+
+def _has_values(fields: Sequence[str]) -> bool:
+    known = [text for text in fields if text]
+    if _are_counted(known):
+        return False
+    return any(is_number(text) or _VALUE.search(text) for text in known)
+
+
+def _are_counted(fields: Sequence[str]) -> bool:
+    """Whether the numbers of a line count on by one, as years that are names of columns do."""
+    numbers = [int(text) for text in fields if text.isdecimal() and len(text) <= 4]
+    others = [text for text in fields if not text.isdecimal()]
+    by_one = all(b == a + 1 for a, b in pairwise(numbers))
+    return len(numbers) >= _FEWEST_COUNTED and by_one and not any(map(is_number, others))
+
+
+def _are_annotations(fields: Sequence[str]) -> bool:
+    known = [text.lstrip("# ") for text in fields if text and not _TIME_WORDS.search(text)]
+    if known and known[0].casefold().rstrip(":") in _OF_UNITS:
+        return True
+    return bool(known) and 2 * sum(map(is_annotation, known)) >= len(known)
+
+
+def is_annotation(text: str) -> bool:
+    """Whether a text says of a column what its values are: a unit, a kind of value, a format."""
+    bare = text.strip("[]() ")
+    return (
+        is_unit(bare)
+        or bare.casefold() in TYPES
+        or _COLUMN_FORMAT.fullmatch(bare) is not None
+        or _DATE_FORMAT.fullmatch(bare) is not None
+        or (len(text) > 2 and text[0] + text[-1] in ("[]", "()"))
+    )
+
+
+def unit_of(text: str) -> str:
+    """The unit that a field below a name tells, "" where it tells a format or a kind of value."""
+    bare = text.lstrip("# ").strip("[]() ")
+    is_format = _COLUMN_FORMAT.fullmatch(bare) or _DATE_FORMAT.fullmatch(bare)
+    return "" if is_format or bare.casefold() in NO_UNITS else bare
+
+
+def _distinct(records: list[list[str]], header: int, below: list[int], above: list[int]) -> Header:
+    """The names, joined with the line below or above where they are distinct only so."""
+    names = _names(records[header])
+    alone = Header(header, names, header + 1)
+    if are_distinct(names):
+        return alone
+    for n_lines in (1, 2):
+        lines = [names, *(records[i] for i in below[:n_lines])]
+        joined = _joined(lines)
+        if len(lines) == n_lines + 1 and are_distinct(joined):
+            last = [i for i in below[:n_lines] if not _are_annotations(records[i])]
+            return Header(header, joined, (last or [header])[-1] + 1)
+    for start in range(len(above) - 1, -1, -1):
+        for lines in ([above[start]], above[start:]):
+            joined = _joined([*(_carried_on(records[i]) for i in lines), names])
+            # A name that stands over others carries on to the columns behind it, but not to one without any name.
+            own = _joined([records[i] for i in lines])
+            bare = [own[at] if at < len(own) else "" for at in range(len(names))]
+            joined = [text if name else other for text, name, other in zip(joined, names, bare, strict=False)]
+            if are_distinct(joined) and all(len(records[i]) > 1 for i in lines):
+                return Header(header, joined, header + 1)
+    return alone
+
+
+def _joined(lines: Sequence[Sequence[str]]) -> list[str]:
+    width = max(map(len, lines))
+    columns = zip(*([*line, *[""] * (width - len(line))] for line in lines), strict=True)
+    return [" ".join(dict.fromkeys(text.strip() for text in column if text.strip())) for column in columns]
+
+
+def _carried_on(record: Sequence[str]) -> list[str]:
+    """A line of names each of which stands over several columns, as merged cells of a sheet are written.
+
+    Where one stands twice side by side (``Wind, Wind, Wind, ,`` of weather stations) each column has its own.
+    """
+    texts = [text.strip() for text in record]
+    if any(one and one == other for one, other in pairwise(texts)):
+        return texts
+    out: list[str] = []
+    for text in texts:
+        out.append(text or (out[-1] if out else ""))
+    return out
+
+
+def _first_with_names(records: list[list[str]], content: list[int], width: int, starts: list[int]) -> int:
+    late = _late_rows(records, content, width)
+    used = {c for record in spread(late) for c, field in enumerate(record) if field.strip()}
+    plain = [i for i in content if not is_comment(records[i])]
+    half = max(2, (len(used) + 1) // 2)
+    complete = next((at for at, i in enumerate(plain) if named(records[i], width) >= used - {0}), None)
+    partial = next((at for at, i in enumerate(plain) if len(named(records[i], width) & used) >= half), None)
+    header = None
+    for at in (complete, partial):
+        if at is None:
+            continue
+        header = plain[at]
+        others = [records[i] for i in plain[max(0, at - SAMPLE) : at + SAMPLE] if i != header]
+        others = [record for record in others if any(map(str.isdigit, "".join(record)))]  # no second line of names
+        if not _is_data(records[header], others):
+            return header
+    remarks = (i for i in range(content[-1] if header is None else header, -1, -1) if is_comment(records[i]))
+    of_remarks = next((i for i in remarks if named(records[i], width) >= used - {0}), None)
+    if of_remarks is not None:
+        return of_remarks
+    if header is None:
+        first = content[0]
+        raise DataError(
+            f"expected a line with a name for each of {width} columns, found none; line {starts[first] + 1} has "
+            f"{len(records[first])} fields. Name every column."
+        )
+    raise without_names(starts[header], records[header])
+
+
+def without_names(line: int, record: Sequence[str]) -> DataError:
+    shown = repr(", ".join(record)[:60])
+    if not any(is_number(text.strip()) for text in record):
+        return DataError(
+            f"line {line + 1}: expected names of columns, came {shown}, as which other lines look too. If the names "
+            "stand above each of several blocks, as of patients, write one line of names, and what stands above each "
+            "block into a column of its own."
+        )
+    return DataError(
+        f"line {line + 1}: expected names of columns, came what looks like values: {shown}. "
+        f"Add a line of names above it."
+    )
+
+
+def check_names(header: Header, starts: Sequence[int]) -> None:
+    """Refuses names that stand twice.
+
+    Raises:
+        DataError: some do; the message names the line.
+    """
+    if are_distinct(header.names):
+        return
+    name = next(n for n in header.names if n and header.names.count(n) > 1)
+    places = [str(at + 1) for at, other in enumerate(header.names) if other == name]
+    raise DataError(
+        f"line {starts[header.record] + 1} was taken for the names of columns: expected distinct ones, {name!r} comes "
+        f"more than once (columns {', '.join(places[:6])}{', ...' if len(places) > 6 else ''}), and the lines around "
+        "it do not tell them apart. Make the names differ in that line; if the names stand further below, cut the "
+        "lines above them."
+    )
+
+
+def named(record: Sequence[str], width: int) -> set[int]:
+    """The columns that a record names; none where it names more than there are."""
+    columns = {c for c, field in enumerate(record) if field.strip()}
+    return columns if columns and max(columns) < width else set()
+
+
+def _is_data(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a record looks like others: its first field and most others do, or a date or a decimal number does."""
+    known = [text.strip() for text in record if text.strip()]
+    alike = Profile(rows[:: max(1, len(rows) // SAMPLE)], len(record)).alike(record)
+    if any(a and text[0].isdigit() and not text.isdigit() for a, text in zip(alike, known, strict=True)):
+        return True
+    return bool(rows) and bool(alike) and alike[0] and 2 * sum(alike) > len(alike)
+
+
+def repeats(records: list[list[str]], rows: Sequence[int], block: Sequence[int]) -> list[int]:
+    """The rows that are the line of names, or another one above the first row of values, once more."""
+    known = {tuple(text.strip() for text in records[i]) for i in block}
+    firsts = {line[0] for line in known if line}
+    alike = (i for i in rows if records[i] and records[i][0].strip() in firsts and i not in block)
+    return [i for i in alike if tuple(text.strip() for text in records[i]) in known]
+
+
+def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[int]:
+    """The last rows that are remarks or summaries such as "Mean,20.1" below a column of dates or numbers.
+
+    Below other columns too, a remark is what has one field, where there are ``width``, that comes nowhere else.
+    """
+    labels = [records[i][0].strip() for i in rows if records[i]]
+    digits = sum(text[:1].isdigit() for text in labels)
+    is_counted = digits >= _MOSTLY * max(1, sum(map(bool, labels)) - _MOST_FOOTERS // 10) and digits > 1
+    found: list[int] = []
+    for i in reversed(rows[2:]):
+        known = [text.strip() for text in records[i] if text.strip()]
+        is_remark = len(records[i]) == 1 < width and labels.count(known[0]) == 1 if known else False
+        if not known or len(found) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted or is_remark):
+            break
+        if is_counted and _continues(records[i], records[rows[0]]):
+            break
+        found.append(i)
+    return found[::-1]
+
+
+def _continues(record: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether a field behind the first is a date or the like, as that of another row is."""
+    pairs = zip(record[1:], row[1:], strict=False)
+    return any(a[:1].isdigit() and not is_number(a.strip()) and shape(a) == shape(b) for a, b in pairs)
+
+
+def _is_footer(known: Sequence[str], labels: Sequence[str], is_counted: bool) -> bool:
+    first = known[0]
+    if first[:1].isdigit() or is_missing(first) or is_number(first):
+        return False
+    words = _WORD.findall(first.casefold())
+    if is_counted:
+        return first[0] == "#" or any(word in _SUMMARIES for word in words) or not any(map(is_number, known))
+    return words == [first.casefold().strip(" :.")] and words[0] in _SUMMARIES and labels.count(first) == 1
+
+
+def spread(items: Sequence) -> Iterator:
+    """At most about ``SAMPLE`` of the items, evenly from first to last."""
+    return iter(items[:: max(1, len(items) // SAMPLE)])
+
+
+def is_comment(record: Sequence[str]) -> bool:
+    return bool(record) and record[0].lstrip().startswith("#")
+
+
+def shape(text: str) -> str:
+    return _DIGITS.sub("9", text)

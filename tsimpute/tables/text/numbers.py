@@ -1,0 +1,301 @@
+"""Numbers of a delimited file: read from the texts of a column with the marks that mean "missing", and written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.text.number_forms import (
+    BOUND,
+    NO_NUMBER,
+    NUMBER,
+    PLAIN,
+    TRACE,
+    UNITS,
+    NumberForm,
+    nature,
+    read_form,
+)
+
+if TYPE_CHECKING:
+    from tsimpute.tables.text.contents import Delimited
+
+MISSING_MARKS = frozenset(
+    ("", "NA", "N/A", "#N/A", "#NA", "<NA>", "NaN", "1.#QNAN", "NaT", "null", "None", "nil", "nodata",
+     "no data", "NR", "ND", "n.a.", "n.d.", "not available", "missing", "-", "--", "---",
+     "\u2013", "\u2014", ".", "..", "...", "?", "*")
+)  # fmt: skip
+"""Texts that mean "no value" in whatever case; numeric codes such as -999 are not among them."""
+
+NUMERIC_MARKS = frozenset(
+    ("M", "MM", "//", "///", "////", "/////", "#N/V", "#NV", "k.A.", "n/d", "s/d", "n/e", "-?-", "***")
+)
+"""Texts that mean "no value" in a column that holds numbers, written exactly so; elsewhere they are words."""
+
+MAX_DECIMALS = 15
+"""As many decimals as a column is said to have at most; float64 carries no more of a number near 1."""
+
+_NUMBER = re.compile(NUMBER, re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
+_CHARACTERS = frozenset("0123456789+-.eE")
+_LAST_BRACKETS = re.compile(r"(.*\S)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))", re.DOTALL)
+_DATE_FORMAT = re.compile(r"yy|dd|hh:", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The numbers of one column.
+
+    Attributes:
+        values: (R,) float64, NaN = missing.
+        missing: the marks that came, as the file writes them, and how often; "" for an empty field.
+        decimals: largest number of decimals of the numbers, 0 for whole ones, at most ``MAX_DECIMALS``; 1.5e-3 has 4.
+        is_integer: there are numbers, and each is written without decimals and exponent.
+        form: what stands beside the digits, as a percent sign.
+    """
+
+    values: np.ndarray
+    missing: Mapping[str, int]
+    decimals: int
+    is_integer: bool
+    form: NumberForm = PLAIN
+
+
+def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
+    """The numbers of one column, exact to the last bit.
+
+    Args:
+        table: R rows.
+        column: its place, from 0.
+        missing_marks: texts that mean "no value", in whatever case, beside ``NUMERIC_MARKS``. One that is a number, as
+            "-999", stands for all ways to write it, as -999.0.
+
+    Raises:
+        DataError: a field is neither a number nor a mark, is infinite, or has signs that not every number has.
+    """
+    texts = table.columns[column].tolist()
+    marks, codes = _split_marks(missing_marks)
+    missing = np.array([text.casefold() in marks or text in NUMERIC_MARKS for text in texts], bool)
+    written = [text for text, is_missing in zip(texts, missing, strict=True) if not is_missing]
+    read = _read(table, written)
+    if read is None:
+        raise _refusal(table, column, np.flatnonzero(~missing).tolist())
+    parsed, form, plain = read
+    values = np.full(len(texts), np.nan)
+    values[~missing] = parsed
+    is_code = np.isin(parsed, codes)
+    missing |= np.isin(values, codes)
+    values[missing] = np.nan
+    kept = [text for text, is_one in zip(plain, is_code, strict=True) if not is_one]
+    return Numbers(
+        values=values,
+        missing=dict(Counter(text for text, is_missing in zip(texts, missing, strict=True) if is_missing)),
+        decimals=min(max(written_decimals(kept, table.decimal), default=0), MAX_DECIMALS),
+        is_integer=bool(kept) and not set("".join(kept)) & set(".,eE"),
+        form=form,
+    )
+
+
+def _read(table: Delimited, texts: Sequence[str]) -> tuple[np.ndarray, NumberForm, Sequence[str]] | None:
+    """Numbers, what stands beside them, and their plain texts; None where one of the texts is no number."""
+    parsed = parse(texts, table.decimal)
+    if parsed is not None:
+        return parsed, PLAIN, texts
+    read = read_form(texts, table.decimal, sure=table.decimal_is_sure)
+    if read is None:
+        return None
+    form, plain = read
+    parsed = parse(plain, table.decimal)
+    return None if parsed is None else (parsed, form, plain)
+
+
+def looks_numeric(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> bool:
+    """Whether a column has at least one number, and nothing but numbers and missing marks."""
+    marks, codes = _split_marks(missing_marks)
+    texts = (text for text in table.columns[column] if text.casefold() not in marks)
+    read = _read(table, [text for text in texts if text not in NUMERIC_MARKS])
+    return read is not None and not np.isin(read[0], codes).all()
+
+
+def number_text(values: np.ndarray, decimals: int, decimal: str) -> list[str]:
+    """Numbers as a file writes them: rounded to so many decimals, never with an exponent, never "-0".
+
+    Raises:
+        DataError: a value is NaN or infinite.
+    """
+    if not np.isfinite(values).all():
+        at = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise DataError(f"numbers to write: expected finite values, value {at} is {values[at]}. Leave such cells out.")
+    texts = [f"{value:z.{decimals}f}" for value in np.asarray(values, np.float64).tolist()]
+    return [text.replace(".", decimal) for text in texts] if decimal != "." else texts
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """A name and the unit in brackets at its end: "Temp [degC]" -> ("Temp", "degC"); "CO(GT)" -> ("CO(GT)", "").
+
+    A unit is what has one of % ° ² ³ µ / in it, or stands in ``UNITS``; the format of a date is none.
+    """
+    found = _LAST_BRACKETS.fullmatch(name.strip())
+    if found is None:
+        return name, ""
+    unit = (found[2] or found[3] or "").strip()
+    has_sign = any(sign in unit for sign in "%°²³µμ/‰") and not _DATE_FORMAT.search(unit)
+    return (found[1], unit) if has_sign or unit in UNITS else (name, "")
+
+
+def parse(texts: Sequence[str], decimal: str) -> np.ndarray | None:
+    """The numbers of stripped texts, or None where one of them is no finite number."""
+    characters = set("".join(texts))
+    if decimal == ",":
+        if "." in characters:
+            return None
+        characters = {"." if c == "," else c for c in characters}
+        texts = [text.replace(",", ".") for text in texts]
+    if not characters <= _CHARACTERS:  # float() would take "1_000", "infinity" and the digits of other scripts
+        return None
+    try:
+        values = np.array([float(text) for text in texts], np.float64)
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def is_number_or_missing(text: str) -> bool:
+    """Whether a text is a number, with a decimal point or comma, or means "no value" in a column of numbers."""
+    return is_number(text) or text.casefold() in _FOLDED or text in NUMERIC_MARKS
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, with a decimal point or comma."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def is_missing(text: str) -> bool:
+    """Whether a text is one of ``MISSING_MARKS``."""
+    return text.casefold() in _FOLDED
+
+
+_FOLDED = frozenset(mark.casefold() for mark in MISSING_MARKS)
+
+
+def _split_marks(marks: Collection[str]) -> tuple[frozenset[str], list[float]]:
+    """The marks to compare as texts, and those to compare as numbers."""
+    if marks is MISSING_MARKS:
+        return _FOLDED, []
+    if isinstance(marks, str):
+        raise ConfigError(f"missing marks: expected a list of texts, came the single text {marks!r}. Use [{marks!r}].")
+    stripped = [mark.strip() for mark in marks]
+    codes = [float(mark.replace(",", ".").replace("\u2212", "-")) for mark in stripped if _NUMBER.fullmatch(mark)]
+    return frozenset(mark.casefold() for mark in stripped), codes
+
+
+def _parses(text: str, decimal: str) -> bool:
+    return parse([text], decimal) is not None
+
+
+def written_decimals(texts: Sequence[str], mark: str) -> list[int]:
+    """Decimals of each of some numbers without a unit or another sign: 1.5e-3 has 4."""
+    if not set("".join(texts)) & set("eE"):
+        return [len(text) - text.index(mark) - 1 if mark in text else 0 for text in texts]
+    counts = []
+    for text in texts:
+        mantissa, _, exponent = text.lower().partition("e")
+        counts.append(max(0, len(mantissa.partition(mark)[2]) - int(exponent or 0)))
+    return counts
+
+
+def _refusal(table: Delimited, column: int, rows: Sequence[int]) -> DataError:
+    """What is wrong with the first of the fields in some rows that is no number, and what to do."""
+    texts = {row: table.columns[column][row] for row in rows}
+    bad = [row for row, text in texts.items() if not _parses(text, table.decimal)]
+    row, text = bad[0], texts[bad[0]]
+    name = repr(table.header[column]) if table.header[column] else str(column + 1)
+    where = f"{table.place(row)}, column {name}: expected"
+    other = "," if table.decimal == "." else "."
+    shown = repr(text if len(text) <= 60 else text[:60] + "...")
+    if text.casefold().lstrip("+-") in ("inf", "infinity") or (_NUMBER.fullmatch(text) and _is_infinite(text)):
+        return DataError(f"{where} a finite number, came {shown}. Correct it, or name it as a missing mark.")
+    if _GROUPED.fullmatch(text):
+        return DataError(
+            f"{where} a number with decimal {table.decimal!r}, came {shown}, which may have separators of thousands. "
+            f"Pass decimal={table.decimal!r} if they are, decimal={other!r} if it is the decimal mark, or remove them "
+            "from the file."
+        )
+    if _parses(text, other):
+        return DataError(
+            f"{where} a number with decimal {table.decimal!r}, came {shown}. Pass decimal={other!r}, or correct it."
+        )
+    if _names_again(table, row):
+        return DataError(
+            f"{where} a number or a missing mark, came {shown}: this line repeats names of columns, as where a second "
+            "table begins. Write each table to a file of its own, or its columns beside those of the first."
+        )
+    wrong = [texts[r] for r in bad]
+    return DataError(
+        f"{where} a number or a missing mark, came {shown}: {nature(text)}. {tally(wrong, len(rows))} "
+        f"{advice(table.header[column], wrong)}"
+    )
+
+
+def _names_again(table: Delimited, row: int) -> bool:
+    """Whether a field of a row is the name of its column, and no field is a number."""
+    fields = [column[row] for column in table.columns]
+    again = any(text and text == name for text, name in zip(fields, table.header, strict=True))
+    return again and not any(_parses(text, table.decimal) for text in fields if text)
+
+
+def tally(bad: Sequence[str], n_values: int) -> str:
+    """How many values are no plain numbers, and the commonest of these, in a sentence."""
+    counts = Counter(bad).most_common(5)
+    listed = ", ".join(f"{text[:30]!r}{f' {count:,} times' if count > 1 else ''}" for text, count in counts)
+    more = ", ..." if len(set(bad)) > len(counts) else ""
+    what = "are no plain numbers" if len(bad) > 1 else "is no plain number"
+    return f"{len(bad):,} of {n_values:,} values {what}: {listed}{more}."
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a user says two things, with "{}" where the texts or the name of the column stand."""
+
+    missing: str
+    text: str
+
+
+COMMAND = Ways('pass --missing_marks "{}"', 'pass --text "{}"')
+CALL = Ways("replace them by NaN ({})", 'pass text="{}"')
+
+
+def advice(name: str, bad: Sequence[str], ways: Ways = COMMAND) -> str:
+    """What to do about texts in a column of numbers, in sentences."""
+    kinds = {text: nature(text) for text in dict.fromkeys(bad)}
+    words = [text for text, kind in kinds.items() if kind in (NO_NUMBER, TRACE)]
+    bounds = [text for text, kind in kinds.items() if kind == BOUND]
+    parts = [f"If {_listed(words)} means that there is no value, {ways.missing.format(_quoted(words))}."] * bool(words)
+    if bounds:
+        parts.append(
+            "Write numbers in place of bounds and estimates, as half the limit, or treat them as missing: "
+            f"{ways.missing.format(_quoted(bounds))}."
+        )
+    if len(words) + len(bounds) < len(kinds):
+        parts.append("Take off what stands beside the numbers, or move it into a column of its own.")
+    column = f'""{name}""' if "," in name else name
+    return " ".join([*parts, f"To have the column passed through unchanged, {ways.text.format(column)}."])
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return " or ".join(map(repr, texts[:3])) + " or ..." * (len(texts) > 3)
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return ",".join(f'""{text}""' if "," in text else text for text in texts[:6]) + ",..." * (len(texts) > 6)
+
+
+def _is_infinite(text: str) -> bool:
+    return math.isinf(float(text.replace(",", ".").replace("\u2212", "-")))

@@ -1,0 +1,208 @@
+"""The text of a file and of its records as they stand: decoded so that it encodes to the same bytes, fields replaced.
+
+A record is a string with its line end, fields quoted and padded as the file has them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import chain
+from pathlib import Path
+
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.system.files import write_whole
+
+BLANKS = " "
+"""The delimiter that stands for any run of blanks and tabs."""
+WORD = re.compile(r'"(?:[^"]|"")*+"(?=[ \t\r\n]|$)|[^ \t\r\n]+')
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_WITH_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_KINDS = {
+    b"\x1f\x8b": "a gzip file: end its name in .gz",
+    b"PK\x03\x04": "a zip file or a workbook: unpack it, or save the sheet as CSV",
+    b"PAR1": "a Parquet file: end its name in .parquet",
+    b"\x89HDF": "an HDF5 or NetCDF file: end its name in .nc",
+}
+
+
+def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
+    """The text of a file without its byte order mark, the encoding, and the mark.
+
+    Raises:
+        ConfigError: there is no such encoding.
+        DataError: the file is a folder, empty, no text, or would not be written back as it is.
+    """
+    data = _read_bytes(path)
+    if not data.strip():
+        raise DataError(f"{path.name}: expected a table, the file is empty or blank.")
+    mark, marked = next(((mark, codec) for mark, codec in _MARKS if data.startswith(mark)), (b"", ""))
+    if encoding is None:
+        codecs_to_try = (marked,) if marked else ("utf-8", "cp1252")
+    else:
+        asked = _codec(encoding)
+        given = _WITH_MARK.get(asked, asked)
+        # "utf-16" and the like stand for both orders of bytes: the mark says which.
+        fits = marked == given or (asked in ("utf-16", "utf-32") and marked.startswith(asked))
+        mark, codecs_to_try = (mark, (marked,)) if fits else (b"", (given,))
+    for codec in codecs_to_try:
+        text = _decoded(data[len(mark) :], codec)
+        if text is not None:
+            return _checked(path.name, data, text), codec, mark
+    raise DataError(
+        f"{path.name}: expected text in {' or '.join(codecs_to_try)}, some bytes are not. Pass the encoding, or save "
+        f"the file as UTF-8."
+    )
+
+
+def write_text(text: str, path: Path, encoding: str, mark: bytes) -> None:
+    """Writes a text whole or not at all, packed if the path ends in ``.gz``.
+
+    Raises:
+        DataError: the encoding lacks a character.
+    """
+    try:
+        data = mark + text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{path.name}: expected characters of {encoding}, the encoding of the file read, came "
+            f"{error.object[error.start : error.end]!r}. Save the file as UTF-8 first."
+        ) from None
+    if path.suffix.lower() == ".gz":
+        data = gzip.compress(data, mtime=0)
+    write_whole(path, lambda partial: partial.write_bytes(data))
+
+
+def line_end(record: str) -> str:
+    if record.endswith("\r\n"):
+        return "\r\n"
+    return record[-1:] if record[-1:] in ("\r", "\n") else ""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A record taken apart.
+
+    Attributes:
+        fields: as they stand, with their quotes and blanks.
+        between: what stands before each field and after the last one.
+        delimiter: one character; ``BLANKS`` for any run of blanks and tabs.
+    """
+
+    fields: tuple[str, ...]
+    between: tuple[str, ...]
+    delimiter: str
+
+    def with_texts(self, texts: Mapping[int, str]) -> str:
+        """The record with new texts at some columns; columns that it lacks are added behind its last field."""
+        fields = [_new_field(f, texts[c], self.delimiter) if c in texts else f for c, f in enumerate(self.fields)]
+        added = [_new_field("", texts.get(c, ""), self.delimiter) for c in range(len(fields), max(texts) + 1)]
+        *before, end = self.between
+        body = chain.from_iterable(zip(before, fields, strict=True))
+        return "".join(
+            [*body, end[: len(end) - len(line_end(end))], *(self.delimiter + t for t in added), line_end(end)]
+        )
+
+
+def split(record: str, delimiter: str) -> Split:
+    """Takes a record apart."""
+    spans = _spans(record[: len(record) - len(line_end(record))], delimiter)
+    edges = [0, *(edge for span in spans for edge in span), len(record)]
+    return Split(
+        tuple(record[start:stop] for start, stop in spans),
+        tuple(record[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)),
+        delimiter,
+    )
+
+
+def _new_field(old: str, new: str, delimiter: str) -> str:
+    head, tail, quoted = _rim(old)
+    if quoted or _special(delimiter).search(new) or (not new and delimiter == BLANKS):
+        new = '"' + new.replace('"', '""') + '"'
+    return head + new + tail
+
+
+@lru_cache
+def _rim(field: str) -> tuple[str, str, bool]:
+    """The blanks before and behind a field, and whether it has quotes; kept, as new lines repeat those of one line."""
+    core = field.strip(" ")
+    head = field[: len(field) - len(field.lstrip(" "))]
+    return head, field[len(head) + len(core) :], core.startswith('"')
+
+
+@cache
+def _special(delimiter: str) -> re.Pattern[str]:
+    """What a field has to be quoted for."""
+    return re.compile(r'[ \t"]' if delimiter == BLANKS else rf'[{re.escape(delimiter)}"\r\n]')
+
+
+def _spans(body: str, delimiter: str) -> list[tuple[int, int]]:
+    """Where each field of a record starts and stops, by the rules of the csv module."""
+    if delimiter == BLANKS:
+        return [found.span() for found in WORD.finditer(body)]
+    field = _field(delimiter)
+    spans = []
+    start = 0
+    while start <= len(body):
+        found = field.match(body, start)
+        assert found is not None  # an empty field matches anywhere
+        spans.append(found.span())
+        start = found.end() + 1
+    return spans
+
+
+@cache
+def _field(delimiter: str) -> re.Pattern[str]:
+    other = rf"[^{re.escape(delimiter)}]*+"
+    return re.compile(rf' *+"(?:[^"]|"")*+"{other}|{other}')
+
+
+def _read_bytes(path: Path) -> bytes:
+    if path.is_dir():
+        raise DataError(f"{path}: expected a file, came a folder. Name the file in it.")
+    data = path.read_bytes()
+    if path.suffix.lower() != ".gz":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path.name}: expected a gzip file as its name says, came: {error}.") from None
+
+
+def _codec(encoding: str) -> str:
+    try:
+        "".encode(encoding)  # also refuses codecs that are not for text
+        return codecs.lookup(encoding).name
+    except (LookupError, ValueError):
+        raise ConfigError(f"encoding: expected a text encoding that Python knows, came {encoding!r}.") from None
+
+
+def _decoded(data: bytes, codec: str) -> str | None:
+    """The text of bytes, None where it would not encode to the same bytes again."""
+    try:
+        text = data.decode(codec)
+        return text if text.encode(codec) == data else None
+    except UnicodeError:
+        return None
+
+
+def _checked(name: str, data: bytes, text: str) -> str:
+    if "\0" not in text:
+        return text
+    kind = next((kind for start, kind in _KINDS.items() if data.startswith(start)), "no text, or text in UTF-16")
+    raise DataError(
+        f"{name}: expected a text file, found zero bytes, as in {kind}."
+        + (" Pass the encoding if it is text." if kind.startswith("no text") else "")
+    )

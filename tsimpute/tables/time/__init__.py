@@ -1,0 +1,1 @@
+"""Columns of times: read, and written in the form of the column."""

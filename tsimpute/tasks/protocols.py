@@ -1,0 +1,239 @@
+"""The two protocols that make a task of windows.
+
+``clean``, the default: split, then hide, then fit the scaler on shown training cells, so that nothing of a held-out
+cell is seen anywhere. ``csdi``: what the original CSDI code does, for numbers that can be compared with its own; its
+scaler has seen the held-out cells, and where no split is prescribed the test records too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from numbers import Real
+
+import numpy as np
+
+from tsimpute.config.registry import is_known, plugin
+from tsimpute.core.limits import Limits, limits_of
+from tsimpute.core.windows import Windows
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.tasks.missingness import BY_VALUE, MECHANISMS, reached_rate
+from tsimpute.tasks.splitting import PARTS, Split, check_fold, csdi_folds, legacy_generator, prescribed, seeded_folds
+from tsimpute.tasks.task import OWN, REMOVED, Task
+from tsimpute.tasks.value_missingness import mar_roles, scaler_of
+
+EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
+LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
+OUTSIDE = "values outside the limits (made missing)"
+NEVER_SHOWN = "features never shown in training"
+
+
+def clean(
+    windows: Windows,
+    *,
+    rate: float | None,
+    seed: int,
+    fold: int = 0,
+    mechanism: str = "random",
+    features: Sequence[str] | None = None,
+    limits: Mapping[str, Limits] | None = None,
+) -> Task:
+    """The task in which nothing of a held-out cell is seen anywhere.
+
+    The split is the prescribed one, else one of five seeded folds (70 / 10 / 20 %). The scored cells are those that the
+    data set holds out (they are made missing in training records), else cells of validation and test records drawn by
+    ``mechanism``. Last, the scaler is fitted on the shown cells of the training records. Records without any
+    observation are dropped before all this.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> task = clean(ti.load_windows("synthetic", n_records=20), rate=0.2, seed=1)
+        >>> len(task.train), len(task.valid), len(task.test), task.train.held_out is None
+        (14, 2, 4, True)
+
+    Args:
+        windows: all records.
+        rate: share of observed cells to hide, in (0, 1); None = the data set's own held-out cells.
+        seed: for the folds and the holes.
+        fold: 0 to 4; 0 where the split is prescribed.
+        mechanism: a name out of ``MECHANISMS``, or an import path of a function like those (windows, rate, seed,
+            features); where ``rate`` is None the task's mechanism is "own".
+        features: names of features that may lose cells to ``mechanism``; None = all, but those that decide in "mar".
+        limits: by feature, "*" = all others: first of all, what lies outside is made missing; the scaler keeps to them.
+
+    Raises:
+        ConfigError: rate, fold or mechanism out of range; a rate where the data set holds out cells, or none where it
+            does not.
+        DataError: too few records for a split, or nothing to train on or to score.
+    """
+    own = _is_own(windows, rate)
+    _check_mechanism(mechanism, own, features)
+    windows = _within(windows, limits)
+    windows, changes = _without_empty(windows)
+    split, how = _split(windows, fold, lambda: seeded_folds(windows.record_ids, fold, seed), seed)
+    train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
+    if own:
+        changes[REMOVED] = int(train.scored.sum())
+        train, left_empty = _nonempty(train.without_held_out())
+        changes |= {LEFT_EMPTY_DROPPED: left_empty} if left_empty else {}
+        mechanism, hidden = OWN, "the data set's held-out cells hidden in valid and test, made missing in train"
+    else:
+        train = replace(train, held_out=None)
+        hide = MECHANISMS[mechanism] if mechanism in MECHANISMS else plugin("mechanisms", mechanism)
+        if mechanism in BY_VALUE:  # what counts as high is a fact of the data set, the same in every fold
+            hide = partial(hide, scaler=scaler_of(windows))
+        if mechanism == "mar":
+            features = mar_roles(windows, seed, features)[1]
+        valid, test = (replace(w, held_out=hide(w, rate=rate, seed=seed, features=features)) for w in (valid, test))
+        hidden = (
+            f"cells of valid and test{'' if features is None else ' in ' + ', '.join(features)} hidden ({mechanism}, "
+            f"rate {rate:g} asked, {reached_rate(test, test.scored, features):.4f} reached in test, seed {seed})"
+        )
+    scaler = Standardizer.fit(train, limits)
+    units = Standardizer.fit(train) if limits else None
+    changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
+    first = "values outside the limits made missing -> " if limits else ""
+    order = f"{first}{how} -> {hidden} -> scaler fitted on the shown cells of train only."
+    return Task(train, valid, test, scaler, "clean", fold, mechanism, rate, changes, order, seed, units)
+
+
+def csdi(
+    windows: Windows,
+    *,
+    rate: float | None,
+    fold: int = 0,
+    seed: int = 1,
+    limits: Mapping[str, Limits] | None = None,
+) -> Task:
+    """The task exactly as the original CSDI code sets it up, leaks included.
+
+    Records are taken by ascending id. Without own held-out cells (PhysioNet): records without any observation are
+    dropped, and held-out cells are drawn for every record by numpy's legacy generator on the (steps, features) grid.
+    Without a prescribed split: the original's five folds, and a scaler fitted on *all* records. With one (PM2.5): a
+    scaler fitted on training and validation records; the original ships a pickled mean and standard deviation of
+    unknown making there, so this is the nearest that can be computed, each cell counted in every window that holds it.
+    Either way the scaler sees the held-out cells, and training records show all they have.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> task = csdi(ti.load_windows("synthetic", n_records=20), rate=0.2)
+        >>> task.protocol, bool(task.test.held_out.any())
+        ('csdi', True)
+
+    Args:
+        windows: all records.
+        rate: share of each record's observed cells to hide, in (0, 1); None = the data set's own held-out cells.
+        fold: 0 to 4; 0 where the split is prescribed.
+        seed: of the legacy generator; the original's is 1.
+        limits: by feature, "*" = all others. Not of the original: after the holes are drawn, what lies outside is made
+            missing, and the scaler keeps to them; scores stay in the units of the original's scaler.
+
+    Raises:
+        ConfigError: rate, fold or seed out of range; a rate where the data set holds out cells, or none where it does
+            not.
+        DataError: too few records for a split, or nothing to train on or to score.
+    """
+    own = _is_own(windows, rate)
+    windows = windows.select(np.argsort(np.array(windows.record_ids), kind="stable"))
+    changes = dict(windows.changes)
+    if not own:
+        windows, changes = _without_empty(windows)
+        windows = replace(windows, held_out=_csdi_holes(windows, rate, seed))
+    whole, windows = windows, _within(windows, limits)
+    changes |= {OUTSIDE: windows.changes[OUTSIDE]} if limits else {}
+    split, how = _split(windows, fold, lambda: csdi_folds(len(windows), fold, seed), seed)
+    train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
+    fitted_on, name = (np.arange(len(windows)), "all records, test included")
+    if windows.split is not None:
+        fitted_on, name = np.concatenate([split.train, split.valid]), "train and valid"
+    scaler = units = Standardizer.fit(replace(whole.select(fitted_on), held_out=None))
+    if limits:
+        scaler = Standardizer.fit(replace(windows.select(fitted_on), held_out=None), limits)
+    hidden = (
+        "the data set's held-out cells taken" if own else f"cells of all records hidden (rate {rate:g}, seed {seed})"
+    )
+    hidden += " -> values outside the limits made missing" if limits else ""
+    order = (
+        f"{hidden} -> scaler fitted on all observed cells of {name}, held-out cells included -> {how} -> "
+        "held-out cells of train shown again."
+    )
+    mechanism = OWN if own else "random"
+    train = replace(train, held_out=None)
+    return Task(train, valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed, units)
+
+
+PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi}
+
+
+def _is_own(windows: Windows, rate: float | None) -> bool:
+    own = bool(windows.scored.any())
+    if rate is not None and own:
+        raise ConfigError(
+            f"rate: expected None, as the data set itself holds out {int(windows.scored.sum())} cells; came {rate}. "
+            "To draw other cells instead, drop these first (`dataclasses.replace(windows, held_out=None)`)."
+        )
+    if rate is None and not own:
+        raise ConfigError("rate: expected a number between 0 and 1, as the data set holds out no cells; came None.")
+    return own
+
+
+def _check_mechanism(mechanism: str, own: bool, features: Sequence[str] | None) -> None:
+    if own and (mechanism not in ("random", OWN) or features is not None):
+        raise ConfigError(
+            f"mechanism {mechanism!r}, features {features}: expected none of these, as rate is None and the data set's "
+            "own held-out cells are scored. Drop those and give a rate to draw others."
+        )
+    if not own and mechanism not in MECHANISMS and not is_known("mechanisms", mechanism):
+        raise ConfigError(
+            f"mechanism: expected one of {', '.join(MECHANISMS)}, or an import path as package.module:function; came "
+            f"{mechanism!r}."
+        )
+
+
+def _within(windows: Windows, limits: Mapping[str, Limits] | None) -> Windows:
+    """The records without any value outside the limits, and the number of these among their changes."""
+    if not limits:
+        return windows
+    given = limits_of([feature.name for feature in windows.features], limits)
+    outside = np.stack([of_one.outside(windows.values[:, k]) for k, of_one in enumerate(given)], axis=1)
+    return replace(
+        windows,
+        values=np.where(outside, np.nan, windows.values),
+        held_out=None if windows.held_out is None else windows.held_out & ~outside,
+        changes=dict(windows.changes) | {OUTSIDE: int(outside.sum())},
+    )
+
+
+def _split(windows: Windows, fold: int, draw: Callable[[], Split], seed: int) -> tuple[Split, str]:
+    check_fold(fold)
+    if windows.split is None:
+        return draw(), f"records split (fold {fold} of 5, seed {seed})"
+    if fold != 0:
+        raise ConfigError(f"fold: expected 0, as the data set prescribes its one split; came {fold}.")
+    return prescribed(windows), "records split as the data set prescribes"
+
+
+def _without_empty(windows: Windows) -> tuple[Windows, dict[str, int]]:
+    kept, n_empty = _nonempty(windows)
+    if not len(kept):
+        raise DataError(f"records: expected some that hold a value, came {n_empty} without any observation.")
+    return kept, dict(windows.changes) | ({EMPTY_DROPPED: n_empty} if n_empty else {})
+
+
+def _nonempty(windows: Windows) -> tuple[Windows, int]:
+    filled = np.flatnonzero(windows.observed.any(axis=(1, 2)))
+    return windows.select(filled), len(windows) - len(filled)
+
+
+def _csdi_holes(windows: Windows, rate: float | None, seed: int) -> np.ndarray:
+    if not (isinstance(rate, Real) and 0 < rate < 1):
+        raise ConfigError(f"rate of cells to hide: expected a number between 0 and 1, both excluded; came {rate!r}.")
+    rng = legacy_generator(seed)
+    by_step = windows.observed.transpose(0, 2, 1).reshape(len(windows), -1)
+    held_out = np.zeros_like(by_step)
+    for observed, hidden in zip(by_step, held_out, strict=True):
+        cells = np.flatnonzero(observed)
+        hidden[rng.choice(cells, int(len(cells) * rate), replace=False)] = True
+    return held_out.reshape(len(windows), windows.n_steps, windows.n_features).transpose(0, 2, 1)

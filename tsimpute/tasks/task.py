@@ -1,0 +1,119 @@
+"""What a run trains on and scores, and how that came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from tsimpute.core.shapes import Brief
+from tsimpute.core.windows import Windows
+from tsimpute.errors import DataError
+from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.tasks.splitting import PARTS
+
+OWN = "own"
+REMOVED = "held-out cells of training records made missing"
+
+
+@dataclass(frozen=True)
+class PartCounts:
+    """Cells of one part of a task: ``observed = removed + shown + scored``.
+
+    Attributes:
+        part: "train", "valid" or "test".
+        records: number of records.
+        cells: records x features x steps.
+        observed: cells that hold a value in the data.
+        removed: held out by the data set and taken away from training; neither shown nor scored.
+        shown: cells that a model may see. In training the mask policy makes part of them targets, anew on each pass.
+        scored: hidden from the model, and compared with what it fills in.
+    """
+
+    part: str
+    records: int
+    cells: int
+    observed: int
+    removed: int
+    shown: int
+    scored: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Task(Brief):
+    """Records for training, validation and test, the scaler, and how they came about.
+
+    Attributes:
+        train: training records; without held-out cells.
+        valid, test: records whose ``held_out`` cells are hidden from the model and scored.
+        scaler: means and standard deviations to train and impute with, and the limits to keep.
+        units: means and standard deviations of the values themselves, that scores are given in; None = ``scaler``.
+        protocol: "clean" or "csdi".
+        fold: 0 to 4; 0 where the split is prescribed.
+        mechanism: how the scored cells were chosen: "own" (by the data set) or a name out of ``MECHANISMS``.
+        rate: share of the observed cells that was asked to be hidden; None for "own".
+        changes: what was dropped or made missing on the way from the raw files, and how often.
+        order: one sentence: what was done, in which order.
+        seed: what the split and the holes were drawn from.
+
+    Raises:
+        DataError: a part holds no record, records are in two parts, nothing is shown in training or nothing is scored.
+    """
+
+    train: Windows
+    valid: Windows
+    test: Windows
+    scaler: Standardizer
+    protocol: str
+    fold: int
+    mechanism: str
+    rate: float | None
+    changes: Mapping[str, int]
+    order: str
+    seed: int = 0
+    units: Standardizer | None = None
+
+    def __post_init__(self) -> None:
+        parts = [getattr(self, part) for part in PARTS]
+        ids = [record_id for part in parts for record_id in part.record_ids]
+        if not all(map(len, parts)) or len(set(ids)) < len(ids):
+            raise DataError(
+                "task: expected at least one record in each part and none in two; "
+                f"came {', '.join(f'{len(part)} {name}' for name, part in zip(PARTS, parts, strict=True))} records, "
+                f"{len(ids) - len(set(ids))} of them repeated."
+            )
+        if not self.train.shown.any():
+            raise DataError(
+                "task: expected cells to train on; no training record shows any. Check the data and the split."
+            )
+        # A data set may hold out cells of its test records only; validation then has to draw its own targets.
+        for name in ("test",) if self.mechanism == OWN else ("valid", "test"):
+            if not getattr(self, name).scored.any():
+                raise DataError(
+                    f"task: expected cells to score in the {name} records, none is held out ({self.mechanism}, rate "
+                    f"{self.rate}). A rate hides int(rate * n) of a record's n observed cells: raise it, or take the "
+                    "mechanism 'mcar', which hides each cell by chance."
+                )
+
+    def summary(self) -> tuple[PartCounts, ...]:
+        """How many cells of each part are observed, removed, shown and scored; ``summary_text`` prints it."""
+        return tuple(self._count(part) for part in PARTS)
+
+    def summary_text(self) -> str:
+        """The summary as a Markdown table, followed by the order of steps and what was changed."""
+        names = [field.name for field in fields(PartCounts)]
+        rows = [names, ["---"] + ["---:"] * (len(names) - 1)]
+        rows += [[_text(getattr(counts, name)) for name in names] for counts in self.summary()]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        lines += ["", f"{self.protocol}: {self.order}"]
+        lines += [f"- {what}: {count:,}" for what, count in self.changes.items()]
+        return "\n".join(lines)
+
+    def _count(self, part: str) -> PartCounts:
+        windows: Windows = getattr(self, part)
+        removed = self.changes.get(REMOVED, 0) if part == "train" else 0
+        shown, scored = int(windows.shown.sum()), int(windows.scored.sum())
+        return PartCounts(part, len(windows), windows.values.size, removed + shown + scored, removed, shown, scored)
+
+
+def _text(value: str | int) -> str:
+    return value if isinstance(value, str) else f"{value:,}"

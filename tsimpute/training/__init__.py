@@ -1,0 +1,1 @@
+"""The training loop, its devices, gradients, and where a training stands."""

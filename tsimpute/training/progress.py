@@ -1,0 +1,105 @@
+"""Where a training stands: its steps, what a stopped run takes up again, and the log of its epochs."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tsimpute.config.settings import TrainingConfig
+from tsimpute.core.seeding import derive_seed
+from tsimpute.errors import CheckpointError
+from tsimpute.system.files import write_whole
+
+COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "learning_rate", "seconds")
+"""Of ``epochs.csv``."""
+
+_FREE = {
+    "checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "nodes", "precision", "patience",
+    "micro_batch",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where training stands after an optimiser step.
+
+    Attributes:
+        epoch, step: counted from 1; ``step`` over all epochs. Where training ends: the epochs that are finished.
+        n_steps: steps of the whole run.
+        loss: mean over the records of the batch.
+        learning_rate: that was used.
+        valid_loss: after the last step of an epoch with validation records, else None.
+        stop: why training ends here, else None.
+    """
+
+    epoch: int
+    step: int
+    n_steps: int
+    loss: float
+    learning_rate: float
+    ends_epoch: bool = False
+    train_loss: float | None = None
+    valid_loss: float | None = None
+    stop: str | None = None
+
+
+@dataclass
+class Progress:
+    """Counters that a stopped run takes up again."""
+
+    epoch: int = 1
+    batch: int = 0
+    step: int = 0
+    losses: list[float] = field(default_factory=list)
+    best_loss: float = math.inf
+    best_epoch: int = 0
+    seconds: float = 0.0
+
+
+def settings_key(settings: TrainingConfig, process: str, record_ids: Sequence[str], also: str) -> dict[str, Any]:
+    """What must not change between the parts of one run; ``also`` is a text for what the loop does not know."""
+    fixed = {name: value for name, value in vars(settings).items() if name not in _FREE}
+    records = {"records": len(record_ids), "record ids": derive_seed(*record_ids)}
+    return fixed | records | {"process": process, "network and options": also}
+
+
+def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> None:
+    """Compares the settings that the state in ``path`` was written with to those of this run.
+
+    A setting that the state does not know had its default: there was nothing else when it was written.
+
+    Raises:
+        CheckpointError: some differ; the message says which.
+    """
+    stored = state.get("settings")
+    if not isinstance(stored, Mapping):
+        raise CheckpointError(f"{path}: expected a training state, came something else. Delete it to start anew.")
+    stored = vars(TrainingConfig()) | dict(stored)
+    changed = [
+        "record ids" if name == "record ids" else f"{name} ({stored.get(name)} -> {key[name]})"
+        for name in key
+        if stored.get(name) != key[name]
+    ]
+    if changed:
+        raise CheckpointError(
+            f"{path}: this run was started with other settings: {', '.join(changed)}. "
+            "Use the same settings to go on, or another folder."
+        )
+
+
+def log_epoch(path: Path, row: Sequence[float | None]) -> None:
+    """Adds ``row`` to the log of epochs, in the place of any row that a stopped run left after its last state."""
+    rows: list[Sequence[Any]] = [COLUMNS]
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            rows += [r for r in csv.reader(file) if r and r[0].isdigit() and int(r[0]) < row[0]]  # type: ignore[operator]
+
+    def write(partial: Path) -> None:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([*rows, row])
+
+    write_whole(path, write)
