@@ -49,6 +49,7 @@ myst_heading_anchors = 3
 # Notebooks show the output that they were committed with; tests run each. TSIMPUTE_DOCS_EXECUTE=cache runs them here.
 nb_execution_mode = os.environ.get("TSIMPUTE_DOCS_EXECUTE", "off")
 nb_execution_timeout = 600
+nb_execution_in_temp = True
 nb_merge_streams = True
 suppress_warnings = ["mystnb.unknown_mime_type"]
 

@@ -32,24 +32,6 @@ def tables() -> dict[str, dict[str, dict[str, str]]]:
     return found
 
 
-def test_the_readme_s_table_of_the_evidence_says_what_the_results_say() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = readme.split("<!-- evidence -->")[1]
-    head, _, *rows = [
-        [cell.strip(" *") for cell in line.strip("|").split("|")] for line in block.splitlines() if line[:1] == "|"
-    ]
-    ours = [row for row in rows if not row[1].startswith("paper:")]
-    assert len(ours) >= 8
-    results, task = tables(), ""
-    for row in ours:
-        task = row[0] or task
-        name = re.search(r"`(\w+)`", task)
-        assert name, task
-        line = results[name[1]][row[1]]
-        for column, cell in zip(head[2:], row[2:], strict=True):
-            assert cell == line[column], (task, row[1], column)
-
-
 @pytest.mark.parametrize("task", ["physionet_10", "pm25"])
 def test_tables_are_those_of_the_metrics_beside_them(task: str) -> None:
     report = Report.read(RESULTS)

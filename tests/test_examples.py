@@ -13,7 +13,7 @@ from tsimpute.accessors import Accessor
 GIVEN_BACK = {"Batch", "Condition", "EvaluationContext", "Imputation", "Report", "Samples"}
 """What users get and do not make."""
 
-NEEDS_DASK = {"draw_lazily", "impute_lazily", "impute_zarr"}
+NEEDS_DASK = {"draw_lazily", "impute_lazily"}
 
 CALLED: dict[str, Any] = {name: getattr(ti, name) for name in ti.__all__ if name not in GIVEN_BACK}
 

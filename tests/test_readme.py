@@ -1,13 +1,18 @@
-"""The README's example runs, and every module says what it is."""
+"""The README is short, its examples run, and its numbers are those of the results; every module says what it is."""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SIMPLE = ("linear", "LOCF", "PCHIP", "seasonal", "Kalman", "kNN", "chained, lags", "low rank", "missForest")
 
 
 def test_every_module_says_what_it_is() -> None:
@@ -16,14 +21,85 @@ def test_every_module_says_what_it_is() -> None:
         assert not source.strip() or ast.get_docstring(ast.parse(source)), f"{path} has no docstring"
 
 
-def test_api_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_for_people_in_a_hurry() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def python_block(words: str) -> str:
+    (found,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.S) if words in block]
+    return found
+
+
+def test_research_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ten lines of Python in the README, on fewer epochs."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    code = readme.split("```python\n")[1].split("```")[0]
-    assert "epochs=40" in code
+    code = python_block("epochs=40")
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     exec(code.replace("epochs=40", "epochs=1"), names)
     assert names["samples"].n_samples == 100
     assert names["frame"].provenance.isin(["observed", "imputed"]).all()
     assert (tmp_path / "model.safetensors").is_file()
+
+
+@pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
+def test_frame_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = np.arange(200)
+    values = 20 + 5 * np.sin(hours / 4)[:, None] + np.random.default_rng(0).normal(size=(200, 2))
+    values[np.random.default_rng(1).random(values.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(values, pd.date_range("2024", periods=200, freq="h", name="time"), ["PM2.5", "PM10"])
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("stations.csv")
+    names: dict = {}
+    exec(python_block("ti.impute(frame"), names)
+    assert names["filled"].notna().all().all()
+    known = frame.notna()
+    assert (names["filled"][known] == names["frame"][known])[known].sum().sum() == known.sum().sum()
+    assert (tmp_path / "stations.safetensors").is_file()
+
+
+def metric(folder: str, imputer: str, rate: float | None, n_samples: int, epoch: int | None = None) -> float:
+    """CRPS over all features of the whole test part, in the results of a suite or run."""
+    found = pd.read_csv(ROOT / "results" / folder / "metrics.csv")
+    found = found[(found.metric == "crps") & (found.feature == "all") & (found.split == "test")]
+    found = found[(found.imputer == imputer) & (found.n_samples == n_samples) & (found.fill == "scored")]
+    found = found[(found.protocol == "csdi") & (found.fold == 0)]
+    found = found[found.dataset == ("pm25" if rate is None else "physionet2012")]
+    found = found if rate is None else found[found.rate == rate]
+    found = found[found.epoch == found.epoch.max()] if found.epoch.notna().any() else found
+    values = found.value.unique()
+    assert len(values) == 1, (folder, imputer, rate, found)
+    return float(values[0])
+
+
+def ratio(method: str) -> float:
+    """Geometric mean over the rows of results/tables of the MAE relative to the best simple method's."""
+    found = pd.read_csv(ROOT / "results" / "tables" / "metrics.csv")
+    mae = found.pivot_table(index=["table", "holes"], columns="method", values="mae")
+    return float(np.exp(np.log(mae[method] / mae[list(SIMPLE)].min(axis=1)).mean()))
+
+
+def year(imputer: str) -> float:
+    found = pd.read_csv(ROOT / "results" / "pm25" / "filled_year" / "scores.csv")
+    return float(found[(found.part == "test months") & (found.imputer == imputer)].mae.iloc[0])
+
+
+def test_its_table_says_what_the_results_say() -> None:
+    block = README.split("<!-- results -->")[1].strip().splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block]
+    assert len(rows) == 6
+    expected: list[list[float | None]] = []
+    for rate in (0.1, 0.5, 0.9):
+        simple = [metric("evidence", "linear", rate, 1), metric("gaussian", "Gaussian process", rate, 20)]
+        expected.append([*simple, metric("evidence", "CSDI", rate, 20), metric("evidence", "CFMI", rate, 20)])
+    of_gpu = [metric("gpu/physionet2012", "flow_matching", 0.9, 20), metric("gpu/pm25", "flow_matching", None, 100)]
+    simple = [metric("evidence", "linear", None, 1), metric("gaussian", "Gaussian process", None, 20)]
+    expected.append([*simple, metric("evidence", "CSDI", None, 20), metric("evidence", "CFMI", None, 20)])
+    expected += [[ratio("linear"), ratio("gaussian"), None, None], [year("linear"), None, None, None]]
+    last = [None, None, of_gpu[0], of_gpu[1], ratio("TableImputer instant"), year("tsimpute impute")]
+    for row, values, best in zip(rows, expected, last, strict=True):
+        numbers = [*row[1:5], *re.findall(r", ([\d.]+)$", row[5])]
+        for text, value in zip(numbers, [*values, *([] if best is None else [best])], strict=True):
+            assert (text == "\N{EN DASH}") == (value is None), row
+            if value is not None:
+                digits = len(text.partition(".")[2])
+                assert text == f"{value:.{digits}f}", (row, value)

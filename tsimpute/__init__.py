@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tsimpute.filling.imputer.imputation import Imputation
     from tsimpute.filling.imputer.table_imputer import TableImputer, impute
     from tsimpute.filling.stores.lazy import draw_lazily, impute_lazily
-    from tsimpute.filling.stores.zarr_stores import impute_zarr
     from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.imputers.linear import LinearImputer
     from tsimpute.imputers.locf import LocfImputer
@@ -63,7 +62,6 @@ _HOME = {
     "filling.imputer.imputation": ("Imputation",),
     "filling.imputer.table_imputer": ("TableImputer", "impute"),
     "filling.stores.lazy": ("draw_lazily", "impute_lazily"),
-    "filling.stores.zarr_stores": ("impute_zarr",),
     "imputers.generative": ("GenerativeImputer",),
     "imputers.linear": ("LinearImputer",),
     "imputers.locf": ("LocfImputer",),

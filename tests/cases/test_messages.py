@@ -28,7 +28,6 @@ OF_TABLES = (
     "core/limits.py", "core/panel.py", "core/quantiles.py", "models/pretrained.py", "system/files.py",
 )  # fmt: skip
 PYTHON_ONLY = {
-    "filling/stores/zarr_stores.py",
     "filling/stores/lazy.py",
     "filling/settings/table_settings.py",
     "tables/arrays/arrays.py",

@@ -11,12 +11,19 @@ import pytest
 from tiny_models import NETWORK, waves
 
 from tsimpute.config import registry
-from tsimpute.config.settings import ProcessConfig, RunConfig, SamplingConfig, TrainingConfig
+from tsimpute.config.settings import (
+    DataConfig,
+    EvaluationConfig,
+    ProcessConfig,
+    RunConfig,
+    SamplingConfig,
+    TrainingConfig,
+)
 from tsimpute.config.yaml_files import load_config, save_config
 from tsimpute.core.windows import Windows
 from tsimpute.datasets.synthetic import SyntheticAirQuality
 from tsimpute.errors import CheckpointError, ConfigError
-from tsimpute.experiments.runs import load_windows
+from tsimpute.experiments.runs import load_windows, new_imputer, score_run, task_of, train
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.processes.diffusion import Diffusion
 from tsimpute.processes.flow_matching import FlowMatching
@@ -210,3 +217,23 @@ def test_protocols_take_a_mechanism_of_another_package():
     assert task.test.held_out_mask[..., :2].any()
     with pytest.raises(ConfigError, match=r"mechanism: expected one of random, .*came 'holes'"):
         clean(waves(40), rate=0.25, mechanism="holes", seed=1)
+
+
+def test_scoring_a_run_imports_what_its_own_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "solvers_of_mine.py").write_text(
+        "from tsimpute.solvers.one_step import OneStep\n\nclass Mine(OneStep):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    config = RunConfig(
+        data=DataConfig("synthetic", options={"n_records": 20}),
+        network=NETWORK,
+        training=TrainingConfig(epochs=1),
+        sampling=SamplingConfig("solvers_of_mine:Mine", n_steps=2),
+        evaluation=EvaluationConfig(n_samples=2, max_records=2),
+    )
+    task = task_of(config)
+    for _ in train(config, task, new_imputer(config), tmp_path / "run"):
+        pass
+    monkeypatch.delitem(sys.modules, "solvers_of_mine", raising=False)
+    score_run(config, task, tmp_path / "run", [])
+    assert "solvers_of_mine:Mine" in (tmp_path / "run" / "metrics.csv").read_text()

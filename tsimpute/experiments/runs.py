@@ -200,9 +200,22 @@ def score_run(
             "training.keep_epochs or evaluation.at_epochs names."
         )
     for name in names:
+        _import_parts(config)
         imputer = GenerativeImputer.load(folder / f"{name}.safetensors", config.sampling)
         add_results(score(config, task, imputer, run, progress), out or folder)
     return imputer
+
+
+def _import_parts(config: RunConfig) -> None:
+    """Imports what a run's own settings name by import paths: its owner wrote them, which is not so of a model file."""
+    kinds = {
+        "processes": config.process.name,
+        "backbones": config.network.name,
+        "solvers": config.sampling.solver or "",
+    }
+    for kind, name in kinds.items():
+        if ":" in name:
+            plugin(kind, name)
 
 
 def _unscored(folder: Path, at_epochs: Iterable[int], up_to: int) -> list[int]:

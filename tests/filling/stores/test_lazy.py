@@ -7,7 +7,6 @@ import pickle
 import signal
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,8 @@ zarr = pytest.importorskip("zarr")
 
 import tsimpute as ti  # noqa: E402
 from tsimpute.core.panel import PROVENANCE  # noqa: E402
-from tsimpute.errors import ConfigError, DataError, MissingExtraError, NotFittedError  # noqa: E402
+from tsimpute.errors import DataError, MissingExtraError, NotFittedError  # noqa: E402
 from tsimpute.filling.stores.lazy import draw_lazily, impute_lazily  # noqa: E402
-from tsimpute.filling.stores.zarr_stores import impute_zarr  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
 
@@ -108,30 +106,24 @@ def test_data_arrays_with_and_without_labels_give_what_the_whole_gives(labelled)
 
 
 @pytest.mark.parametrize("chunks", [{"lat": 1, "lon": 2}, {"lat": 2, "lon": 1}])
-def test_groups_of_two_dimensions_are_named_as_in_the_whole(chunks, tmp_path) -> None:
+def test_groups_of_two_dimensions_are_named_as_in_the_whole(chunks) -> None:
     values = np.random.default_rng(1).normal(size=(3, T, 2))
     values[:, ::4] = np.nan
     times = pd.date_range("2020", periods=T, freq="h")
     grid = xr.Dataset({"u": (("lon", "time", "lat"), values)}, {"lon": [10.5, 11, 11.5], "time": times})
     grid["v"] = grid["u"].transpose("lat", "lon", "time") ** 2
     imputer = ti.TableImputer(effort="trial", n_samples=3, missing_codes=[], calibrate=False).fit(grid)
-    grid.to_zarr(tmp_path / "in.zarr", zarr_format=2)
     with dask.config.set(scheduler="sync"):
         xr.testing.assert_identical(impute_lazily(grid.chunk(chunks), imputer).compute(), imputer.impute(grid))
-        impute_zarr(tmp_path / "in.zarr", tmp_path / "out.zarr", imputer, chunks=chunks)
-    xr.testing.assert_identical(xr.open_zarr(tmp_path / "out.zarr").load(), imputer.impute(grid))
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_one_record_without_groups_and_one_without_times_are_filled(timed, tmp_path) -> None:
+def test_one_record_without_groups_and_one_without_times_are_filled(timed) -> None:
     one = stations().isel(station=0, drop=True)
     one = one if timed else one.drop_vars("time")
     imputer = ti.TableImputer(**SETTINGS, calibrate=False).fit(one)
     with dask.config.set(scheduler="sync"):
         xr.testing.assert_identical(impute_lazily(one.chunk(time=4), imputer).compute(), imputer.impute(one))
-        one.to_zarr(tmp_path / "in.zarr", zarr_format=2)
-        assert impute_zarr(tmp_path / "in.zarr", tmp_path / "out.zarr", imputer)
-    xr.testing.assert_identical(xr.open_zarr(tmp_path / "out.zarr").load(), imputer.impute(one))
 
 
 @pytest.mark.threads(2)
@@ -220,119 +212,24 @@ def test_whole_numbers_stay_whole_and_are_refused_by_name_where_one_would_have_t
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def stored(folder: Path, form: int = 2) -> Path:
-    place = folder / "in.zarr"
-    chunks = {"x": {"chunks": (2, 16)}, "y": {"chunks": (16, 2)}}
-    stations().to_zarr(place, zarr_format=form, encoding=chunks, consolidated=form == 2)
-    return place
-
-
-def bytes_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize("form", [2, 3])
-def test_a_store_is_filled_into_one_of_the_same_kind(fitted, eager, tmp_path, form) -> None:
-    source, out = stored(tmp_path, form), tmp_path / "out.zarr"
-    with dask.config.set(scheduler="sync"):
-        assert impute_zarr(source, out, fitted)
-    found = xr.open_zarr(out)
-    assert {p.name for p in tmp_path.iterdir()} == {"in.zarr", "out.zarr"}
-    assert zarr.open_group(out, mode="r").metadata.zarr_format == form
-    before = xr.open_zarr(source, consolidated=form == 2)
-    assert set(found) == set(before)
-    for name in ("x", "y"):
-        assert {k: str(v) for k, v in found[name].encoding.items()} == {
-            k: str(v) for k, v in before[name].encoding.items()
-        }
-    xr.testing.assert_identical(found.load(), eager.table)
-    codes = xr.open_zarr(out, group="provenance")
-    assert (codes["y"].dtype, found["x"].dtype) == ("u1", "f4")
-    assert (codes["y"].values == codes_of(eager.provenance["y"].values)).all()
-    quantiles = xr.open_zarr(out, group="quantiles")
-    assert quantiles["y"].dims == ("quantile", "time", "station")
-    there = codes["y"].values == 1
-    wanted = np.stack([filling.quantiles[:, 1] for filling in eager.fillings], 2)
-    assert (quantiles["y"].values[:, there] == wanted[:, there]).all()
-
-
-def test_a_run_that_was_stopped_goes_on_and_ends_in_the_same_bytes(fitted, tmp_path) -> None:
-    source, calls = stored(tmp_path), []
-
-    def fill(out: str, stop_at: int) -> bool:
-        progress = lambda what, done, total: calls.append((done, total))
-        with dask.config.set(scheduler="sync"):
-            return impute_zarr(
-                source, tmp_path / out, fitted, at_once=1, progress=progress, should_stop=lambda: len(calls) == stop_at
-            )
-
-    assert not fill("a.zarr", 3)
-    assert not (tmp_path / "a.zarr").exists()
-    assert fill("a.zarr", -1)
-    assert calls == [(0, 3), (1, 3), (2, 3), (2, 3), (3, 3)]
-    assert fill("b.zarr", -1)
-    assert bytes_of(tmp_path / "a.zarr") == bytes_of(tmp_path / "b.zarr")
-
-
-def test_unfinished_work_of_other_settings_is_not_taken_up(fitted, tmp_path) -> None:
-    source, out = stored(tmp_path), tmp_path / "a.zarr"
-    other = pickle.loads(pickle.dumps(fitted)).set_params(seed=1)
-    asked: list[int] = []
-    with dask.config.set(scheduler="sync"):
-        assert not impute_zarr(source, out, other, at_once=1, should_stop=lambda: asked.append(1) or len(asked) == 2)
-        assert impute_zarr(source, out, fitted, chunks={"station": 3})
-    found = xr.open_zarr(out)
-    assert found["x"].encoding["chunks"] == (3, 16)
-    xr.testing.assert_identical(found.load(), fitted.impute(stations()))
-
-
-def test_a_packed_variable_is_stored_as_decoded_with_its_observed_values_to_the_bit(fitted, tmp_path) -> None:
-    packed = {"dtype": "i2", "scale_factor": 0.01, "_FillValue": -1}
-    source = tmp_path / "in.zarr"
-    stations()[["x", "y"]].where(lambda t: t > 0).to_zarr(source, zarr_format=2, encoding={"y": packed})
-    with dask.config.set(scheduler="sync"):
-        impute_zarr(source, tmp_path / "out.zarr", fitted)
-    before, after = (xr.open_zarr(tmp_path / name)["y"].load() for name in ("in.zarr", "out.zarr"))
-    there = before.notnull().values
-    assert "scale_factor" not in after.encoding
-    assert after.dtype == before.dtype
-    assert after.values[there].tobytes() == before.values[there].tobytes()
-
-
-def test_outputs_that_are_in_the_way_are_refused(fitted, tmp_path) -> None:
-    source = stored(tmp_path)
-    with pytest.raises(ConfigError, match="other than the input"):
-        impute_zarr(source, source, fitted, force=True)
-    with pytest.raises(ConfigError, match="ends in"):
-        impute_zarr(source, tmp_path / "a.csv", fitted)
-    with pytest.raises(DataError, match="there is none"):
-        impute_zarr(tmp_path / "b.zarr", tmp_path / "a.zarr", fitted)
-    with pytest.raises(ConfigError, match="came 'time': 2"):
-        impute_zarr(source, tmp_path / "a.zarr", fitted, chunks={"time": 2})
-    (tmp_path / "a.zarr").mkdir()
-    with pytest.raises(ConfigError, match="exists"):
-        impute_zarr(source, tmp_path / "a.zarr", fitted)
-
-
-def test_stores_that_would_lose_something_or_are_none_are_refused(fitted, tmp_path) -> None:
-    (tmp_path / "none.zarr").mkdir()
-    with pytest.raises(DataError, match="damaged or of another kind"):
-        impute_zarr(tmp_path / "none.zarr", tmp_path / "a.zarr", fitted)
-    source = stored(tmp_path)
-    with dask.config.set(scheduler="sync"):
-        impute_zarr(source, tmp_path / "once.zarr", fitted)
-    with pytest.raises(DataError, match=r"without groups, it has (quantiles, provenance|provenance, quantiles)"):
-        impute_zarr(tmp_path / "once.zarr", tmp_path / "a.zarr", fitted)
-    stations().rename(height="quantiles").to_zarr(tmp_path / "named.zarr", zarr_format=2)
-    with pytest.raises(DataError, match="no variable 'quantiles'"):
-        impute_zarr(tmp_path / "named.zarr", tmp_path / "a.zarr", fitted)
-    assert not list(tmp_path.glob("*a.zarr*"))
-
-
 def test_without_dask_the_message_says_what_to_install(fitted, monkeypatch) -> None:
     monkeypatch.setattr("tsimpute.tables.sources.files.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "dask\[distributed\]" zarr'):
         impute_lazily(stations(), fitted)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_store_is_filled_into_another_chunk_by_chunk(fitted, eager, zarr_format, tmp_path) -> None:
+    plain: dict[str, Any] = {"consolidated": False}
+    stations().chunk(station=1).to_zarr(tmp_path / "in.zarr", zarr_format=zarr_format, **plain)
+    with dask.config.set(scheduler="sync"):
+        found = draw_lazily(xr.open_zarr(tmp_path / "in.zarr", **plain), fitted)
+        found.table.drop_encoding().to_zarr(tmp_path / "out.zarr", **plain)
+        found.quantiles.drop_encoding().to_zarr(tmp_path / "out.zarr", group="quantiles", mode="a", **plain)
+    xr.testing.assert_equal(xr.open_zarr(tmp_path / "out.zarr", **plain).load(), eager.table)
+    quantiles = xr.open_zarr(tmp_path / "out.zarr", group="quantiles", **plain).load()
+    with dask.config.set(scheduler="sync"):
+        xr.testing.assert_equal(quantiles, found.quantiles.compute())
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -360,18 +257,3 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, fitted, eager, tm
     found = impute_lazily(table, fitted).compute()
     assert flag.exists()
     xr.testing.assert_identical(found, eager.table)
-
-
-def test_a_store_is_complete_and_equal_although_a_worker_was_killed(client, fitted, eager, tmp_path) -> None:
-    killed = []
-
-    def progress(what: str, done: int, total: int) -> None:
-        if done == 2:
-            address, pid = next(iter(client.run(os.getpid).items()))
-            os.kill(pid, signal.SIGKILL)
-            killed.append(address)
-
-    out = tmp_path / "out.zarr"
-    assert impute_zarr(stored(tmp_path), out, fitted, chunks={"station": 1}, at_once=2, progress=progress)
-    assert len(killed) == 1
-    xr.testing.assert_equal(xr.open_zarr(out).load(), eager.table)

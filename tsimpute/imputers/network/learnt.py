@@ -122,6 +122,7 @@ class FittedModel(Sampling):
             )
         try:
             settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
+            settings |= {} if sampling is None else {"sampling": sampling}
             for name in (settings["process"].name, settings["network"].name, settings["sampling"].solver):
                 check_imported(name, str(path))
             imputer = cls(**settings)
@@ -129,8 +130,6 @@ class FittedModel(Sampling):
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
-        if sampling is not None:
-            imputer.sampling = sampling
         return imputer
 
     def _fitted(self) -> nn.Module:
