@@ -211,7 +211,7 @@ def test_what_is_absent_is_named(tmp_path: Path) -> None:
         ([], "tsimpute: expected a command, came none. See tsimpute --help."),
         (
             ["fill"],
-            "tsimpute: expected a command: one of demo, impute, describe, fetch, train, evaluate, draw, suite; ",
+            "expected a command: one of demo, impute, describe, fetch, train, evaluate, draw, suite, doctor; ",
         ),
     ],
 )

@@ -127,6 +127,8 @@ class FittedModel(Sampling):
                 check_imported(name, str(path))
             imputer = cls(**settings)
             imputer._take(weights, about)
+        except CheckpointError:
+            raise
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error

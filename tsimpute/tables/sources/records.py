@@ -27,6 +27,13 @@ def to_frame(samples: Samples, windows: Windows, quantiles: Sequence[float] = (0
     named as ``q0.05``. At an observed cell every quantile is the observed value, bit for bit. The interval from q0.05
     to q0.95 is the one that ``coverage_90`` scores; see ``Samples.quantile``.
 
+    Example:
+        >>> import tsimpute as ti
+        >>> windows = ti.load_windows("synthetic", n_records=2)
+        >>> samples = ti.LinearImputer().fit(windows).impute(windows, n_samples=1)
+        >>> to_frame(samples, windows, quantiles=(0.5,)).columns.tolist()
+        ['record', 'time', 'feature', 'unit', 'provenance', 'q0.5']
+
     Raises:
         DataError: ``samples`` and ``windows`` are of different records or features.
     """
@@ -48,6 +55,13 @@ def to_frame(samples: Samples, windows: Windows, quantiles: Sequence[float] = (0
 
 def to_dataset(samples: Samples, windows: Windows) -> xr.Dataset:
     """All draws: ``values`` (sample, record, feature, step) and ``provenance``, with names, units and times.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> windows = ti.load_windows("synthetic", n_records=2)
+        >>> samples = ti.LinearImputer().fit(windows).impute(windows, n_samples=3)
+        >>> dict(to_dataset(samples, windows).sizes)
+        {'sample': 3, 'record': 2, 'feature': 8, 'step': 24}
 
     Raises:
         DataError: ``samples`` and ``windows`` are of different records or features.
