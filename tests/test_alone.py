@@ -16,8 +16,8 @@ from tsimpute.system.files import exclusive_lock
 HOLD = """
 import sys
 from pathlib import Path
-from tsimpute.system.files import alone
-with alone(Path(sys.argv[1])):
+from tsimpute.system.files import exclusive_lock
+with exclusive_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """

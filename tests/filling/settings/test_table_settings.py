@@ -54,13 +54,13 @@ CASES: Mapping[str, Case] = {
     "model": Case(
         "model", ((None, None), ("physionet2012", "physionet2012"), (FILE, FILE)), (3, ["name"], True)
     ),
-    "time": _columns("told.time", _NO_COLUMN),
-    "group": _columns("told.group", _NO_COLUMN),
-    "features": Case("told.features", _columns("").accepted, (*_columns("").refused, [], ())),
-    "feature": _one_column("told.feature"),
-    "value": _one_column("told.value"),
-    "unit": _one_column("told.unit"),
-    "text": _columns("told.text", (([], ()), ((), ()))),
+    "time": _columns("spec.time", _NO_COLUMN),
+    "group": _columns("spec.group", _NO_COLUMN),
+    "features": Case("spec.features", _columns("").accepted, (*_columns("").refused, [], ())),
+    "feature": _one_column("spec.feature"),
+    "value": _one_column("spec.value"),
+    "unit": _one_column("spec.unit"),
+    "text": _columns("spec.text", (([], ()), ((), ()))),
     "units": Case(
         "units",
         (("m", {"*": "m"}), ({"a": "m", 3: "mm"}, {"a": "m", "3": "mm"}), (None, {}), ({}, {})),
