@@ -184,7 +184,7 @@ def scores_of(
     units = {feature.unit for feature in own}
     alike = len(own) == 1 or (len(units) == 1 and units != {""})
     spread = np.ones(len(hidden.truth)) if alike else spreads_of(panel)[hidden.feature]
-    about = {"units": (units.pop() or "as given") if alike else "standard deviations", "cells": len(spread)}
+    about = {"units": (units.pop() or "units of the column") if alike else "standard deviations", "cells": len(spread)}
     rows: list[dict[str, str | float]] = [
         {"imputer": name} | about | _errors((guess - hidden.truth) / spread, (guess - hidden.truth) / spread)
         for name, guess in hidden.guesses.items()
