@@ -16,7 +16,7 @@ MODE = "tsimpute"
 """Name of this package's reader of YAML in jsonargparse."""
 EXIT_CODES = """exit codes: 0 done; 1 refused, failed or interrupted, with the reason in the last line; 2 the command
 line is wrong: an argument is missing or has a value that is not possible, or the output exists; 3 done, but a column
-that looks like numbers could not be filled (impute)."""
+that looks like numbers could not be filled (impute). An improvement that is interrupted ends with 0."""
 WRONG_ARGUMENT, NOT_ALL_FILLED = 2, 3
 _KINDS = {
     "'int'": "a whole number",
