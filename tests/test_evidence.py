@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments.runs import load_windows, make_task
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.suites.entries import key_of
+from tsimpute.suites.settings import entries, load_suite
 from tsimpute.suites.tables import value_text
 
 ROOT = Path(__file__).parent.parent
@@ -30,6 +33,15 @@ def tables() -> dict[str, dict[str, dict[str, str]]]:
             end = next((i for i, line in enumerate(lines) if line[0].startswith(others)), len(lines))
             found[task] = {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:end]}
     return found
+
+
+def test_committed_trainings_count_as_done() -> None:
+    """A new setting must not change the key of what was trained before it came."""
+    kept = {entry["key"] for entry in json.loads((RESULTS / "entries.json").read_text(encoding="utf-8"))}
+    suite = load_suite("evidence")
+    trained = [entry for entry in entries(suite) if suite.methods[entry.method].config is not None]
+    assert len(trained) == 20
+    assert [entry for entry in trained if key_of(suite, entry) not in kept] == []
 
 
 @pytest.mark.parametrize("task", ["physionet_10", "pm25"])
