@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 import warnings
@@ -11,9 +12,10 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from tsimpute import __version__
+from tsimpute.system.native import compiler, is_switched_off
 from tsimpute.system.places import user_cache
 
-_OPTIONAL = ("pyarrow", "h5netcdf", "zarr", "dask", "scikit-learn", "statsmodels")
+_DEVELOPERS = re.compile(r"extra == .(dev|docs)\b")
 _VARIABLES = ("TSIMPUTE_DATA", "TSIMPUTE_NATIVE", "CC", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS")
 
 
@@ -21,8 +23,8 @@ def report() -> Iterator[tuple[str, str]]:
     """Names and values, line by line; imports torch."""
     yield "tsimpute", f"{__version__} on Python {platform.python_version()}, {sys.executable}"
     yield "system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs"
-    yield "packages", ", ".join(f"{name} {_version(name)}" for name in _needed())
-    yield "optional packages", ", ".join(f"{name} {_version(name)}" for name in _OPTIONAL)
+    yield "packages", ", ".join(f"{name} {_version(name)}" for name in _listed(optional=False))
+    yield "optional packages", ", ".join(f"{name} {_version(name)}" for name in _listed(optional=True))
     yield "compiled attention", _compiled()
     yield "threads", _threads()
     yield "devices", ", ".join(_devices())
@@ -33,13 +35,17 @@ def report() -> Iterator[tuple[str, str]]:
     yield "variables", ", ".join(variables) or "none is set"
 
 
-def _needed() -> list[str]:
+def _listed(optional: bool) -> list[str]:
+    """Names of the packages that tsimpute needs, or of those that extras for its users bring."""
     try:
-        listed = requires("tsimpute-cfmi") or []
+        lines = requires("tsimpute-cfmi") or []
     except PackageNotFoundError:
-        return ["torch", "numpy", "pandas"]
-    names = [line.partition(";")[0] for line in listed if "extra ==" not in line]
-    return [name.rstrip(" 0123456789.,<>=!~").partition("[")[0].strip() for name in names]
+        return []
+    wanted = [
+        line.partition(";")[0] for line in lines if ("extra ==" in line) == optional and not _DEVELOPERS.search(line)
+    ]
+    names = [line.rstrip(" 0123456789.,<>=!~").partition("[")[0].strip() for line in wanted]
+    return list(dict.fromkeys(names))
 
 
 def _version(name: str) -> str:
@@ -54,16 +60,13 @@ def _compiled() -> str:
 
     from tsimpute.backbones.row_attention import is_compiled
 
-    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0":
+    if is_switched_off():
         return "switched off by TSIMPUTE_NATIVE=0; attention runs three to seven times slower"
-    compilers = [shutil.which(name) for name in (os.environ.get("CC", ""), "cc", "gcc", "clang") if name]
-    compiler = next((path for path in compilers if path), "no compiler found")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        works = is_compiled(torch.empty(1, 24), 1)
-    if works:
-        return f"in use, made by {compiler}, kept in {user_cache() / 'native'}"
-    return " ".join(["not in use:", *(str(one.message) for one in caught)]) if caught else f"not in use ({compiler})"
+        if is_compiled(torch.empty(1, 24), 1):
+            return f"in use, made by {shutil.which(compiler()[0])}, kept in {user_cache() / 'native'}"
+    return " ".join(["not in use:", *(str(one.message) for one in caught)])
 
 
 def _threads() -> str:

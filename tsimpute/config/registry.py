@@ -133,14 +133,14 @@ def imported(kind: str, path: str) -> Any:
     return found
 
 
-def check_imported(name: str | None, where: str) -> None:
+def check_imported(name: str, where: str) -> None:
     """Refuses an import path out of a file whose module has not been imported: to read a file must run no code.
 
     Raises:
         CheckpointError: the module has not been imported.
     """
-    module = (name or "").partition(":")[0]
-    if ":" in (name or "") and module not in sys.modules:
+    module, colon, _ = name.partition(":")
+    if colon and module not in sys.modules:
         raise CheckpointError(
             f"{where}: it was made with {name}, which is not imported. If you trust that package, import {module} "
             "first, then read the file again."

@@ -300,6 +300,12 @@ def _require(ok: bool, name: str, expected: str, came: object) -> None:
         raise ConfigError(f"{name}: expected {expected}, came {came}.")
 
 
+def named_parts(process: ProcessConfig, network: NetworkConfig, sampling: SamplingConfig) -> dict[str, str]:
+    """By kind, the plug-ins that settings name."""
+    solver = {} if sampling.solver is None else {"solvers": sampling.solver}
+    return {"processes": process.name, "backbones": network.name, **solver}
+
+
 def _name_plugin(config: Any, kind: str) -> None:
     """Puts name and options in the place of a class or an instance."""
     name, options = registry.named(kind, config.name)

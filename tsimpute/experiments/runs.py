@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tsimpute.config.registry import make, plugin
-from tsimpute.config.settings import ProtocolConfig, RunConfig
+from tsimpute.config.settings import ProtocolConfig, RunConfig, named_parts
 from tsimpute.config.yaml_files import load_config, save_config, to_dict
 from tsimpute.core.limits import Limits
 from tsimpute.core.windows import Samples, Windows
@@ -199,23 +199,12 @@ def score_run(
             f"{folder}: no model {absent[0]!r}; kept are {', '.join(kept) or 'none'}. Epochs are kept that "
             "training.keep_epochs or evaluation.at_epochs names."
         )
+    for kind, part in named_parts(config.process, config.network, config.sampling).items():
+        plugin(kind, part)  # imported, unlike what a model file names: the run's owner wrote these settings
     for name in names:
-        _import_parts(config)
         imputer = GenerativeImputer.load(folder / f"{name}.safetensors", config.sampling)
         add_results(score(config, task, imputer, run, progress), out or folder)
     return imputer
-
-
-def _import_parts(config: RunConfig) -> None:
-    """Imports what a run's own settings name by import paths: its owner wrote them, which is not so of a model file."""
-    kinds = {
-        "processes": config.process.name,
-        "backbones": config.network.name,
-        "solvers": config.sampling.solver or "",
-    }
-    for kind, name in kinds.items():
-        if ":" in name:
-            plugin(kind, name)
 
 
 def _unscored(folder: Path, at_epochs: Iterable[int], up_to: int) -> list[int]:

@@ -7,7 +7,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,6 +17,7 @@ from torch import Tensor
 from tsimpute.errors import CheckpointError
 from tsimpute.system.files import atomic_write
 
+Array = TypeVar("Array")
 FORMAT = "tsimpute-model-1"
 
 
@@ -28,6 +29,12 @@ def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, A
     # As bytes, since safetensors' own writer makes files that no one but their owner can read.
     content = _sorted_header(save(plain, metadata=metadata))
     atomic_write(path, lambda partial: partial.write_bytes(content))
+
+
+def part_of(arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
+    """The arrays of one part of a model, which are kept by names that begin with its own and a dot."""
+    start = f"{name}."
+    return {key.removeprefix(start): of_one for key, of_one in arrays.items() if key.startswith(start)}
 
 
 def _sorted_header(content: bytes) -> bytes:

@@ -18,7 +18,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.evaluation.evaluate import rescore
 from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.suites.breakdowns import Part
-from tsimpute.suites.methods import named_files, training_config
+from tsimpute.suites.methods import named_files, settings_that_count, training_config
 from tsimpute.suites.settings import Entry, Suite, entries
 from tsimpute.system.files import atomic_write
 
@@ -95,10 +95,6 @@ class Result:
     steps: Report
 
 
-_LATER = {"training": {"masks_per_record": 4, "base_folds": 1}, "sampling": {"antithetic": False}}
-"""Settings that came after keys were written: with these values nothing depends on them, and keys stay as they were."""
-
-
 def key_of(suite: Suite, entry: Entry) -> str:
     """A short key of all that the numbers of an entry depend on, files that are named included; without epochs.
 
@@ -118,12 +114,7 @@ def key_of(suite: Suite, entry: Entry) -> str:
     if suite.device != "cpu" and not method.imputer:
         asked["device"] = suite.device
     if method.config is not None:
-        asked["training"] = to_dict(training_config(suite, task, method, entry.fold, entry.seed))
-        asked["training"]["training"].pop("keep_epochs")
-        for group, values in _LATER.items():
-            for name, value in values.items():
-                if asked["training"][group][name] == value:
-                    del asked["training"][group][name]
+        asked["training"] = settings_that_count(training_config(suite, task, method, entry.fold, entry.seed))
     return hashlib.sha256(json.dumps(_by_text(asked), sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 

@@ -71,6 +71,17 @@ def training_config(suite: Suite, task: TaskConfig, method: MethodConfig, fold: 
     )
 
 
+def settings_that_count(config: RunConfig) -> dict[str, Any]:
+    """The settings that numbers of a training depend on: keys of what is kept do not change with others."""
+    found = to_dict(config)
+    idle = [] if config.network.guess == "gaussian" else ["masks_per_record", "base_folds"]
+    for name in ("keep_epochs", *idle):
+        del found["training"][name]
+    if not config.sampling.antithetic:  # came after keys were written
+        del found["sampling"]["antithetic"]
+    return found
+
+
 def epochs_asked(suite: Suite, task: TaskConfig) -> tuple[int, ...]:
     """The epochs after which a task is scored, beside the last."""
     return suite.at_epochs if task.at_epochs is None else task.at_epochs

@@ -14,13 +14,20 @@ import numpy as np
 
 from tsimpute.config.registry import make
 from tsimpute.config.settings import ProcessConfig, RunConfig, SamplingConfig
-from tsimpute.config.yaml_files import load_config, to_dict
+from tsimpute.config.yaml_files import load_config
 from tsimpute.errors import CheckpointError
 from tsimpute.experiments import runs
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.processes.base import takes
-from tsimpute.suites.methods import by_data, epochs_asked, new_imputer, original_csdi, training_config
+from tsimpute.suites.methods import (
+    by_data,
+    epochs_asked,
+    new_imputer,
+    original_csdi,
+    settings_that_count,
+    training_config,
+)
 from tsimpute.suites.own import global_seeds
 from tsimpute.suites.settings import Entry, Suite
 from tsimpute.tasks.task import Task
@@ -181,9 +188,6 @@ def _training_key(config: RunConfig, task: Task) -> str:
     """A key of all that a training depends on: tasks that train on the same shown cells share one."""
     digest = hashlib.sha256(np.where(task.train.visible, task.train.values, np.nan).tobytes())
     digest.update(task.train.times.tobytes())
-    asked = {part: to_dict(getattr(config, part)) for part in ("process", "network", "training")}
-    idle = ["keep_epochs"] if config.network.guess == "gaussian" else ["keep_epochs", "masks_per_record", "base_folds"]
-    for name in idle:
-        asked["training"].pop(name)
+    asked = {part: settings_that_count(config)[part] for part in ("process", "network", "training")}
     digest.update(json.dumps([asked, task.scaler.to_dict(), list(task.train.record_ids)], sort_keys=True).encode())
     return digest.hexdigest()[:12]

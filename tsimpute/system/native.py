@@ -31,21 +31,25 @@ _FOR_THIS_PROCESSOR = (["-march=native"], ["-mcpu=native"], [])
 _log = logging.getLogger(__name__)
 
 
+def is_switched_off() -> bool:
+    """Whether ``TSIMPUTE_NATIVE=0`` says that nothing is compiled."""
+    return os.environ.get("TSIMPUTE_NATIVE", "1") == "0"
+
+
 def compiled(source: Path, **macros: int) -> ctypes.CDLL | None:
     """The library of one file, with ``macros`` defined; None where there is none to be had.
 
     Warns:
         RuntimeWarning: there is none although it was not switched off; once in a process.
     """
-    if os.environ.get("TSIMPUTE_NATIVE", "1") == "0":
+    if is_switched_off():
         return None
     if sys.platform == "win32":  # GCC misaligns vectors there
         _warn_slower("it cannot be compiled on Windows", "Use WSL or Linux if it takes too long")
         return None
     try:
-        compiler = shlex.split(os.environ.get("CC", "")) or [_found_compiler()]
         defined = [f"-D{name}={value}" for name, value in sorted(macros.items())]
-        made = _kept_or_new(source, [*compiler, *defined, *_FLAGS])
+        made = _kept_or_new(source, [*compiler(), *defined, *_FLAGS])
         return ctypes.CDLL(str(made))
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or str(error)).strip()
@@ -66,10 +70,17 @@ def _warn_slower(reason: str, remedy: str) -> None:
     )
 
 
-def _found_compiler() -> str:
+def compiler() -> list[str]:
+    """The command that compiles: the one that ``CC`` names, or the first that is there.
+
+    Raises:
+        FileNotFoundError: ``CC`` names none, and none is there.
+    """
+    if named := shlex.split(os.environ.get("CC", "")):
+        return named
     for name in _COMPILERS:
         if shutil.which(name):
-            return name
+            return [name]
     raise FileNotFoundError(f"no compiler ({', '.join(_COMPILERS)}) was found; CC can name one")
 
 

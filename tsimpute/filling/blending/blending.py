@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tsimpute.filling.panels.gaps import N_CLASSES
+from tsimpute.filling.panels.gaps import N_CLASSES, apart
 
 WEIGHTS = np.arange(11) / 10
 SPREADS = np.array([0.1, 0.18, 0.25, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4, 1.7, 2.0, 2.5])
@@ -103,13 +103,10 @@ class Evidence:
     def joined(cls, parts: Sequence[Evidence]) -> Evidence:
         """Evidence at other cells, of the same methods; draws are as many as the first has."""
         row = lambda name: np.concatenate([getattr(part, name) for part in parts], -1)
-        numbered = lambda name: np.concatenate(
-            [getattr(part, name) + offset for part, offset in zip(parts, _offsets(parts, name), strict=True)]
-        )
         points = [np.concatenate(of_one) for of_one in zip(*(part.points for part in parts), strict=True)]
         return replace(
             parts[0], draws=row("draws"), points=points, truth=row("truth"), feature=row("feature"), gap=row("gap"),
-            run=numbered("run"), stretch=numbered("stretch"),
+            run=apart([part.run for part in parts]), stretch=apart([part.stretch for part in parts]),
         )  # fmt: skip
 
     def best(self) -> Blend:
@@ -174,11 +171,6 @@ class Evidence:
         own = [feature == k for k in range(self.n_features)]
         losses = [_towards(prior, gains[..., cells], as_drawn[cells], place[cells]) for cells in own]
         return np.stack(losses) + _LEAST_GAIN * WEIGHTS[: len(prior), None]
-
-
-def _offsets(parts: Sequence[Evidence], name: str) -> np.ndarray:
-    """So much is added to the numbers of each part that none is another's."""
-    return np.cumsum([0, *(int(getattr(part, name).max(initial=-1)) + 1 for part in parts[:-1])])
 
 
 def _towards(prior: np.ndarray, gains: np.ndarray, as_drawn: np.ndarray, place: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.measuring.accuracy import calibrated_on, drawn_again, halves, scores_of, spreads_of
 from tsimpute.filling.measuring.calibration import LEAST, Calibration
 from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
-from tsimpute.filling.methods.components import COMPONENTS
+from tsimpute.filling.methods.components import COMPONENTS, fitted_again
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.gaps import gap_classes
 from tsimpute.filling.panels.windows import clock_times, without
@@ -145,8 +145,7 @@ def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
     whole = _refitted(blind, used, material, progress)
     model: TableModel = whole.base
     if isinstance(found.model, Mixture):
-        beside = tuple(component for component, is_used in zip(whole.components, used, strict=True) if is_used)
-        model = Mixture(FittedMethods(whole.base, beside), found.model.blend)
+        model = Mixture(whole.only(used), found.model.blend)
     calibration, more = found.calibration, ()
     if found.measured is not None:
         about = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
@@ -172,7 +171,7 @@ def _refitted(blind: FittedMethods, used: Sequence[bool], material: FittingData,
     panel = material.panel
     base = gaussian(panel, material.limits, material.seed, progress)
     found = [
-        (component.fit(panel, base, material.seed) or component) if is_used else component
+        fitted_again(component, panel, base, material.seed) if is_used else component
         for component, is_used in zip(blind.components, used, strict=True)
     ]
     return FittedMethods(base, tuple(found))

@@ -18,7 +18,7 @@ from tsimpute.filling.methods.forest import Forest
 from tsimpute.filling.panels.gaps import BOUNDS, gap_classes
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.models.checkpoints import write_model
+from tsimpute.models.checkpoints import part_of, write_model
 from tsimpute.scaling.standardizer import Standardizer
 
 KINDS: tuple[type[Component], ...] = (*COMPONENTS, Forest)
@@ -40,6 +40,10 @@ class FittedMethods:
     def name(self) -> str:
         """Of the process."""
         return self.base.name
+
+    def only(self, used: Sequence[bool]) -> FittedMethods:
+        """The process with some of the methods beside it."""
+        return replace(self, components=tuple(c for c, is_used in zip(self.components, used, strict=True) if is_used))
 
     def points(self, known: np.ndarray, times: np.ndarray) -> list[np.ndarray]:
         """What each other method says of a record; see ``Component.at``."""
@@ -72,9 +76,7 @@ class Mixture:
         shares: np.ndarray | None = None,
     ) -> None:
         used = np.asarray(blend.weights.any((1, 2)))
-        self.learnt = FittedMethods(
-            learnt.base, tuple(c for c, is_used in zip(learnt.components, used.tolist(), strict=True) if is_used)
-        )
+        self.learnt = learnt.only(used.tolist())
         self.base, self.blend, self.network = learnt.base, replace(blend, weights=blend.weights[used]), network
         self.shares = np.zeros_like(blend.spread) if network is None or shares is None else shares
         self.features_: tuple[Feature, ...] = (network or self.base).features_
@@ -168,8 +170,10 @@ class Mixture:
         try:
             if tuple(about["bounds"]) != BOUNDS:
                 raise ValueError(f"classes of gaps up to {about['bounds']} steps, not {list(BOUNDS)}")
-            base = GaussianImputer.from_file(path, _of(weights, "gaussian"), about["gaussian"])
-            network = about["network"] and GenerativeImputer.from_file(path, _of(weights, "network"), about["network"])
+            base = GaussianImputer.from_file(path, part_of(weights, "gaussian"), about["gaussian"])
+            network = about["network"] and GenerativeImputer.from_file(
+                path, part_of(weights, "network"), about["network"]
+            )
             spread = np.array(about["spread"])
             blend = Blend(np.array(about["weights"]).reshape(-1, *spread.shape), spread)
             learnt = FittedMethods(base, tuple(_components(weights, about["components"], base)))
@@ -189,16 +193,12 @@ class Mixture:
         return Samples(values[:, None], record.visible, record.features, record.record_ids)
 
 
-def _of(weights: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
-    return {key.removeprefix(f"{name}."): of_one for key, of_one in weights.items() if key.startswith(f"{name}.")}
-
-
 def _components(
     weights: Mapping[str, torch.Tensor], about: Mapping[str, Any], base: GaussianImputer
 ) -> Iterator[Component]:
     kinds = {kind.name: kind for kind in KINDS}
     for name, of_one in about.items():
-        arrays = {key: array.numpy() for key, array in _of(weights, name).items()}
+        arrays = {key: array.numpy() for key, array in part_of(weights, name).items()}
         yield kinds[name].from_parts(arrays, of_one, base)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tsimpute.filling.blending.delivering import DeliveredModel, FittingData, Measured, mixed
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture
 from tsimpute.filling.measuring.calibration import LEAST
-from tsimpute.filling.methods.components import Component, Unseasonal
+from tsimpute.filling.methods.components import Unseasonal, fitted_again
 from tsimpute.filling.methods.forest import Forest, Watch
 from tsimpute.filling.preparing.summary import FIRST
 from tsimpute.imputers.base import TableModel
@@ -56,7 +56,7 @@ def with_forest(
     took = time.monotonic() - began
     # Where all but trees stay as they were fitted, there is a process without seasons that has not seen all values.
     there = [
-        _of_whole(component, fitted, material, whole)
+        fitted_again(component, material.panel, whole.base, material.seed)
         if whole is not blind and fitted is component and (is_used or isinstance(component, Unseasonal))
         else fitted
         for component, fitted, is_used in zip(blind.components, whole.components, used[:-1], strict=True)
@@ -70,20 +70,13 @@ def with_forest(
         if again is None:
             return replace(first, note="no trees: the time does not suffice for those of all values")
         forest = again
-    components = (*there, forest)
-    delivered = FittedMethods(whole.base, tuple(c for c, is_used in zip(components, used, strict=True) if is_used))
-    model: TableModel = Mixture(delivered, found.model.blend)
+    model: TableModel = Mixture(FittedMethods(whole.base, (*there, forest)).only(used), found.model.blend)
     scores = (*found.scores[:-1], first.scores[-1] | {"imputer": FIRST}, found.scores[-1])
     return replace(found, model=model, base=first.base, scores=scores)
 
 
 def _unseasonal(learnt: FittedMethods) -> Unseasonal | None:
     return next((component for component in learnt.components if isinstance(component, Unseasonal)), None)
-
-
-def _of_whole(component: Component, fitted: Component, material: FittingData, whole: FittedMethods) -> Component:
-    """The component fitted to all values."""
-    return component.fit(material.panel, whole.base, material.seed) or fitted
 
 
 def _watch(until: float, progress: Tell, should_stop: Callable[[], bool]) -> Watch:

@@ -14,6 +14,7 @@ from tsimpute.core.windows import Windows
 from tsimpute.evaluation.ensembles import INTERVALS, crps
 from tsimpute.filling.measuring.calibration import LEAST, Calibration, calibrate, summarised
 from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
+from tsimpute.filling.panels.gaps import apart
 from tsimpute.filling.panels.windows import window_steps
 from tsimpute.imputers.base import TableModel
 
@@ -126,14 +127,8 @@ def calibrated_on(
         found[n] = median + (draws - median) / _OPTIMISM, truth
     draws, truth = (np.concatenate(part, -1) for part in zip(*found, strict=True))
     every = hidden, *again
-    block, run = _apart([of_one.block for of_one in every]), _apart([of_one.run for of_one in every])
+    block, run = apart([of_one.block for of_one in every]), apart([of_one.run for of_one in every])
     return calibrate(levels, draws, truth, block, run)
-
-
-def _apart(numbers: Sequence[np.ndarray]) -> np.ndarray:
-    """Numbers of several kinds one after the other, none of one kind the same as one of another."""
-    apart = 1 + max(int(of_one.max(initial=0)) for of_one in numbers)
-    return np.concatenate([n * apart + of_one for n, of_one in enumerate(numbers)])
 
 
 def _scaled(imputer: TableModel, hidden: Hidden) -> tuple[np.ndarray, np.ndarray]:

@@ -153,6 +153,11 @@ COMPONENTS: tuple[type[Component], ...] = (*AT_KNOWN, Neighbours)
 """In the order in which they take their turn; those that keep single values, which they know too well, are last."""
 
 
+def fitted_again(component: Component, panel: Panel, base: GaussianImputer, seed: int) -> Component:
+    """The component fitted to other values; as it is where it cannot be."""
+    return component.fit(panel, base, seed) or component
+
+
 def record_of(windows: Windows, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Values (K, T) of one record's own features, NaN where they are not shown, and its times (T,)."""
     known = np.where(windows.visible[0], windows.values[0], np.nan).astype(np.float64)

@@ -23,6 +23,7 @@ from tsimpute.filling.methods.trees import Trees
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
+from tsimpute.models.checkpoints import part_of
 
 _ROWS, _FEWEST = 4_000, 100
 """Hidden cells of a feature that are learnt from at most, and below which it has no trees."""
@@ -132,11 +133,11 @@ class Forest:
     @classmethod
     def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
         """See ``Component``."""
-        own = lambda part: {n.removeprefix(f"{part}."): a for n, a in arrays.items() if n.startswith(f"{part}.")}
-        other = own("unseasonal")
+        other = part_of(arrays, "unseasonal")
         unseasonal = Unseasonal.from_parts(other, {}, base) if other else None
         weights = {int(k): float(weight) for k, weight in about["weights"].items()}
-        return cls(base, unseasonal, {k: Correction(w, Trees.from_arrays(own(k))) for k, w in weights.items()})
+        trees = {k: Trees.from_arrays(part_of(arrays, str(k))) for k in weights}
+        return cls(base, unseasonal, {k: Correction(weight, trees[k]) for k, weight in weights.items()})
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 BOUNDS = (1, 4, 16, 64, 256)
@@ -29,3 +31,9 @@ def gap_numbers(missing: np.ndarray) -> np.ndarray:
     """(K, T) int: a number for each run of missing steps of each feature, the same for all cells of the run."""
     begins = np.diff(np.pad(missing, ((0, 0), (1, 0))).astype(np.int8), axis=1) == 1
     return np.cumsum(begins, axis=1) + missing.shape[1] * np.arange(len(missing))[:, None]
+
+
+def apart(numbers: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers, from 0 on, of several kinds one after the other; none of one kind is the same as one of another."""
+    step = 1 + max(int(of_one.max(initial=0)) for of_one in numbers)
+    return np.concatenate([n * step + of_one for n, of_one in enumerate(numbers)])

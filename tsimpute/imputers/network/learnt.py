@@ -15,7 +15,7 @@ from torch import nn
 
 from tsimpute.batches.guessing import Guess, Linear
 from tsimpute.config.registry import check_imported, make
-from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
+from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, named_parts
 from tsimpute.config.yaml_files import from_dict, to_dict
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature
@@ -23,7 +23,7 @@ from tsimpute.errors import CheckpointError, NotFittedError
 from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.network.sampling_plan import Sampling
-from tsimpute.models.checkpoints import read_model, write_model
+from tsimpute.models.checkpoints import part_of, read_model, write_model
 from tsimpute.scaling.standardizer import Scale, Standardizer
 
 _SETTINGS = {
@@ -33,7 +33,7 @@ _SETTINGS = {
     "sampling": SamplingConfig,
 }
 
-_BASE = "base."
+_BASE = "base"
 """What the names of a model file's arrays begin with that belong to the Gaussian process."""
 
 
@@ -123,7 +123,7 @@ class FittedModel(Sampling):
         try:
             settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
             settings |= {} if sampling is None else {"sampling": sampling}
-            for name in (settings["process"].name, settings["network"].name, settings["sampling"].solver):
+            for name in named_parts(settings["process"], settings["network"], settings["sampling"]).values():
                 check_imported(name, str(path))
             imputer = cls(**settings)
             imputer._take(weights, about)
@@ -155,15 +155,15 @@ class FittedModel(Sampling):
         self.time_step_, self.n_steps_ = about["time_step"], about.get("n_steps", 0)
         self.regular_, self.time_unit_ = about.get("regular", True), about.get("time_unit")
         self.usual_cells_, self.fitted_ = about.get("usual_cells", 0), about["fitted"]
-        of_base = {name.removeprefix(_BASE): x.numpy() for name, x in weights.items() if name.startswith(_BASE)}
+        of_base = {name: x.numpy() for name, x in part_of(weights, _BASE).items()}
         self.base_ = GaussianModel.from_arrays(of_base) if of_base else None
         self.network_ = self._new_network(self._process_default("tau_frequency"))
-        self.network_.load_state_dict({name: x for name, x in weights.items() if not name.startswith(_BASE)})
+        self.network_.load_state_dict({name: x for name, x in weights.items() if not name.startswith(f"{_BASE}.")})
 
     def _weights(self, network: nn.Module) -> dict[str, torch.Tensor]:
         """All numbers that a model file keeps: the network's, and those of the process that it starts from."""
         base = {} if self.base_ is None else self.base_.to_arrays()
-        return network.state_dict() | {_BASE + name: torch.from_numpy(np.asarray(x)) for name, x in base.items()}
+        return network.state_dict() | {f"{_BASE}.{name}": torch.from_numpy(np.asarray(x)) for name, x in base.items()}
 
     def _about(self, fitted: dict[str, Any]) -> dict[str, Any]:
         return {
