@@ -104,18 +104,6 @@ def test_mean_and_std_of_csdi_are_those_of_all_values(real_stays: Windows, refer
     np.testing.assert_allclose(np.nanstd(real_stays.values, axis=(0, 2)), std, rtol=1e-6)
 
 
-def test_outcomes_and_statics(data_root: Path, real_stays: Windows) -> None:
-    outcomes = PhysioNet2012().load_outcomes(data_root)
-    assert outcomes is not None
-    assert tuple(outcomes.index) == real_stays.record_ids
-    assert outcomes["In-hospital_death"].sum() == 554
-    assert outcomes["Length_of_stay"].min() >= 0
-    statics = PhysioNet2012().load_statics(data_root)
-    assert tuple(statics.index) == real_stays.record_ids
-    assert statics.isna().sum().to_dict() == {"Age": 0, "Gender": 3, "Height": 1894, "ICUType": 0, "Weight": 326}
-    assert statics.loc["132539"].tolist()[:2] == [54, 0]
-
-
 def test_real_files_verify(data_root: Path) -> None:
     PhysioNet2012().verify(data_root)
 
@@ -306,22 +294,6 @@ def test_files_that_are_no_such_archive(tmp_path: Path) -> None:
         (tmp_path / "set-a.tar.gz").write_bytes(content)
         with pytest.raises(DataError, match=words):
             PhysioNet2012().load(tmp_path)
-
-
-def test_outcomes_are_optional(tmp_path: Path) -> None:
-    root = write_stays(tmp_path, r1="00:00,HR,80")
-    assert PhysioNet2012().load_outcomes(root) is None
-    (root / "Outcomes-a.txt").write_text("RecordID,SOFA,Survival,In-hospital_death\n1,-1,-1,0\n")
-    outcomes = PhysioNet2012().load_outcomes(root)
-    assert outcomes is not None
-    assert outcomes.loc["1"].isna().tolist() == [True, True, False]
-
-
-def test_statics_are_the_first_rows_at_admission(tmp_path: Path) -> None:
-    rows = "00:00,Age,54\n00:00,Height,-1\n00:00,Weight,80\n00:00,Weight,81\n05:00,Weight,90\n05:00,Gender,1"
-    statics = PhysioNet2012().load_statics(write_stays(tmp_path, r1=rows, r2="00:00,Age,60"))
-    np.testing.assert_array_equal(statics.loc["1"], [54, np.nan, np.nan, np.nan, 80])
-    assert statics.loc["2", "Age"] == 60
 
 
 def test_unpublished_stays_do_not_verify(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tsimpute.tasks.missingness import (
     reached_rate,
 )
 
-EXACT = ("random", "blocks", "mnar", "mnar_quantile")
+EXACT = ("random", "blocks", "mnar")
 
 
 def make_windows(n: int, k: int, length: int, missing: float = 0.4, seed: int = 0) -> Windows:

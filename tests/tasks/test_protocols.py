@@ -17,7 +17,7 @@ from tsimpute.tasks.protocols import NEVER_SHOWN, OUTSIDE, PROTOCOLS, clean, csd
 from tsimpute.tasks.task import REMOVED, Task
 
 RATES = (10, 50, 90)
-LOOKS_AT_THEM = ("random", "mnar", "mnar_quantile")
+LOOKS_AT_THEM = ("random", "mnar")
 """Tried already, or not to be tried: what is hidden follows from the hidden values."""
 
 

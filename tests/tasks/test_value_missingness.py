@@ -12,7 +12,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.missingness import reached_rate
 from tsimpute.tasks.protocols import clean
-from tsimpute.tasks.value_missingness import chances, mar, mar_roles, mnar, mnar_quantile
+from tsimpute.tasks.value_missingness import chances, mar, mar_roles, mnar
 
 
 def make_windows(n: int = 60, k: int = 6, length: int = 20, missing: float = 0.4) -> Windows:
@@ -30,7 +30,7 @@ WINDOWS = make_windows()
 Z = (WINDOWS.values - np.nanmean(WINDOWS.values, axis=(0, 2))[:, None]) / np.nanstd(WINDOWS.values, (0, 2))[:, None]
 
 
-@pytest.mark.parametrize("hide", [mar, mnar, mnar_quantile])
+@pytest.mark.parametrize("hide", [mar, mnar])
 @pytest.mark.parametrize("per_cent", [1, 10, 29, 50, 90])
 def test_the_share_of_each_record_is_exact_where_data_have_gaps(hide, per_cent: int):
     held_out = hide(WINDOWS, rate=per_cent / 100, seed=1)
@@ -41,7 +41,7 @@ def test_the_share_of_each_record_is_exact_where_data_have_gaps(hide, per_cent: 
     assert not (held_out & ~WINDOWS.observed).any()
 
 
-@pytest.mark.parametrize("hide", [mar, mnar, mnar_quantile])
+@pytest.mark.parametrize("hide", [mar, mnar])
 def test_neither_order_nor_batch_matter(hide):
     order = np.random.default_rng(0).permutation(len(WINDOWS))
     np.testing.assert_array_equal(hide(WINDOWS.select(order), rate=0.3, seed=1), hide(WINDOWS, rate=0.3, seed=1)[order])
@@ -93,9 +93,8 @@ def test_a_driver_with_gaps_counts_as_interpolated_and_as_average_where_a_record
         np.testing.assert_array_equal(gaps, whole)
 
 
-@pytest.mark.parametrize("hide", [mnar, mnar_quantile])
-def test_hidden_values_are_higher_than_shown_ones_in_each_feature(hide):
-    held_out = hide(WINDOWS, rate=0.3, seed=1)
+def test_hidden_values_are_higher_than_shown_ones_in_each_feature():
+    held_out = mnar(WINDOWS, rate=0.3, seed=1)
     shown = WINDOWS.observed & ~held_out
     for k in range(WINDOWS.n_features):
         assert Z[:, k][held_out[:, k]].mean() > Z[:, k][shown[:, k]].mean() + 0.3
@@ -131,18 +130,6 @@ def test_huge_scores_keep_the_share():
     np.testing.assert_array_equal(held_out.sum((1, 2)), odd.observed.sum((1, 2)) * 29 // 100)
 
 
-def test_a_strict_quantile_hides_all_the_highest_and_nothing_below_a_quantile_is_hidden():
-    held_out = mnar_quantile(WINDOWS, rate=0.25, seed=1, quantile=0.75)
-    loose = mnar_quantile(WINDOWS, rate=0.25, seed=1, quantile=0.5)
-    for z, seen, strict, some in zip(Z, WINDOWS.observed, held_out, loose, strict=True):
-        if strict.any():
-            assert z[strict].min() >= z[seen & ~strict].max()
-            assert z[some].min() >= np.quantile(z[seen], 0.45)
-    assert (loose != held_out).any()
-    with pytest.raises(ConfigError, match="quantile"):
-        mnar_quantile(WINDOWS, rate=0.25, seed=1, quantile=0.8)
-
-
 def test_impossible_requests_are_refused():
     for strength in (float("nan"), None, float("inf")):
         for hide in (mar, mnar):
@@ -168,7 +155,7 @@ def test_the_clean_protocol_reaches_the_rate_and_says_where():
 
 def test_stations_with_gaps_of_their_own_lose_what_was_asked(data_root: Path):
     windows = replace(PM25().load(data_root).select(slice(0, 150)), held_out=None)
-    for hide in (mar, mnar, mnar_quantile):
+    for hide in (mar, mnar):
         held_out = hide(windows, rate=0.1, seed=1)
         may = windows.observed
         if hide is mar:

@@ -6,7 +6,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from tsimpute.datasets._physionet_units import OTHER_UNITS, SAME_UNITS
 from tsimpute.datasets._physionet_variables import FEATURES, LIMITS
 from tsimpute.datasets.base import Card, Source, TableRules
 from tsimpute.errors import ConfigError, DataError, SourceError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WithinHour = Literal["last", "mean"]
 
@@ -116,32 +113,6 @@ class PhysioNet2012:
             record_ids=tuple(file.record_id for file in files),
             changes={what: count for what, count in changes.items() if count},
         )
-
-    def load_statics(self, root: Path | None) -> pd.DataFrame:
-        """One row per stay (index: record id) of the descriptors at 00:00, NaN where unknown.
-
-        Columns: Age in years, Gender 0 female / 1 male, Height in cm, ICUType 1 coronary care / 2 cardiac surgery
-        recovery / 3 medical / 4 surgical, Weight in kg at admission.
-        """
-        import pandas as pd
-
-        files, rows = self._rows(root)
-        table = np.full((len(files), len(STATICS)), np.nan)
-        for column, name in enumerate(STATICS):
-            found = rows.where((rows.minute == 0) & (rows.value != UNKNOWN) & (rows.parameter == _code(rows, name)))
-            # Backwards, so that the first row of a stay is the one that stays.
-            table[found.record[::-1], column] = found.value[::-1]
-        return pd.DataFrame(table, columns=list(STATICS), index=[file.record_id for file in files])
-
-    def load_outcomes(self, root: Path | None) -> pd.DataFrame | None:
-        """The published outcomes (index: record id), or None where ``Outcomes-a.txt`` is not beside the stays."""
-        import pandas as pd
-
-        path = self.locate(_given(self.name, root)).parent / OUTCOMES
-        if not path.exists():
-            return None
-        outcomes = pd.read_csv(path, dtype={"RecordID": str}).set_index("RecordID")
-        return outcomes.replace(int(UNKNOWN), np.nan)
 
     def download(self, folder: Path) -> None:
         """Brings set A and its outcomes into ``folder`` with TSDB's downloader, in a process of its own."""

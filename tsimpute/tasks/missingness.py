@@ -2,7 +2,7 @@
 
 Every maker takes windows and gives back a new (N, K, L) bool mask within ``windows.observed``; the windows stay as they
 are. A record's holes come from ``seed`` and its id alone, so they do not change with the other records or the order.
-Those of ``pipeline.value_holes`` come from values, too: "mar", "mnar" and "mnar_quantile".
+Those of ``tasks.value_missingness`` depend on values, too: "mar" and "mnar".
 
 "Completely at random" has two meanings in the field, and both are here: ``random_cells`` hides an exact share of each
 record's *observed* cells (what CSDI does); ``independent_cells`` hides each observed cell with the given chance, so the
@@ -24,7 +24,7 @@ import torch
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
 from tsimpute.tasks.mechanisms import check_rate, each_record, named_features, share
-from tsimpute.tasks.value_missingness import mar, mnar, mnar_quantile
+from tsimpute.tasks.value_missingness import mar, mnar
 
 
 def random_cells(windows: Windows, *, rate: float, seed: int, features: Sequence[str] | None = None) -> np.ndarray:
@@ -143,10 +143,9 @@ MECHANISMS: dict[str, Callable[..., np.ndarray]] = {
     "dead_sensor": dead_sensor,
     "mar": mar,
     "mnar": mnar,
-    "mnar_quantile": mnar_quantile,
 }
 
-BY_VALUE = ("mar", "mnar", "mnar_quantile")
+BY_VALUE = ("mar", "mnar")
 """Mechanisms that look at values, and take the option ``scaler`` to standardise them with."""
 
 

@@ -121,43 +121,6 @@ def mnar(
     return each_record(windows, features, seed, _by_chance(rate), strength * _standardised(windows, scaler))
 
 
-def mnar_quantile(
-    windows: Windows,
-    *,
-    rate: float,
-    seed: int,
-    features: Sequence[str] | None = None,
-    quantile: float | None = None,
-    scaler: Standardizer | None = None,
-) -> np.ndarray:
-    """(N, K, L) bool: of each record's n observed cells, exactly int(rate * n), evenly drawn among the highest values.
-
-    Args:
-        windows, rate, seed, features, scaler: as for ``mnar``.
-        quantile: of a record's standardised values; cells below it are never hidden. At 1 - rate all above are hidden,
-            as by a sensor that ends there. None = half of that.
-
-    Raises:
-        ConfigError: rate out of range, fewer cells above the quantile than are to be hidden, or an unknown feature.
-        DataError: cells are held out already, or the scaler is of other features.
-    """
-    check_rate(rate)
-    quantile = (1 - rate) / 2 if quantile is None else quantile
-    if not (isinstance(quantile, Real) and 0 <= quantile <= 1 - rate + 1e-9):
-        raise ConfigError(f"quantile: expected 0 to {1 - rate:g} where {rate:g} is to be hidden; came {quantile!r}.")
-
-    def draw(cells: np.ndarray, seed: int, values: np.ndarray) -> np.ndarray:
-        rng = np.random.default_rng(seed)
-        candidates = rng.permutation(np.flatnonzero(cells))  # equal values are taken in random order
-        n, count = len(candidates), share(len(candidates), rate)
-        highest = candidates[np.argsort(-values.reshape(-1)[candidates], kind="stable")]
-        hidden = np.zeros_like(cells)
-        hidden.reshape(-1)[rng.permutation(highest[: max(share(n, 1 - quantile), count)])[:count]] = True
-        return hidden
-
-    return each_record(windows, features, seed, draw, _standardised(windows, scaler))
-
-
 def chances(scores: np.ndarray, count: int) -> np.ndarray:
     """(M,) ``sigmoid(scores + b)`` with b such that they add up to ``count``, an integer from 1 to M - 1."""
     low = np.log(count / (len(scores) - count)) - scores.max()
