@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import platformdirs.macos
+import platformdirs.unix
 import pytest
 
 from tsimpute.datasets import _download, make, physionet2012, pm25
@@ -21,7 +23,6 @@ from tsimpute.datasets._download import download, sha256
 from tsimpute.datasets.base import Source
 from tsimpute.datasets.fetching import fetch, find_root
 from tsimpute.errors import ConfigError, DataError, SourceError
-from tsimpute.system import places
 from tsimpute.system.places import user_cache
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "samples"
@@ -301,22 +302,19 @@ def test_unknown_name(call: Callable[[str], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("platform", "variables", "expected"),
+    ("kind", "variables", "expected"),
     [
-        ("linux", {}, "home/.cache/tsimpute"),
-        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/tsimpute"),
-        ("darwin", {}, "home/Library/Caches/tsimpute"),
-        ("win32", {"LOCALAPPDATA": "/l"}, "/l/tsimpute"),
-        ("win32", {}, "home/AppData/Local/tsimpute"),
+        (platformdirs.unix.Unix, {}, "/h/.cache/tsimpute"),
+        (platformdirs.unix.Unix, {"XDG_CACHE_HOME": "/x"}, "/x/tsimpute"),
+        (platformdirs.macos.MacOS, {}, "/h/Library/Caches/tsimpute"),
+        (platformdirs.macos.MacOS, {"XDG_CACHE_HOME": "/x"}, "/x/tsimpute"),
     ],
 )
-def test_user_cache(monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict, expected: str) -> None:
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
+def test_user_cache(monkeypatch: pytest.MonkeyPatch, kind: type, variables: dict, expected: str) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name, value in {"HOME": "/h", **variables}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(places.sys, "platform", platform)
-    monkeypatch.setattr(places.Path, "home", lambda: Path("home"))
+    monkeypatch.setattr(platformdirs, "PlatformDirs", kind)
     assert user_cache() == Path(expected)
 
 

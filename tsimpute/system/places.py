@@ -1,27 +1,23 @@
-"""Where on this machine the package keeps files of its own, and where those are that come with it."""
+"""Folders on this machine: the user's cache, and the files that are part of the package."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import shutil
-import sys
 import tempfile
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
+import platformdirs
+
 
 def user_cache() -> Path:
-    """This user's cache folder for tsimpute, where the platform keeps such; it need not exist yet."""
-    home = Path.home()
-    if os.environ.get("XDG_CACHE_HOME"):
-        base = Path(os.environ["XDG_CACHE_HOME"])
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        base = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-    return base / "tsimpute"
+    """This user's cache folder for tsimpute; it need not exist yet. ``XDG_CACHE_HOME`` counts on every platform."""
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base, "tsimpute")
+    return Path(platformdirs.user_cache_dir("tsimpute", appauthor=False, opinion=False)).expanduser()
 
 
 @cache
@@ -30,13 +26,13 @@ def packaged(*parts: str) -> Path:
 
     Where the package is imported from a zip it is a copy, in a temporary folder until the process ends.
     """
-    found = resources.files("tsimpute").joinpath(*parts)
-    if isinstance(found, Path):
-        return found
+    resource = resources.files("tsimpute").joinpath(*parts)
+    if isinstance(resource, Path):
+        return resource
     folder = Path(tempfile.mkdtemp(prefix="tsimpute-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / parts[-1]
-    path.write_bytes(found.read_bytes())
+    path.write_bytes(resource.read_bytes())
     return path
 
 
