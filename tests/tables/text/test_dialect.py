@@ -94,3 +94,11 @@ def test_reading_takes_time_in_proportion_to_the_file_also_where_it_is_hostile(t
         found = outcome(tmp_path, content)
         assert time.process_time() - start < 4
         assert content is not wide or len(found) == 9000
+
+
+@pytest.mark.parametrize("delimiter", [None, ";"])
+def test_of_one_column_no_delimiter_is_noted(tmp_path: Path, delimiter: str | None) -> None:
+    table = read(tmp_path, "x\n1.5\n\n2.5\n", delimiter=delimiter)
+    assert (table.header, texts(table)) == (("x",), [["1.5", "", "2.5"]])
+    assert table.notes == ("1 blank line between values taken for missing values",)
+    assert "fields are separated by semicolons" in read(tmp_path, "x;y\n1.5;2\n2.5;3\n").notes

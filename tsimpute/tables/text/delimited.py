@@ -215,7 +215,10 @@ def _notes(
     ends = {rawtext.line_end(line) for line in lines[:-1]}
     first = layout.starts[layout.rows[0]] + 1
     notes = (
-        (layout.delimiter != ",", f"fields are separated by {dialect.name_of(layout.delimiter)}"),
+        (
+            layout.delimiter != "," and len(layout.names) > 1,
+            f"fields are separated by {dialect.name_of(layout.delimiter)}",
+        ),
         (decimal == ",", "decimal commas"),
         (encoding not in ("utf-8", "ascii"), f"encoding {encoding}"),
         (bool(mark), "the byte order mark is kept"),
