@@ -17,7 +17,7 @@ from tsimpute.core.containers import Condition, Prediction
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.datasets.synthetic import SyntheticAirQuality
 from tsimpute.errors import ConfigError
-from tsimpute.imputers.linear import LinearImputer
+from tsimpute.imputers.simple import LinearImputer
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.heun import Heun
 from tsimpute.solvers.one_step import OneStep
@@ -293,7 +293,7 @@ def test_the_law_that_is_broken_is_named_and_no_other(kind: str, plug: type, law
         ("solvers", "heun", None),
         ("processes", FlowMatching("trigonometric"), None),
         ("backbones", DualTransformer, SIZES),
-        ("imputers", "tsimpute.imputers.linear:LinearImputer", None),
+        ("imputers", "tsimpute.imputers.simple:LinearImputer", None),
         ("datasets", Few(), None),
     ],
     ids=["name", "instance", "class", "import path", "instance of another package"],

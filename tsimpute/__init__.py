@@ -38,10 +38,7 @@ if TYPE_CHECKING:
     from tsimpute.filling.imputer.table_imputer import TableImputer, impute
     from tsimpute.filling.stores.lazy import draw_lazily, impute_lazily
     from tsimpute.imputers.generative import GenerativeImputer
-    from tsimpute.imputers.linear import LinearImputer
-    from tsimpute.imputers.locf import LocfImputer
-    from tsimpute.imputers.mean import MeanImputer
-    from tsimpute.imputers.median import MedianImputer
+    from tsimpute.imputers.simple import LinearImputer, LocfImputer, MeanImputer, MedianImputer
     from tsimpute.tables.sources.records import to_dataset, to_frame
     from tsimpute.tasks.protocols import clean, csdi
 
@@ -63,10 +60,7 @@ _HOME = {
     "filling.imputer.table_imputer": ("TableImputer", "impute"),
     "filling.stores.lazy": ("draw_lazily", "impute_lazily"),
     "imputers.generative": ("GenerativeImputer",),
-    "imputers.linear": ("LinearImputer",),
-    "imputers.locf": ("LocfImputer",),
-    "imputers.mean": ("MeanImputer",),
-    "imputers.median": ("MedianImputer",),
+    "imputers.simple": ("LinearImputer", "LocfImputer", "MeanImputer", "MedianImputer"),
     "tables.sources.records": ("to_dataset", "to_frame"),
     "tasks.protocols": ("clean", "csdi"),
 }  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tsimpute import imputers
 from tsimpute.config import registry
 from tsimpute.config.settings import NetworkConfig, SamplingConfig, TrainingConfig
 from tsimpute.errors import ConfigError
@@ -37,7 +36,7 @@ DETERMINISTIC = {
     "miss_forest",
 }
 PEERS = [name for name in registry.available("peers") if name != "pypots"]  # pypots has its laws, and an environment
-every_imputer = pytest.mark.parametrize("name", [*imputers.available(), *PEERS])
+every_imputer = pytest.mark.parametrize("name", [*registry.available("imputers"), *PEERS])
 
 
 @cache
@@ -60,5 +59,5 @@ def test_an_unknown_setting_is_refused(name: str) -> None:
 
 def test_an_unknown_imputer_is_answered_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match="linear, locf, low_rank, mean, median"):
-        imputers.make("spline")
-    assert {"linear", "locf", "mean", "median"} <= set(imputers.available())
+        registry.make("imputers", "spline")
+    assert {"linear", "locf", "mean", "median"} <= set(registry.available("imputers"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsimpute import imputers
+from tsimpute.config import registry
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import ConfigError, DataError
@@ -89,10 +89,10 @@ def test_the_imputer_sees_no_held_out_value(windows: Windows, fill: str) -> None
 
 @pytest.mark.parametrize("name", ["mean", "median", "locf", "linear"])
 def test_held_out_values_reach_only_the_scores(windows: Windows, name: str) -> None:
-    imputer = imputers.make(name).fit(windows)
+    imputer = registry.make("imputers", name).fit(windows)
     clean = evaluate(imputer, windows, n_samples=2)
     poison = replace(windows, values=np.where(windows.held_out_mask, 1e9, windows.values))
-    spoilt = evaluate(imputers.make(name).fit(poison), poison, n_samples=2)
+    spoilt = evaluate(registry.make("imputers", name).fit(poison), poison, n_samples=2)
     # The imputer's answers are the same, so every error is that of the same answer to 1e9.
     answers = imputer.impute(windows, 1).values[0][windows.held_out_mask]
     assert spoilt.value("mae_median") == pytest.approx(np.abs(answers - 1e9).mean(), rel=1e-12)
@@ -192,7 +192,7 @@ def test_a_feature_that_the_imputer_never_saw_is_noted(windows: Windows) -> None
     values = windows.values.copy()
     values[:, 2] = np.nan
     train = replace(windows, values=values, held_out=windows.held_out_mask & ~np.isnan(values))
-    report = evaluate(imputers.make("mean").fit(train), windows, n_samples=2)
+    report = evaluate(registry.make("imputers", "mean").fit(train), windows, n_samples=2)
     noted = {r.feature for r in report.rows if "no training data for Urine" in r.note}
     assert noted == {"Urine"}
 
@@ -205,7 +205,7 @@ def test_progress_is_told(windows: Windows) -> None:
 
 def test_simple_imputers_beat_nothing_but_run_in_the_same_harness(windows: Windows) -> None:
     for name in ("mean", "median", "locf", "linear"):
-        report = evaluate(imputers.make(name).fit(windows), windows, n_samples=3, scaler=SCALER)
+        report = evaluate(registry.make("imputers", name).fit(windows), windows, n_samples=3, scaler=SCALER)
         row = report.where(metric="crps", feature="all").rows[0]
         assert row.imputer == name
         assert row.value == pytest.approx(report.value("mae_median"), rel=1e-12)  # equal draws
@@ -302,7 +302,9 @@ def many(windows: Windows) -> Report:
         for e in (1, 2)
     ]
     baseline = replace(CONTEXT, process="", solver="", n_steps=None, epoch=None, rate=1 / 3, run="")
-    reports += [evaluate(imputers.make("mean").fit(windows), windows, n_samples=1, context=baseline, scaler=SCALER)]
+    reports += [
+        evaluate(registry.make("imputers", "mean").fit(windows), windows, n_samples=1, context=baseline, scaler=SCALER)
+    ]
     return Report.concat(reports)
 
 

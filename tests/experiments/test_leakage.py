@@ -13,8 +13,7 @@ from tsimpute.config.settings import NetworkConfig, ProcessConfig, TrainingConfi
 from tsimpute.core.windows import Samples, Windows
 from tsimpute.experiments.leakage import NO_LEAK, leakage_of, leakage_of_filling, scaler_moves
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.linear import LinearImputer
-from tsimpute.imputers.mean import MeanImputer
+from tsimpute.imputers.simple import LinearImputer, MeanImputer
 from tsimpute.tasks.protocols import clean, csdi
 from tsimpute.tasks.task import Task
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import PchipInterpolator
 
-from tsimpute import imputers
+from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.low_rank import iterated, solved
@@ -21,7 +21,7 @@ def one_record(values: np.ndarray, times: np.ndarray | None = None) -> Windows:
 
 def filled(name: str, values: np.ndarray, times: np.ndarray | None = None, **settings) -> np.ndarray:
     record = one_record(values, times)
-    return imputers.make(name, **settings).fit(record).impute(record, 1).values[0, 0]
+    return registry.make("imputers", name, **settings).fit(record).impute(record, 1).values[0, 0]
 
 
 # -- pchip -------------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def test_pchip_with_one_value_is_constant_and_with_none_the_median() -> None:
     assert (filled("pchip", values)[0] == 3.0).all()
     train = one_record(np.array([[1.0, 2.0, 9.0, 2.0, 1.0]]))
     empty = one_record(np.full((1, 5), np.nan))
-    assert (imputers.make("pchip").fit(train).impute(empty, 1).values == 2.0).all()
+    assert (registry.make("imputers", "pchip").fit(train).impute(empty, 1).values == 2.0).all()
 
 
 # -- seasonal ----------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_a_season_is_found_and_fills_a_gap_longer_than_half_of_it(period: int, s
     values[0, gap] = np.nan
     values[0, 3 * period + 2 : 3 * period + 12] = np.nan
     record = one_record(values, 5 + steps * step)
-    imputer = imputers.make("seasonal").fit(record)
+    imputer = registry.make("imputers", "seasonal").fit(record)
     got = imputer.impute(record, 1).values[0, 0]
     assert imputer.learnt_["periods"][0] % period == 0  # type: ignore[attr-defined]
     assert np.abs(got[0, gap] - truth[0, gap]).mean() < 0.15 * truth[0].std()
@@ -80,12 +80,12 @@ def test_without_a_season_it_is_linear_interpolation() -> None:
     values = rng.normal(size=(2, 300)).cumsum(1)
     values[rng.random(values.shape) < 0.2] = np.nan
     record = one_record(values)
-    imputer = imputers.make("seasonal").fit(record)
+    imputer = registry.make("imputers", "seasonal").fit(record)
     if not imputer.learnt_["periods"].any():  # type: ignore[attr-defined]
         np.testing.assert_allclose(imputer.impute(record, 1).values[0, 0], filled("linear", values), atol=1e-9)
     uneven = np.cumsum(rng.uniform(0.1, 4.0, 300))
     two = Windows(np.stack([values, values]), np.stack([uneven, 3 * uneven]), (Feature("a"), Feature("b")), ("a", "b"))
-    assert not imputers.make("seasonal").fit(two).learnt_["periods"].any()  # type: ignore[attr-defined]
+    assert not registry.make("imputers", "seasonal").fit(two).learnt_["periods"].any()  # type: ignore[attr-defined]
 
 
 # -- low rank ----------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_steps_without_a_value_and_one_feature_alone_get_straight_lines() -> Non
 @pytest.mark.parametrize("settings", [{"ranks": ()}, {"ranks": (0,)}, {"max_iter": 0}])
 def test_senseless_settings_of_low_rank_are_refused(settings: dict) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
-        imputers.make("low_rank", **settings)
+        registry.make("imputers", "low_rank", **settings)
 
 
 # -- cells to choose on ------------------------------------------------------------------------------------------------

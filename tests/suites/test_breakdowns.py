@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.kept_samples import read_cells
-from tsimpute.imputers.linear import LinearImputer
+from tsimpute.imputers.simple import LinearImputer
 from tsimpute.suites.breakdowns import BINS, LEVELS, Breakdown, gap_lengths
 
 

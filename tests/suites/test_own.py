@@ -84,7 +84,7 @@ def test_options_go_to_the_function_that_takes_them_and_learn_may_have_a_generat
 
 
 def test_a_class_gets_the_seed_and_may_import_what_lies_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "beside_mine.py").write_text("from tsimpute.imputers.linear import LinearImputer as Base\n")
+    (tmp_path / "beside_mine.py").write_text("from tsimpute.imputers.simple import LinearImputer as Base\n")
     (tmp_path / "mine.py").write_text(
         "from beside_mine import Base\n"
         "class Mine(Base):\n    def __init__(self, seed=0, other=1):\n        self.seed, self.other = seed, other\n"

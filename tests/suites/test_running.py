@@ -52,7 +52,7 @@ def task_of(rate: float, name: str = "csdi", **more: object) -> TaskConfig:
 def suite(tmp_path: Path) -> Suite:
     own = tmp_path / "own.py"
     own.write_text(
-        "from tsimpute.imputers.linear import LinearImputer\n"
+        "from tsimpute.imputers.simple import LinearImputer\n"
         "class Mine(LinearImputer):\n"
         "    name = 'mine'\n"
         "    def __init__(self, add=0.0): self.add = add\n"
@@ -452,7 +452,7 @@ def test_what_is_finished_outlives_a_try_that_fails(suite: Suite, tmp_path: Path
 def test_one_method_cannot_change_the_records_of_the_next(suite: Suite, tmp_path: Path) -> None:
     rude = tmp_path / "rude.py"
     rude.write_text(
-        "import numpy as np\nfrom tsimpute.imputers.mean import MeanImputer\n"
+        "import numpy as np\nfrom tsimpute.imputers.simple import MeanImputer\n"
         "class Rude(MeanImputer):\n"
         "    def fit(self, train, valid=None):\n"
         "        super().fit(train, valid)\n        train.values[:] = 7.0\n        return self\n"

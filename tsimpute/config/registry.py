@@ -2,13 +2,14 @@
 
 A name is one of four things:
 
-- a file of a folder of the package (``"heun"``): one file is one plug-in, and sets ``PLUGIN`` to its class. Files that
-  start with an underscore, and the contract ``base.py``, are not plug-ins;
+- a file of a folder of the package (``"heun"``): one file is one plug-in, and sets ``PLUGIN`` to its class. A file of
+  several small ones sets ``PLUGINS`` to their classes by name. Files that start with an underscore, and the contract
+  ``base.py``, are not plug-ins;
 - an import path, ``"package.module:Class"``;
 - an entry point of an installed package, in the group ``tsimpute.backbones``, ``tsimpute.solvers``, ...;
 - in Python also the class or an instance itself, see ``named``.
 
-Listing names runs no module, and works where the package is imported from a zip or has no sources.
+Listing names runs no module but files of several, and works where the package is imported from a zip or has no sources.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def plugin(kind: str, name: str) -> Any:
     if ":" in name:
         return _checked(kind, name, imported(kind, name))
     if name in _files(kind):
-        return importlib.import_module(f"tsimpute.{kind}.{name}").PLUGIN
+        module = importlib.import_module(f"tsimpute.{kind}.{_files(kind)[name]}")
+        return module.PLUGINS[name] if hasattr(module, "PLUGINS") else module.PLUGIN
     if name in _entry_points(kind):
         return _checked(kind, name, _entry_points(kind)[name].load())
     raise ConfigError(
@@ -158,9 +160,11 @@ def _checked(kind: str, name: str, found: Any) -> Any:
 
 
 def _name_of(kind: str, cls: Any) -> str:
-    folder, _, file = cls.__module__.rpartition(".")
-    if file in _files(kind) and folder.endswith(f".{kind}"):
-        return file
+    if cls.__module__.startswith(f"tsimpute.{kind}."):
+        file = cls.__module__.rpartition(".")[2]
+        names = [name for name, module in _files(kind).items() if module == file and plugin(kind, name) is cls]
+        if names:
+            return names[0]
     if "<locals>" in cls.__qualname__ or not hasattr(sys.modules.get(cls.__module__), cls.__qualname__.split(".")[0]):
         raise ConfigError(
             f"{kind}: expected a class at the top of a module, which can be found again by its name; came "
@@ -197,14 +201,23 @@ def _entry_points(kind: str) -> dict[str, EntryPoint]:
 
 
 @cache
-def _files(kind: str) -> tuple[str, ...]:
+def _files(kind: str) -> dict[str, str]:
+    """Name of each plug-in of the package, sorted -> the file of the kind's folder that it is in."""
     modules = pkgutil.iter_modules([os.path.join(folder, kind) for folder in tsimpute.__path__])
-    kept = [module for module in modules if module.name != "base" and not module.name.startswith("_")]
-    return tuple(sorted(module.name for module in kept if _sets_plugin(module)))
+    files: dict[str, str] = {}
+    for module in modules:
+        if module.name == "base" or module.name.startswith("_"):
+            continue
+        variables = _variables(module)
+        if "PLUGIN" in variables:
+            files[module.name] = module.name
+        elif "PLUGINS" in variables:
+            files |= dict.fromkeys(importlib.import_module(f"tsimpute.{kind}.{module.name}").PLUGINS, module.name)
+    return dict(sorted(files.items()))
 
 
-def _sets_plugin(module: pkgutil.ModuleInfo) -> bool:
-    """Whether the compiled module sets ``PLUGIN``: to import all of a folder would load torch to name two."""
+def _variables(module: pkgutil.ModuleInfo) -> tuple[str, ...]:
+    """The names in a compiled module's own code: to import all of a folder would load torch to name two."""
     spec = module.module_finder.find_spec(module.name, None)
     loader: Any = None if spec is None else spec.loader
-    return loader is not None and "PLUGIN" in loader.get_code(module.name).co_names
+    return () if loader is None else loader.get_code(module.name).co_names

@@ -21,8 +21,7 @@ from tsimpute.filling.methods.components import Cubic, Lines
 from tsimpute.filling.panels.gaps import N_CLASSES, gap_classes, gap_lengths, gap_numbers
 from tsimpute.imputers.base import TableModel
 from tsimpute.imputers.gaussian import GaussianImputer
-from tsimpute.imputers.linear import LinearImputer
-from tsimpute.imputers.pchip import PchipImputer
+from tsimpute.imputers.simple import LinearImputer, PchipImputer
 from tsimpute.models.checkpoints import read_model
 from tsimpute.scaling.standardizer import Standardizer
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsimpute.core.panel import Panel, Series
-from tsimpute.imputers.locf import carried
-from tsimpute.imputers.shared.interpolation import interpolated
+from tsimpute.imputers.shared.interpolation import carried, interpolated
 
 LINEAR = "linear interpolation"
 _HOUR = np.timedelta64(1, "h")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 
 def through_known(
@@ -57,7 +56,26 @@ def curved(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.nd
     return through_known(_monotone, known, times, otherwise)
 
 
+def carried(known: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """The last known value of each record and feature, before the first one that one.
+
+    Args:
+        known: (N, K, L), NaN where nothing is known.
+        otherwise: (K,) for a record in which nothing of the feature is known.
+
+    Returns:
+        (N, K, L).
+    """
+    holds = ~np.isnan(known)
+    last = np.maximum.accumulate(np.where(holds, np.arange(known.shape[2]), -1), axis=2)
+    source = np.where(last < 0, holds.argmax(2, keepdims=True), last)
+    values = np.take_along_axis(known, source, axis=2)
+    return np.where(holds.any(2, keepdims=True), values, otherwise[:, None])
+
+
 def _monotone(times: np.ndarray, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    from scipy.interpolate import PchipInterpolator  # half a second, and only this curve needs it
+
     if len(knots) == 1:
         return np.full(times.shape, values[0])
     inside = PchipInterpolator(knots, values)(np.clip(times, knots[0], knots[-1]))

@@ -1,4 +1,4 @@
-"""What the deterministic imputers share: one number learnt per feature, one answer repeated for every sample."""
+"""Simple deterministic baselines: mean, median, last observation carried forward, linear and monotone cubic curves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
 from tsimpute.imputers.shared.checks import cells_asked
+from tsimpute.imputers.shared.interpolation import carried, curved, interpolated
 from tsimpute.system.files import atomic_write
 
 _FORMAT = "tsimpute simple imputer"
@@ -89,8 +90,92 @@ class SimpleImputer:
         return float(np.median(known))
 
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """(N, K, L) without NaN, from the shown values (N, K, L; NaN elsewhere) and times (N, L)."""
-        raise NotImplementedError
+        """(N, K, L) without NaN, from the visible values (N, K, L; NaN elsewhere) and times (N, L)."""
+        return np.broadcast_to(self.centre_[:, None], known.shape)
+
+
+class MeanImputer(SimpleImputer):
+    """The mean of a feature's visible training cells, at every missing cell.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> times, a = np.arange(4.0)[None], ti.Feature("a")
+        >>> record = ti.Windows(np.array([[[1.0, np.nan, np.nan, 7.0]]]), times, (a,), ("x",))
+        >>> MeanImputer().fit(record).impute(record, n_samples=1).values[0, 0, 0].tolist()
+        [1.0, 4.0, 4.0, 7.0]
+    """
+
+    name = "mean"
+
+    def _centre(self, known: np.ndarray) -> float:
+        return float(known.mean())
+
+
+class MedianImputer(SimpleImputer):
+    """The median of a feature's visible training cells, at every missing cell.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> times, a = np.arange(4.0)[None], ti.Feature("a")
+        >>> record = ti.Windows(np.array([[[1.0, np.nan, np.nan, 7.0]]]), times, (a,), ("x",))
+        >>> MedianImputer().fit(record).impute(record, n_samples=1).values[0, 0, 0].tolist()
+        [1.0, 4.0, 4.0, 7.0]
+    """
+
+    name = "median"
+
+
+class LocfImputer(SimpleImputer):
+    """Last observation carried forward, within the record.
+
+    Cells before a record's first value get that first value; a record without a value of the feature gets the
+    feature's training median.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> times, a = np.arange(4.0)[None], ti.Feature("a")
+        >>> record = ti.Windows(np.array([[[1.0, np.nan, np.nan, 7.0]]]), times, (a,), ("x",))
+        >>> LocfImputer().fit(record).impute(record, n_samples=1).values[0, 0, 0].tolist()
+        [1.0, 1.0, 1.0, 7.0]
+    """
+
+    name = "locf"
+
+    def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        return carried(known, self.centre_)
+
+
+class LinearImputer(SimpleImputer):
+    """Linear interpolation in ``times`` between a record's values of the same feature.
+
+    Before the first and after the last value it stays constant; a record without a value of the feature gets the
+    feature's training median.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> times, a = np.arange(4.0)[None], ti.Feature("a")
+        >>> record = ti.Windows(np.array([[[1.0, np.nan, np.nan, 7.0]]]), times, (a,), ("x",))
+        >>> LinearImputer().fit(record).impute(record, n_samples=1).values[0, 0, 0].tolist()
+        [1.0, 3.0, 5.0, 7.0]
+    """
+
+    name = "linear"
+
+    def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        return interpolated(known, times, self.centre_)
+
+
+class PchipImputer(SimpleImputer):
+    """SciPy's ``PchipInterpolator`` in ``times`` through a record's values of the same feature; it does not overshoot.
+
+    Before the first and after the last value it stays constant; a record without a value of the feature gets the
+    feature's training median.
+    """
+
+    name = "pchip"
+
+    def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        return curved(known, times, self.centre_)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -117,3 +202,6 @@ def _sound(features: Any, centre: Any, no_data: Any) -> bool:
     names = [f[0] for f in features]
     numbers = all(isinstance(x, float | int) and not isinstance(x, bool) and math.isfinite(x) for x in centre)
     return bool(names) and len(set(names)) == len(names) and numbers and all(x in names for x in no_data)
+
+
+PLUGINS = {cls.name: cls for cls in (LinearImputer, LocfImputer, MeanImputer, MedianImputer, PchipImputer)}

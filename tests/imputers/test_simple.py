@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute import imputers
+from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import CheckpointError, DataError
 
@@ -34,7 +34,7 @@ SKEWED = series([0.0, 1.0, 2.0, 17.0])  # mean 5, median 1.5
 
 
 def impute(name: str, windows: Windows, train: Windows = SKEWED) -> list[list[float]]:
-    return imputers.make(name).fit(train).impute(windows, 1).values[0, :, 0].tolist()
+    return registry.make("imputers", name).fit(train).impute(windows, 1).values[0, :, 0].tolist()
 
 
 def test_mean_and_median_are_those_of_the_shown_training_cells() -> None:
@@ -80,7 +80,7 @@ def test_a_feature_without_training_data_gets_its_own_values_where_it_can_and_el
         values = np.array([[[1.0, 2.0, 3.0], second]])
         return Windows(values, np.arange(3.0)[None], (Feature("x"), Feature("y")), ("r",))
 
-    imputer = imputers.make(name).fit(two([nan, nan, nan]))
+    imputer = registry.make("imputers", name).fit(two([nan, nan, nan]))
     own = imputer.impute(two([nan, 6.0, nan]), 1).values[0, 0, 1].tolist()
     assert own == ([6.0, 6.0, 6.0] if name in ("locf", "linear") else [0.0, 6.0, 0.0])
     assert imputer.impute(two([nan, nan, nan]), 1).values[0, 0, 1].tolist() == [0.0, 0.0, 0.0]
@@ -89,14 +89,14 @@ def test_a_feature_without_training_data_gets_its_own_values_where_it_can_and_el
 @pytest.mark.parametrize("name", ["mean", "locf"])
 def test_training_data_without_a_value_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="at least one shown cell"):
-        imputers.make(name).fit(series([nan, nan]))
+        registry.make("imputers", name).fit(series([nan, nan]))
 
 
 def test_the_file_of_another_imputer_or_layout_and_senseless_numbers_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "mean.json"
-    imputers.make("mean").fit(TRAIN).save(path)
+    registry.make("imputers", "mean").fit(TRAIN).save(path)
     with pytest.raises(CheckpointError, match="expected imputer 'median', the file holds 'mean'"):
-        type(imputers.make("median")).load(path)
+        type(registry.make("imputers", "median")).load(path)
     content = json.loads(path.read_text())
     changes = {
         "layout": 2,
@@ -108,8 +108,8 @@ def test_the_file_of_another_imputer_or_layout_and_senseless_numbers_are_refused
     for key, value in changes.items():
         path.write_text(json.dumps({**content, key: value}))
         with pytest.raises(CheckpointError):
-            type(imputers.make("mean")).load(path)
+            type(registry.make("imputers", "mean")).load(path)
     for centre in ([1.0, 2.0], ["4"], [True], {}):
         path.write_text(json.dumps({**content, "centre": centre}))
         with pytest.raises(CheckpointError, match="damaged"):
-            type(imputers.make("mean")).load(path)
+            type(registry.make("imputers", "mean")).load(path)
