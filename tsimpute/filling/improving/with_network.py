@@ -123,7 +123,8 @@ class _Looks:
         if len(drawn.truth) < LEAST:
             return True
         some = replace(material, n_samples=n_samples)
-        found = mixed(some, self.task.first.base, network, _first_draws(self.task.at, n_samples), drawn)
+        base = replace(self.task.first.base, again=())  # they have as many draws as the answer, not as a look
+        found = mixed(some, base, network, _first_draws(self.task.at, n_samples), drawn)
         score = next(float(row["CRPS"]) for row in found.scores if row["imputer"] == network.name)
         if score > (1 + _RISE) * self.best:
             return False
