@@ -66,8 +66,9 @@ def test_a_flag_that_lacks_its_partner_ends_with_2(folder: Path, name: str) -> N
 
 def test_what_the_command_works_on_ends_with_1(folder: Path) -> None:
     assert code_of("impute", "absent.csv", "-o", "out.csv")[0] == 1
-    (folder / "in.csv").write_text("when,note\n2024-01-01,x\n")
-    assert code_of("impute", "in.csv", "-o", "out.csv")[0] == 1
+    for text in ("when,note\n2024-01-01,x\n", "when,T\n2024-01-01,\n2024-01-02,\n"):
+        (folder / "in.csv").write_text(text)
+        assert code_of("impute", "in.csv", "-o", "out.csv")[0] == 1
 
 
 def test_an_output_that_exists_ends_with_2_and_the_help_says_so(folder: Path) -> None:

@@ -140,7 +140,6 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
         state = Outputs.beside(options.out).state
         kept = f"; the same command goes on from what is in {state}" if state.exists() else ""
         sys.exit(f"tsimpute impute: stopped before anything was written{kept}")
-    say(f"wrote {options.out}")
     left = unfilled(found.prepared)
     if left is None:
         return 0

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError
+from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError, ImputationWarning
+from tsimpute.filling.blending.blending import Blend
+from tsimpute.filling.blending.mixture import Mixture
 from tsimpute.filling.files import fill_file as module
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.table_imputer import TableImputer
+from tsimpute.filling.preparing.summary import FIRST
 from tsimpute.system.files import exclusive_lock
 
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 5}
@@ -289,6 +293,78 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ConfigError, match="can be written to"):
         fill_file(write(tmp_path / "in.csv"), tmp_path / "out.csv", TRIAL)
+
+
+def interrupted(source: Path, out: Path) -> dict[str, Any]:
+    """Writes the first answer of an effort that is timed, and stops while it is improved; the settings."""
+    settings = {"limits": (0, None), "n_samples": 4, "minutes": 60}
+    said: list[str] = []
+    fill_file(source, out, settings, say=said.append, should_stop=lambda: "the first answer" in "".join(said[1:]))
+    assert "stopped: " in said[-1]
+    return settings
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.cells.csv", "out.report.html"])
+def test_a_first_answer_that_was_edited_is_not_overwritten_by_the_next_run(tmp_path: Path, name: str) -> None:
+    source, out = write(tmp_path / "in.csv"), tmp_path / "out.csv"
+    settings = interrupted(source, out)
+    with (tmp_path / name).open("a") as file:
+        file.write("a remark\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with pytest.raises(ConfigError, match=rf"{name} as the interrupted run wrote it, but it was changed .*force=True"):
+        fill_file(source, out, settings, say=pytest.fail)  # type: ignore[arg-type]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    other = tmp_path / "other.csv"
+    assert fill_file(source, other, settings | {"minutes": None, "effort": "instant"}) is not None
+    assert fill_file(source, out, settings | {"minutes": None, "effort": "instant"}, force=True) is not None
+    assert out.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_a_first_answer_that_is_edited_while_it_is_improved_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, helps: bool
+) -> None:
+    def improved(material: Any, first: Any, *_: Any) -> Any:
+        methods = first.base.whole
+        scores = (*first.scores[:-1], first.scores[-1] | {"imputer": FIRST}, first.scores[-1])
+        model = Mixture(methods, Blend.nothing(len(methods.components), 2))
+        return replace(first, model=model, scores=scores) if helps else first
+
+    monkeypatch.setattr("tsimpute.filling.imputer.fitting.with_forest", improved)
+    source, out, said = write(tmp_path / "in.csv"), tmp_path / "out.csv", []
+    (tmp_path / "out.improved.csv").write_text("mine")
+
+    def say(text: str) -> None:
+        said.append(text)
+        if "the first answer, which can be used" in text:
+            out.write_text("edited")
+
+    assert fill_file(source, out, {"limits": (0, None), "n_samples": 4}, say=say, force=True) is not None
+    assert out.read_text() == "edited"
+    assert (tmp_path / "out.improved.csv").read_text() == "mine"
+    new = tmp_path / "out.improved2.csv"
+    text = f"{out} was changed after it was written: it is kept, the result goes to {new}"
+    assert (text in said) == helps == new.exists() == (tmp_path / "out.improved2.report.html").exists()
+    assert said[-1] == f"wrote {new if helps else out}"
+    assert not helps or new.read_bytes().count(b"\r\n") == 101
+    assert not Outputs.beside(out).state.exists()
+
+
+@pytest.mark.parametrize("code", ["", "-999"])
+def test_a_table_without_a_value_is_refused(tmp_path: Path, code: str) -> None:
+    source = tmp_path / "in.csv"
+    days = pd.date_range("2024-01-01", periods=30).strftime("%Y-%m-%d")
+    source.write_text("time,a,b\n" + "".join(f"{day},{code},{code}\n" for day in days))
+    match = r"table: expected at least one value to learn from, all cells of a, b are missing\. Choose"
+    settings = TRIAL | {"missing_codes": {"*": -999}}
+    with pytest.raises(DataError, match=match):
+        fill_file(source, tmp_path / "out.csv", settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    with pytest.raises(DataError, match=match):
+        TableImputer(**settings).fit_draw(pd.read_csv(source, parse_dates=["time"]), progress=False)
+    source.write_text(source.read_text() + "2024-01-31,5,\n2024-02-01,7,\n")
+    with pytest.warns(ImputationWarning):  # one column without a value stays empty
+        TableImputer(**settings).fit_draw(pd.read_csv(source, parse_dates=["time"]), progress=False)
 
 
 def test_the_reason_is_said_where_nothing_is_calibrated() -> None:

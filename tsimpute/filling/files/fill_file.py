@@ -17,6 +17,7 @@ import pandas as pd
 from tsimpute.core.panel import Filling
 from tsimpute.core.quantiles import few_draws_text
 from tsimpute.filling.files.outputs import Outputs
+from tsimpute.filling.imputer.checks import check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
 from tsimpute.filling.imputer.long_calls import after_a_while
 from tsimpute.filling.imputer.table_imputer import TableImputer
@@ -96,13 +97,15 @@ def fill_file(
     with _alone(outputs):
         outputs.check(source, force)  # another process may just have written them
         prepared = _prepared(imputer, source, form, after_a_while(progress, "reading"))
+        if imputer.model is None:
+            check_any_value(prepared)
         policy = _policy(imputer)
         about = understood(prepared, policy, where=f"see {outputs.report.name}")
         say("\n".join([f"{source}:", about, *(f"  look: {text}" for text in imputer.ignored())]))
         if is_complete(prepared, policy):
             what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
             say(f"{what}: the output holds the table as it is")
-            return _copied(outputs, source, prepared, policy, imputer.levels, progress)
+            return _copied(outputs, source, prepared, policy, imputer.levels, say, progress)
 
         def show(what: str, done: int, total: int) -> None:
             progress(what, done, total)
@@ -118,17 +121,21 @@ def fill_file(
             found = imputer.draw_prepared(prepared, progress=show)
         except _Stopped:
             return None
-        end = partial(_finish, outputs, imputer, source, spell, say, progress, began)
+        end = partial(_finish, imputer=imputer, source=source, spell=spell, say=say, progress=progress, began=began)
         if not imputer.can_improve:
-            end(found)
+            end(outputs, found)
             return found
-        end(found, first=True)
+        end(outputs, found, first=True)
         spare = _SPARE * (time.monotonic() - drawing)
         better = _improved(imputer, prepared, outputs.state, began, spare, show, should_stop)
         if should_stop():
             say(f"stopped: {outputs.table} holds the first answer; the same command goes on from there")
             return found
-        end(better or found, wait=waited(imputer.scores_))
+        wait = waited(imputer.scores_)
+        if not wait.startswith(NOTHING) and (edited := outputs.edited()):
+            outputs = outputs.unused()
+            say(f"{edited[0]} was changed after it was written: it is kept, the result goes to {outputs.table}")
+        end(outputs, better or found, wait=wait)
         return better or found
 
 
@@ -161,8 +168,9 @@ def _improved(
 
 
 def _finish(
-    outputs: Outputs, imputer: TableImputer, source: Path, spell: Callable[[str], str], say: Callable[[str], None],
-    progress: Callable[[str, int, int], None], began: float, found: Imputation, first: bool = False, wait: str = "",
+    outputs: Outputs, found: Imputation, imputer: TableImputer, source: Path, spell: Callable[[str], str],
+    say: Callable[[str], None], progress: Callable[[str, int, int], None], began: float, first: bool = False,
+    wait: str = "",
 ) -> None:  # fmt: skip
     """Writes all files and says what was done.
 
@@ -176,8 +184,9 @@ def _finish(
     effort = imputer.effort if imputer.model is None else None
     hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), effort)])]
     content = _content(source, found, done, hints, measured_here(imputer), spell)
-    if wait.startswith(NOTHING):
-        write_report(content, outputs.report)  # says so; the other files are those of the first answer
+    if wait.startswith(NOTHING):  # the other files are those of the first answer
+        if outputs.report not in outputs.edited():
+            write_report(content, outputs.report)
     else:
         _write(outputs, found, content, source, imputer, progress)
     if not first:
@@ -189,6 +198,8 @@ def _finish(
         say("\n".join([_said(imputer, done), *hints]))
     if first:
         say(f"wrote {outputs.table}, the first answer, which can be used; improving it (Ctrl-C keeps it) ...")
+    else:
+        say(f"wrote {outputs.table}")
 
 
 def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | None = None) -> tuple[Prepared, Policy]:
@@ -233,6 +244,7 @@ def _copied(
     prepared: Prepared,
     policy: Policy,
     levels: tuple[float, ...],
+    say: Callable[[str], None],
     progress: Callable[[str, int, int], None],
 ) -> Imputation:
     """The files of a table in which there is nothing to fill: the table to the bit, and no model."""
@@ -244,6 +256,7 @@ def _copied(
     done = [("cells", _counts(found)), ("files", ", ".join(path.name for path in files.files))]
     _write(files, found, _content(source, found, done, (), ()), source, None, progress)
     shutil.rmtree(outputs.state, ignore_errors=True)
+    say(f"wrote {outputs.table}")
     return found
 
 
@@ -270,7 +283,7 @@ def _write(
     progress: Callable[[str, int, int], None],
 ) -> None:
     """All files, the table last: where it stands, the others do. Without an imputer the table is the source."""
-    atomic_write(outputs.begun, lambda path: path.touch())
+    outputs.begin_writing()
     for path in outputs.files:
         if ending(path) != ".zarr" and not (is_folder_of_files(source) and path in (outputs.table, outputs.provenance)):
             remove_partial(path)
@@ -283,6 +296,7 @@ def _write(
         atomic_write(outputs.table, lambda path: shutil.copyfile(source, path))
     else:
         write_object(found.table, outputs.table, after_a_while(progress, "writing"))
+    outputs.end_writing()
 
 
 _ROWS = 100_000

@@ -11,6 +11,7 @@ from tsimpute.core.panel import Clock
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.learnt_tables import LearntTable
 from tsimpute.filling.panels.calendar import calendar_text
+from tsimpute.filling.preparing.prepare import Prepared
 from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.tables.clock.axes import step_text
@@ -38,6 +39,21 @@ def check_together(settings: Settings) -> None:
         raise ConfigError(
             "missing_times: expected a regular clock with missing_times='insert', came irregular=True, which takes the "
             "times as they are. Leave one of them out."
+        )
+
+
+def check_any_value(prepared: Prepared) -> None:
+    """Refuses a table to learn from in which nothing was measured: its gaps cannot be filled.
+
+    Raises:
+        DataError: all cells are missing.
+    """
+    if not any(series.observed.any() for series in prepared.kept.series):
+        names = [feature.name for feature in prepared.kept.features]
+        raise DataError(
+            f"table: expected at least one value to learn from, all cells of {', '.join(names[:10])}"
+            f"{', ...' if len(names) > 10 else ''} are missing. Choose the columns to fill (features), or give a model "
+            "that was learnt from another table."
         )
 
 

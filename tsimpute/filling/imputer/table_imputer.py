@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import Filling
+from tsimpute.filling.imputer.checks import check_any_value
 from tsimpute.filling.imputer.fitting import Fitting
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
 from tsimpute.filling.imputer.long_calls import long_call, never, path_of
@@ -220,6 +221,8 @@ class TableImputer(Fitting):
 
     def _prepared_to_fit(self, table: Any) -> Prepared:
         prepared = self._prepared(table, fitting=True)
+        if self.model is None:
+            check_any_value(prepared)
         self._notices.forget()
         self._notices.warn(prepared, [*self.ignored(), *notices(prepared, self.settings)])
         return prepared
