@@ -1,15 +1,16 @@
-"""C compiled for this machine: kept, made anew when anything changes, and done without where it cannot be had."""
+"""Shared libraries of C: those of a wheel, those compiled for this computer, and none where neither can be had."""
 
 from __future__ import annotations
 
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tsimpute.system import native
-from tsimpute.system.native import compiled
+from tsimpute.system.native import WHEEL_FOLDER, compile_for_wheel, compiled
 from tsimpute.system.places import user_cache
 
 needs_compiler = pytest.mark.skipif(
@@ -122,3 +123,73 @@ def test_a_folder_that_others_can_write_to_is_not_trusted(source: Path):
     assert library is not None
     assert library.answer() == 6
     assert libraries() == []
+
+
+@pytest.fixture
+def wheel(source: Path) -> list[Path]:
+    """The libraries of a wheel, TWICE defined as 21."""
+    folder = source.parent / WHEEL_FOLDER
+    folder.mkdir()
+    return compile_for_wheel(source, folder, TWICE=21)
+
+
+@needs_compiler
+def test_a_wheels_library_of_this_source_and_macro_is_used_and_nothing_is_compiled(
+    source: Path, wheel: list[Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    library = compiled(source, TWICE=21)
+    assert library is not None
+    assert library.answer() == 42
+    assert Path(library._name) in wheel
+    assert libraries() == []
+
+
+def damage(source: Path, wheel: list[Path]) -> None:
+    for path in wheel:
+        path.write_bytes(path.read_bytes()[:100])
+
+
+def remove(source: Path, wheel: list[Path]) -> None:
+    for path in wheel:
+        path.unlink()
+
+
+def change_the_source(source: Path, wheel: list[Path]) -> None:
+    source.write_text(source.read_text() + "\n")
+
+
+@needs_compiler
+@pytest.mark.parametrize("what", [damage, remove, change_the_source], ids=lambda what: what.__name__)
+def test_without_a_wheels_library_that_fits_the_source_is_compiled_or_there_is_a_warning(
+    source: Path, wheel: list[Path], monkeypatch: pytest.MonkeyPatch, what: Callable[[Path, list[Path]], None]
+):
+    what(source, wheel)
+    library = compiled(source, TWICE=21)
+    assert library is not None
+    assert library.answer() == 42
+    assert [Path(library._name)] == libraries()
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.warns(RuntimeWarning, match="three to seven times slower") as caught:
+        assert [compiled(source, TWICE=21), compiled(source, TWICE=21)] == [None, None]
+    assert len(caught) == 1
+
+
+@needs_compiler
+def test_another_macro_than_the_wheels_is_compiled(source: Path, wheel: list[Path]):
+    library = compiled(source, TWICE=4)
+    assert library is not None
+    assert library.answer() == 8
+
+
+@needs_compiler
+def test_a_processor_takes_no_library_that_it_cannot_run(
+    source: Path, wheel: list[Path], monkeypatch: pytest.MonkeyPatch
+):
+    """On x86-64: AVX-512 code never runs on a processor that has AVX2 alone, and old ones compile."""
+    if len(wheel) == 1:
+        pytest.skip("wheels of this platform have one library for all its processors")
+    for able, name in (("AVX512", "AVX512"), ("AVX2", "AVX2"), ("DEFAULT", None)):
+        monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda able=able: able)
+        library = native._from_wheel(source, {"TWICE": 21})
+        assert (library and Path(library._name).name.split("-")[2]) == name

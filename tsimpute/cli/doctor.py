@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import sys
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 
 from tsimpute import __version__
-from tsimpute.system.native import compiler, is_switched_off
-from tsimpute.system.places import user_cache
+from tsimpute.system.native import WHEEL_FOLDER, compiled, is_switched_off
+from tsimpute.system.places import packaged, user_cache
 
 _DEVELOPERS = re.compile(r"extra == .(dev|docs)\b")
 _VARIABLES = ("TSIMPUTE_DATA", "TSIMPUTE_NATIVE", "CC", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS")
@@ -56,17 +56,15 @@ def _version(name: str) -> str:
 
 
 def _compiled() -> str:
-    import torch
-
-    from tsimpute.backbones.row_attention import is_compiled
-
     if is_switched_off():
         return "switched off by TSIMPUTE_NATIVE=0; attention runs three to seven times slower"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if is_compiled(torch.empty(1, 24), 1):
-            return f"in use, made by {shutil.which(compiler()[0])}, kept in {user_cache() / 'native'}"
-    return " ".join(["not in use:", *(str(one.message) for one in caught)])
+        library = compiled(packaged("backbones", "row_attention.c"), HEAD=8)
+    if library is None:
+        return " ".join(["not in use:", *(str(one.message) for one in caught)])
+    path = Path(library._name)
+    return f"in use, {'from the wheel' if path.parent.name == WHEEL_FOLDER else 'compiled on this computer'}: {path}"
 
 
 def _threads() -> str:
