@@ -23,6 +23,7 @@ from tsimpute.models import pretrained
 from tsimpute.cli.commands import main
 from tsimpute.system.native import compiled
 from tsimpute.system.places import packaged
+from tsimpute.reports.pages import render
 from tsimpute.suites.settings import load_suite, shipped_suites
 
 assert ".zip" in ti.__file__, ti.__file__
@@ -42,6 +43,7 @@ assert "Physio" in pretrained.card("physionet2012")
 model = ti.GenerativeImputer.load(pretrained.model_path("physionet2012"))
 assert model.network.name in registry.available("backbones")
 assert packaged("backbones", "row_attention.c").name == "row_attention.c"
+assert "<h1>a &amp; b</h1>" in render("suite.html", title="a & b", summary="", overview=[], tasks=[], notes=[])
 try:
     main(["--help"])
 except SystemExit as end:

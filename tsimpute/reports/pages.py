@@ -1,15 +1,17 @@
-"""Pieces of a page of HTML: text made safe, tables, pictures, and the style that reads well on screens and paper."""
+"""HTML pages from the templates of this folder, their pictures, and numbers as people read them."""
 
 from __future__ import annotations
 
 import base64
-import html
 import io
 import math
 import re
-from collections.abc import Sequence
-from string import Template
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,88 +20,45 @@ DPI, COLOURS = 96, 128
 # What HTML does not allow as a character, and halves of surrogate pairs, which no file in UTF-8 can hold.
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-:root { color-scheme: light dark; --ink: #222; --soft: #5c5c5c; --line: #d4d4d4; --paper: #fff; --band: #f5f5f5;
-  --warn: #fff3c4; --warnline: #c99700; }
-@media screen and (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --soft: #a8a8a8; --line: #4a4a4a;
-  --paper: #1b1b1b; --band: #262626; --warn: #453a12; --warnline: #d9a800; } }
-body { margin: 0 auto; padding: 1.5rem; max-width: 62rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .2rem; }
-h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; overflow-wrap: anywhere; }
-p, figcaption { max-width: 46rem; }
-.lead { font-size: 1.08rem; }
-.warnings { background: var(--warn); border-left: .35rem solid var(--warnline); padding: .2rem 1rem .6rem;
-  margin-top: 1.5rem; overflow-wrap: anywhere; }
-.warnings h2 { border: 0; margin: .6rem 0 .2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-thead th { vertical-align: bottom; border-bottom: 2px solid var(--line); }
-tbody tr:nth-child(even) { background: var(--band); }
-th[scope=row] { font-weight: 600; overflow-wrap: break-word; min-width: 5rem; max-width: 16rem; }
-td.n, th.n { text-align: right; white-space: nowrap; }
-thead th.n { white-space: normal; }
-figure { margin: .5rem 0 1rem; break-inside: avoid; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
-figcaption { font-size: .85rem; color: var(--soft); }
-summary { cursor: pointer; margin: .8rem 0; }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } .wide { overflow: visible; }
-  table { font-size: 7pt; } th, td { padding: .1rem .3rem; } h2, h3 { break-after: avoid; } tr { break-inside: avoid; }
-  .warnings { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
-</style>
-</head>
-<body>
-$body
-</body>
-</html>
-""")
+
+def render(template: str, **values: object) -> str:
+    """A page from ``templates/``; every value is text, and never markup."""
+    return _environment().get_template(template).render(values)
 
 
-def safe(text: object) -> str:
-    """The text as HTML shows it: its own ``<`` and ``&`` are no markup."""
-    return html.escape(_UNREADABLE.sub("\ufffd", str(text)))
-
-
-def paragraph(text: str, kind: str = "") -> str:
-    return f'<p class="{kind}">{safe(text)}</p>' if kind else f"<p>{safe(text)}</p>"
-
-
-def section(title: str, *parts: str) -> str:
-    return "\n".join(["<section>", f"<h2>{safe(title)}</h2>", *parts, "</section>"])
-
-
-def folded(title: str, *parts: str) -> str:
-    """Parts that are shown on demand."""
-    return "\n".join([f"<details><summary>{safe(title)}</summary>", *parts, "</details>"])
-
-
-def pairs_table(rows: Sequence[tuple[str, str]]) -> str:
-    """Two columns without a head: what, and how it is."""
-    lines = [f'<tr><th scope="row">{safe(name)}</th><td>{safe(value)}</td></tr>' for name, value in rows]
-    return "\n".join(['<div class="wide"><table><tbody>', *lines, "</tbody></table></div>"])
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], n_words: int = 1) -> str:
-    """A table whose first column names the row; columns from number ``n_words`` on hold numbers."""
-    kinds = ["" if i < n_words else ' class="n"' for i in range(len(head))]
-    top = "".join(f'<th scope="col"{kind}>{safe(name)}</th>' for name, kind in zip(head, kinds, strict=True))
-    lines = [
-        f'<tr><th scope="row">{safe(row[0])}</th>'
-        + "".join(f"<td{kind}>{safe(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True))
-        + "</tr>"
-        for row in rows
-    ]
-    return "\n".join(
-        [f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>', *lines, "</tbody></table></div>"]
+@cache
+def _environment() -> Environment:
+    templates = resources.files("tsimpute").joinpath("reports", "templates")
+    return Environment(
+        loader=FunctionLoader(lambda name: templates.joinpath(name).read_text(encoding="utf-8")),
+        autoescape=True,
+        finalize=lambda value: value if hasattr(value, "__html__") else _UNREADABLE.sub("\ufffd", str(value)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG for a page, the text in its place for those who cannot see it, and the caption below it."""
+
+    png: bytes
+    alt: str
+    caption: str
+
+    @property
+    def width(self) -> int:
+        return int.from_bytes(self.png[16:20], "big")
+
+    @property
+    def height(self) -> int:
+        return int.from_bytes(self.png[20:24], "big")
+
+    @property
+    def source(self) -> str:
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode('ascii')}"
 
 
 def png(figure: Figure) -> bytes:
@@ -110,23 +69,13 @@ def png(figure: Figure) -> bytes:
     """
     from PIL import Image
 
-    whole, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(whole, format="png", dpi=DPI)
+    full, reduced = io.BytesIO(), io.BytesIO()
+    figure.savefig(full, format="png", dpi=DPI)
     figure.clear()
-    with Image.open(whole) as image:
+    with Image.open(full) as image:
         colours = image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    colours.save(small, format="png", optimize=True)
-    return small.getvalue()
-
-
-def picture(data: bytes, alt: str, caption: str) -> str:
-    """A figure that carries its PNG in itself."""
-    width, height = (int.from_bytes(data[i : i + 4], "big") for i in (16, 20))  # where a PNG says its size
-    source = base64.b64encode(data).decode("ascii")
-    return (
-        f'<figure>\n<img width="{width}" height="{height}" alt="{safe(alt)}" src="data:image/png;base64,{source}">\n'
-        f"<figcaption>{safe(caption)}</figcaption>\n</figure>"
-    )
+    colours.save(reduced, format="png", optimize=True)
+    return reduced.getvalue()
 
 
 def number(value: float, digits: int = 4) -> str:

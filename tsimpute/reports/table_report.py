@@ -9,19 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.core.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, PROVENANCE, RULE, Filling, Panel
-from tsimpute.reports.pages import (  # fmt: skip
-    PAGE,
-    number,
-    pairs_table,
-    paragraph,
-    picture,
-    png,
-    safe,
-    section,
-    several,
-    share,
-    table,
-)
+from tsimpute.reports.pages import Picture, number, png, render, several, share
 from tsimpute.reports.table_counts import FeatureCounts, check_fillings, count_features
 from tsimpute.system.files import atomic_write
 
@@ -78,22 +66,27 @@ def write_report(content: ReportContent, path: Path) -> None:
 
 def report_html(content: ReportContent) -> str:
     """One page without anything from elsewhere: its pictures are inside, at most about 5 MB of them."""
-    features = count_features(content.panel, content.fillings)
+    features, levels = count_features(content.panel, content.fillings), content.fillings[0].levels
     cells = np.sum([feature.cells for feature in features], axis=0)
-    parts = [
-        f"<h1>{safe(content.title)}</h1>",
-        paragraph(_summary(content.panel, cells), "lead"),
-        _warnings(content.warnings),
-        section("What the file was understood to be", pairs_table(content.understood)) if content.understood else "",
-        section("What was done", pairs_table(content.done)) if content.done else "",
-        section("What the cells are", _legend(cells)),
-        _scores(content.scores),
-        section("Where values were missing", *_gap_pictures(content)),
-        section("The features in numbers", *_feature_table(features, content.fillings[0].levels)),
-        section("The features in pictures", *_feature_pictures(content, features)),
-        section("How to read this", *_how_to_read(content.fillings[0].levels)),
-    ]
-    return PAGE.substitute(title=safe(content.title), body="\n".join(part for part in parts if part))
+    has_interval = len(levels) > 1
+    return render(
+        "table_report.html",
+        title=content.title,
+        summary=_summary(content.panel, cells),
+        warnings=content.warnings,
+        understood=content.understood,
+        done=content.done,
+        provenance=[
+            (PROVENANCE[code], meaning, f"{cells[code]:,}", share(int(cells[code]), int(cells.sum())))
+            for code, meaning in MEANINGS.items()
+        ],
+        interval=f"{100 * levels[0]:g} to {100 * levels[-1]:g} %" if has_interval else "",
+        n_inside=f"{100 * (levels[-1] - levels[0]):g}" if has_interval else "",
+        feature_table=_feature_table(features, levels),
+        **_scores(content.scores),
+        **_gap_pictures(content),
+        **_feature_pictures(content, features),
+    )
 
 
 def _summary(panel: Panel, cells: np.ndarray) -> str:
@@ -103,52 +96,31 @@ def _summary(panel: Panel, cells: np.ndarray) -> str:
     size = f"{several(total, 'cell')} ({several(len(panel.features), 'feature')}, {len(panel.series):,} series)"
     if not gaps:
         return f"None of the {size} was missing, so there was nothing to fill."
-    lacking = f"{several(gaps - invalid, 'was', 'were')} missing ({share(gaps - invalid, total)})"
-    lacking += f" and {invalid:,} declared invalid ({share(invalid, total)})" * bool(invalid)
-    done = f"{several(filled, 'was', 'were')} filled" if filled else "none was filled"
-    done += f" ({blind:,} of them without information from their own series)" * bool(blind)
-    done += f" ({ruled:,} of them by a rule)" * bool(ruled)
-    done += f" and {empty:,} left empty" * bool(empty)
-    kept = f"The {several(observed, 'observed value is', 'observed values are')} unchanged."
-    return f"Of {size}, {lacking}. Of these {done}. {kept}"
+    missing = f"{several(gaps - invalid, 'was', 'were')} missing ({share(gaps - invalid, total)})"
+    if invalid:
+        missing += f" and {invalid:,} declared invalid ({share(invalid, total)})"
+    result = f"{several(filled, 'was', 'were')} filled" if filled else "none was filled"
+    if blind:
+        result += f" ({blind:,} of them without information from their own series)"
+    if ruled:
+        result += f" ({ruled:,} of them by a rule)"
+    if empty:
+        result += f" and {empty:,} left empty"
+    unchanged = f"The {several(observed, 'observed value is', 'observed values are')} unchanged."
+    return f"Of {size}, {missing}. Of these {result}. {unchanged}"
 
 
-def _warnings(warnings: Sequence[str]) -> str:
-    if not warnings:
-        return ""
-    items = [f"<li>{safe(warning)}</li>" for warning in warnings]
-    return "\n".join(['<section class="warnings">', "<h2>Worth a look</h2>", "<ul>", *items, "</ul>", "</section>"])
-
-
-def _legend(cells: np.ndarray) -> str:
-    total = int(cells.sum())
-    rows = [
-        (PROVENANCE[code], meaning, f"{cells[code]:,}", share(int(cells[code]), total))
-        for code, meaning in MEANINGS.items()
-    ]
-    return table(("mark", "meaning", "cells", "share"), rows, n_words=2)
-
-
-def _scores(scores: Sequence[Mapping[str, str | float]]) -> str:
-    title = "How good the filling is"
-    if not scores:
-        return section(title, paragraph("This was not measured: no observed cells were hidden to compare with."))
+def _scores(scores: Sequence[Mapping[str, str | float]]) -> dict[str, object]:
+    """The table of scores; what is the same in all its rows is in the text instead."""
     head = list(dict.fromkeys(name for row in scores for name in row))
-    # What is the same for all needs no column.
     same = [name for name in ("units", "cells") if name in head and len({row.get(name) for row in scores}) == 1]
     head = [name for name in head if name not in same]
-    rows = [[_score(name, row.get(name, "-")) for name in head] for row in scores]
     known = {name: _score(name, scores[0][name]) for name in same}
-    cells = f"{known['cells']} observed cells" if "cells" in known else "observed cells"
-    units = f" MAE, RMSE and CRPS are in {known['units']}." if "units" in known else ""
-    text = (
-        f"Measured on {cells} of this table that were hidden from the models: each filled them without seeing them, "
-        f"and the result was compared with the true values. Errors (MAE, RMSE, CRPS) are better when smaller.{units} "
-        "Coverage is the share of the hidden values that lie inside the interval: a 90 % interval that holds covers "
-        "about 90 % of them, one that covers fewer is too narrow, one that covers more too wide. Real gaps may be "
-        "longer or come at other times than the hidden cells, and be harder to fill."
-    )
-    return section(title, table(head, rows), paragraph(text))
+    return {
+        "scores": (head, [[_score(name, row.get(name, "-")) for name in head] for row in scores]) if scores else (),
+        "hidden_cells": f"{known['cells']} observed cells" if "cells" in known else "observed cells",
+        "score_units": known.get("units", ""),
+    }
 
 
 def _score(name: str, value: str | float) -> str:
@@ -159,7 +131,7 @@ def _score(name: str, value: str | float) -> str:
     return number(value)
 
 
-def _gap_pictures(content: ReportContent) -> list[str]:
+def _gap_pictures(content: ReportContent) -> dict[str, object]:
     from tsimpute.plots import filling_gaps as gap_plots
 
     panel, fillings = content.panel, content.fillings
@@ -168,29 +140,33 @@ def _gap_pictures(content: ReportContent) -> list[str]:
     caption = ["Each column is one step."] if per_column == 1 else ["Each column stands for a stretch of time."]
     if per_column and per_column > 1:
         caption = [f"Each column stands for {per_column:,} steps."]
-    caption += [f"Here {note}."] * bool(note)
-    caption += ["Colours mix by the shares of the cells."] * (per_column != 1 or bool(note))
-    caption += ["White: no row at that time."] * bool((cells.counts.sum(-1) == 0).any())
-    caption += ["Features and series stand in the table's order."]
+    if note:
+        caption.append(f"Here {note}.")
+    if per_column != 1 or note:
+        caption.append("Colours mix by the shares of the cells.")
+    if (cells.counts.sum(-1) == 0).any():
+        caption.append("White: no row at that time.")
+    caption.append("Features and series stand in the table's order.")
     alt = "Map of the table: time from left to right, features or series from top to bottom, coloured by what a cell is"
-    parts = [picture(png(gap_plots.filled_map(panel, cells)), alt, " ".join(caption))]
     gaps = gap_plots.gap_lengths(panel, fillings)
-    whole = (
+    empty_series = gaps.n_whole and (
         f"{several(gaps.n_whole, 'series of a feature shows', 'series of a feature show')} no value at all "
         f"({several(gaps.n_whole_cells, 'cell')}) and {'is' if gaps.n_whole == 1 else 'are'} not counted as a gap."
     )
+    histogram = None
     if len(gaps.lengths):
-        caption = ["A gap is a run of missing steps of one feature in one series."] + [whole] * bool(gaps.n_whole)
-        alt = (
-            f"Two histograms of the lengths of {several(len(gaps.lengths), 'gap')}: their number, and the cells in them"
+        n_gaps = several(len(gaps.lengths), "gap")
+        of_gaps = "A gap is a run of missing steps of one feature in one series."
+        histogram = Picture(
+            png(gap_plots.gap_histogram(gaps)),
+            f"Two histograms of the lengths of {n_gaps}: their number, and the cells in them",
+            f"{of_gaps} {empty_series}" if empty_series else of_gaps,
         )
-        parts.append(picture(png(gap_plots.gap_histogram(gaps)), alt, " ".join(caption)))
-    else:
-        parts.append(paragraph(whole if gaps.n_whole else "There are no gaps."))
-    return parts
+    cell_map = Picture(png(gap_plots.filled_map(panel, cells)), alt, " ".join(caption))
+    return {"map": cell_map, "gaps": histogram, "empty_series": empty_series}
 
 
-def _feature_table(features: Sequence[FeatureCounts], levels: Sequence[float]) -> list[str]:
+def _feature_table(features: Sequence[FeatureCounts], levels: Sequence[float]) -> tuple[list[str], list[list[str]]]:
     wide = f"mean width of the {100 * levels[0]:g} to {100 * levels[-1]:g} % interval" if len(levels) > 1 else ""
     head = [
         "feature", "unit", "observed", "missing", "filled", "of these without information", "of these invalid",
@@ -205,40 +181,33 @@ def _feature_table(features: Sequence[FeatureCounts], levels: Sequence[float]) -
         ]
         for f in features
     ]  # fmt: skip
-    note = (
-        "Missing includes cells declared invalid. Filled values are the medians of the draws, or what a rule says, in "
-        "the feature's unit."
-    )
-    return [table(head, rows, n_words=2), paragraph(note)]
+    return head, rows
 
 
-def _feature_pictures(content: ReportContent, features: Sequence[FeatureCounts]) -> list[str]:
+def _feature_pictures(content: ReportContent, features: Sequence[FeatureCounts]) -> dict[str, object]:
+    """Pictures of the features with most filled cells, as many as the page can hold, in the order of the table."""
     from tsimpute.plots import fillings as plots
 
     filled = np.array([f.n_cells - f.n_observed - f.cells[LEFT_EMPTY] for f in features])
-    nothing = np.array([f.n_observed == 0 for f in features]) & (filled == 0)
-    shown = np.sort(np.lexsort((-filled, nothing))[:MOST_FEATURES]).tolist()
-    shown = [k for k in shown if not nothing[k]]
-    parts, size, done = [], 0, set()
-    for k in shown:
-        chosen = plots.stretches(content.fillings, k)
-        data = png(plots.filled_feature(content.panel, content.fillings, k, chosen))
+    is_empty = np.array([f.n_observed == 0 for f in features]) & (filled == 0)
+    candidates = np.sort(np.lexsort((-filled, is_empty))[:MOST_FEATURES]).tolist()
+    pictures: dict[int, Picture] = {}
+    size = 0
+    for k in (k for k in candidates if not is_empty[k]):
+        stretches = plots.stretches(content.fillings, k)
+        data = png(plots.filled_feature(content.panel, content.fillings, k, stretches))
         size += len(data)
         if size > MOST_PICTURE_BYTES:
             break
-        names = [content.panel.series[stretch.series].name for stretch in chosen]
+        names = [content.panel.series[stretch.series].name for stretch in stretches]
         where = f" in {', '.join(names)}" if any(names) else ""
         alt = f"{features[k].name}{where}: observed and filled values over time, with bands"
-        parts += [
-            f"<h3>{safe(features[k].name)}</h3>",
-            picture(data, alt, _caption(features[k], names, int(filled[k]))),
-        ]
-        done.add(k)
-    empty = [features[k].name for k in np.flatnonzero(nothing).tolist()]
-    rest = [f.name for k, f in enumerate(features) if k not in done and not nothing[k]]
-    parts += [paragraph(f"Without a picture, as no value was observed or filled: {', '.join(empty)}.")] * bool(empty)
-    parts += [paragraph(f"Left out, to keep this page small: {', '.join(rest)}.")] * bool(rest)
-    return parts
+        pictures[k] = Picture(data, alt, _caption(features[k], names, int(filled[k])))
+    return {
+        "features": [(features[k].name, picture) for k, picture in pictures.items()],
+        "empty_features": [features[k].name for k in np.flatnonzero(is_empty).tolist()],
+        "left_out": [f.name for k, f in enumerate(features) if k not in pictures and not is_empty[k]],
+    }
 
 
 def _caption(feature: FeatureCounts, names: Sequence[str], filled: int) -> str:
@@ -249,18 +218,3 @@ def _caption(feature: FeatureCounts, names: Sequence[str], filled: int) -> str:
         return f"{feature.name}{unit}. {several(filled, 'cell')} filled."
     which = "the series in which most was filled" if len(names) == 1 else "series in which most was filled"
     return f"{feature.name}{unit}. {several(filled, 'cell')} filled in all; shown: {', '.join(names)} ({which})."
-
-
-def _how_to_read(levels: Sequence[float]) -> list[str]:
-    wide = f"{100 * levels[0]:g} to {100 * levels[-1]:g} %" if len(levels) > 1 else ""
-    texts = [
-        "Filled values are no measurements. For each gap many values were drawn from a learnt distribution, given what "
-        "was observed; the table holds their median, the value that is too high as often as too low.",
-        f"The {wide} interval holds the true value in about {100 * (levels[-1] - levels[0]):g} of 100 filled cells, as "
-        "far as the scores above bear it out. A wide interval means that the table says little about that cell."
-        if wide
-        else "No interval was asked for, so this page cannot say how sure a filled value is.",
-        "Medians are smoother than what was not seen. For sums, extremes, or how often a limit was passed, use the "
-        "draws or the quantiles, not the medians alone.",
-    ]
-    return [paragraph(text) for text in texts]

@@ -13,7 +13,8 @@ from tsimpute.core.quantiles import central_levels, fewest_draws, quantiles
 from tsimpute.errors import DataError
 from tsimpute.evaluation.reporting import Report
 from tsimpute.plots import by_gap, calibration, curves, versus
-from tsimpute.reports.pages import PAGE, folded, paragraph, picture, safe, section, table
+from tsimpute.reports.pages import Picture
+from tsimpute.reports.pages import render as render_page
 from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.entries import Result, all_found, not_shown
 from tsimpute.suites.paired import difference_table
@@ -218,26 +219,33 @@ def _page(
     differences: Mapping[str, Table],
     hidden: Sequence[str],
 ) -> str:
-    body = [f"<h1>{safe(suite.title or 'Suite')}</h1>"]
     machines = sorted({result.found.machine for result in results})
     commits = sorted({result.found.commit[:10] for result in results if result.found.commit})
     by = f", by commit {', '.join(commits)}" if commits else ""
-    body.append(paragraph(f"{len(results)} entries, made on {'; '.join(machines)}{by}."))
-    body += [section(title, table(head, rows)) for title, head, rows in side_by_side(suite, results)]
+    tasks = []
     for task in suite.tasks:
         of_task = [result for result in results if result.entry.task == task]
         if not of_task:
             continue
-        head, rows = head_and_rows([line for line in last_lines(found) if line.task == task])
-        parts = [paragraph(text) for text in about(suite, task, of_task)]
-        parts.append(table(head, rows))
-        parts += [table(*one) for one in (differences[task], published(suite, task)) if one[1]]
-        by_feature = feature_table(of_task)
-        parts += [folded(f"CRPS by feature ({len(by_feature[1])})", table(*by_feature))] if by_feature[1] else []
-        parts += [picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]]
-        body.append(section(task, *parts))
-    body += [paragraph(text) for text in (NOTES, *hidden)]
-    return PAGE.substitute(title=safe(suite.title or "Suite"), body="\n".join(body))
+        scores = head_and_rows([line for line in last_lines(found) if line.task == task])
+        others = [table for table in (differences[task], published(suite, task)) if table[1]]
+        tasks.append(
+            {
+                "name": task,
+                "texts": about(suite, task, of_task),
+                "tables": [scores, *others],
+                "by_feature": feature_table(of_task),
+                "pictures": [Picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]],
+            }
+        )
+    return render_page(
+        "suite.html",
+        title=suite.title or "Suite",
+        summary=f"{len(results)} entries, made on {'; '.join(machines)}{by}.",
+        overview=side_by_side(suite, results),
+        tasks=tasks,
+        notes=[NOTES, *hidden],
+    )
 
 
 def _text(path: Path, text: str) -> None:
