@@ -18,7 +18,7 @@ _JITTER = 1e-9
 _MOST_BYTES, _MOST_CONDITIONALS = 400_000_000, 8
 """Of the matrices of windows that are kept, three for each; and ways of conditioning."""
 
-_POTRF, _POTRI, _TRTRS = get_lapack_funcs(("potrf", "potri", "trtrs"))  # many windows: no wrappers
+_POTRF, _TRTRS = get_lapack_funcs(("potrf", "trtrs"))  # many windows: no wrappers
 
 
 class Conditional(Protocol):
@@ -87,7 +87,7 @@ class Prior:
             if layout_key not in self._layouts:
                 _forget_first(self._layouts, max(2, _MOST_BYTES // (24 * len(known) ** 2)))
                 matrix = at_positions(self.covariance[:, features][:, :, features], relative)
-                self._layouts[layout_key] = _Layout(matrix, bool((np.diff(relative) == 1).all()))
+                self._layouts[layout_key] = _Layout(matrix, len(features), bool((np.diff(relative) == 1).all()))
             _forget_first(self._conditionals, _MOST_CONDITIONALS)
             self._conditionals[key] = _conditional(self._layouts[layout_key], known, wanted)
         return self._conditionals[key]
@@ -95,13 +95,15 @@ class Prior:
 
 @dataclass(eq=False)
 class _Layout:
-    """The cells of a window, and their (C, C) covariance.
+    """The cells of a window, times first, and their (C, C) covariance.
 
     Attributes:
-        regular: steps follow each other, so that many windows share this layout.
+        n_features: of the window.
+        regular: steps follow each other: many windows share this layout, and the covariance is block Toeplitz.
     """
 
     matrix: np.ndarray
+    n_features: int
     regular: bool
     _last: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False)
 
@@ -111,10 +113,23 @@ class _Layout:
 
     @cached_property
     def precision(self) -> np.ndarray:
-        inverse, _ = _POTRI(self.root, lower=1)  # nothing is above the diagonal
-        whole = inverse + inverse.T
-        whole[np.diag_indices(len(whole))] /= 2
-        return whole
+        """The inverse of the covariance, of a regular window, from its first and last block columns alone.
+
+        Block (i + 1, j + 1) is block (i, j) and a product of two blocks of these columns; see Gohberg and Heinig
+        (1974).
+        """
+        n, size = self.n_features, len(self.matrix)
+        if size == n:
+            return np.linalg.inv(self.matrix)
+        ends = np.zeros((size, 2 * n))
+        ends[:n, :n] = ends[-n:, n:] = np.eye(n)
+        first, last = np.hsplit(_solved(self.root, _solved(self.root, ends), transposed=True), 2)
+        of_first, of_last = first @ np.linalg.solve(first[:n], first.T), last @ np.linalg.solve(last[-n:], last.T)
+        inverse = of_first
+        inverse[n:, n:] -= of_last[:-n, :-n]
+        for i in range(n, size, n):
+            inverse[i : i + n, n:] += inverse[i - n : i, :-n]
+        return inverse
 
     def weighed(self, cells: np.ndarray) -> np.ndarray:
         """(N, C) values of windows times the precision: of all at once, which costs little more than of one."""
@@ -153,7 +168,7 @@ class _FromCovariance(_OneByOne):
     @classmethod
     def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray) -> _FromCovariance:
         both = np.concatenate([seen, cells])
-        return cls(seen, cholesky(layout.matrix[np.ix_(both, both)]))
+        return cls(seen, cholesky(_part(layout.matrix, both, both)))
 
     @cached_property
     def spread(self) -> np.ndarray:
@@ -188,7 +203,7 @@ class _FromPrecision:
     @classmethod
     def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
         gaps = np.concatenate([others, cells])
-        return cls(layout, seen, gaps, cholesky(layout.precision[np.ix_(gaps, gaps)]), len(cells))
+        return cls(layout, seen, gaps, cholesky(_part(layout.precision, gaps, gaps)), len(cells))
 
     @cached_property
     def _rows(self) -> np.ndarray:
@@ -227,11 +242,11 @@ class _FromPriorDraws(_OneByOne):
 
     @cached_property
     def _root(self) -> np.ndarray:
-        return cholesky(self.layout.matrix[np.ix_(self.seen, self.seen)])
+        return cholesky(_part(self.layout.matrix, self.seen, self.seen))
 
     @cached_property
     def _cross(self) -> np.ndarray:
-        return self.layout.matrix[np.ix_(self.cells, self.seen)]
+        return _part(self.layout.matrix, self.cells, self.seen)
 
     @cached_property
     def spread(self) -> np.ndarray:
@@ -247,6 +262,10 @@ class _FromPriorDraws(_OneByOne):
             white = _solved(self._root, cells[:, self.seen].T - prior[self.seen])
             out += self._cross @ _solved(self._root, white, transposed=True)
         return out.T
+
+
+def _part(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return matrix.take(rows, 0, mode="clip").take(columns, 1, mode="clip")  # a quarter faster than by ``np.ix_``
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:

@@ -30,11 +30,11 @@ LARGEST = 1e100
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantile levels of the score by which settings are chosen."""
 NORMALITIES = (0.5, 0.0, 1.0)
-CHANGES: tuple[dict[str, float], ...] = (
-    {"kernel_share": 0.5}, {"level_share": 0.0}, {"component_share": 0.5}, {"component_share": 0.2},
-    {"noise": 0.01}, {"noise": 0.0005}, {"noise": 0.0001},
+CHANGES: tuple[tuple[str, tuple[float, ...]], ...] = (
+    ("kernel_share", (0.5,)), ("level_share", (0.0,)), ("component_share", (0.5, 0.2)), ("noise", (0.01,)),
+    ("noise", (0.0005, 0.0001)),
 )  # fmt: skip
-"""Tried one after the other; one that lowers the score is kept."""
+"""Tried one after the other, farther from the default each time, as long as the score falls."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _chosen(
     seen = learning if for_others else records.without(at, hidden)
     contest = _Contest(scoring.without(at, hidden).parts(at), truth, hidden, work)
     parts, em_parts = seen.sample(CHOICE_CELLS, seed) if for_others else at, learning.sample(EM_CELLS, seed)
-    n_scores, n_rounds = len(NORMALITIES) + 1 + len(CHANGES), len(NORMALITIES)
+    n_scores, n_rounds = len(NORMALITIES) + 1 + sum(len(values) for _, values in CHANGES), len(NORMALITIES)
     work.total += n_scores * len(at) + n_rounds * len(parts) + len(em_parts)
     best: _Scored | None = None
     for normality in NORMALITIES:
@@ -173,17 +173,20 @@ def _chosen(
         first = settings.of_pairs(_scores(empty, seen), len(empty.covariance))
         raw = _completed(Prior(first), _scores(empty, seen.parts(parts)), derive_seed(seed, "em"), work)
         best = contest.better(best, settings, replace(empty, covariance=settings.of(raw)))
-        if work.stopped:
+        if work.stopped or best.settings.normality == 0:  # values that are better as they are gain nothing by the rest
             break
     assert best is not None
     if not work.stopped:
         model = best.model
         raw = _completed(Prior(model.covariance), _scores(model, seen.parts(em_parts)), derive_seed(seed, "em"), work)
         best = contest.better(None, best.settings, replace(model, covariance=best.settings.of(raw)))
-        for change in CHANGES:
-            settings = replace(best.settings, **change)
-            if not work.stopped:
-                best = contest.better(best, settings, replace(model, covariance=settings.of(raw)))
+        for name, values in CHANGES:
+            for value in values:
+                settings = replace(best.settings, **{name: value})
+                if not work.stopped:
+                    best = contest.better(best, settings, replace(model, covariance=settings.of(raw)))
+                if best.settings is not settings:
+                    break
     return best.settings, None if for_others else best.model.covariance, contest.tails(best)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,8 @@ from tsimpute.gaussian.tails import Tails
 
 FARTHEST = 8.0
 """Scores beyond it count as that far: one slip of the keyboard does not move its neighbours by more."""
+_MOST_REMEMBERED = 500_000
+"""Cells of the records whose posteriors are remembered, about."""
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 
 
@@ -77,8 +80,26 @@ class GaussianModel:
     def marginals(
         self, values: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(K, T) posterior means and standard deviations of one record, in scores; see ``conditioning.marginals``."""
-        return marginals(self.prior, self.scores(values, times), positions(times, self.step), cells)
+        """(K, T) posterior means and standard deviations of one record, in scores; see ``conditioning.marginals``.
+
+        Those of the records that came last are remembered: several methods look at the same ones.
+        """
+        key = b"".join(
+            np.ascontiguousarray(part).tobytes() for part in (values, times) + (() if cells is None else (cells,))
+        )
+        digest = hashlib.blake2b(key, digest_size=16).digest()
+        if digest not in self._remembered:
+            result = marginals(self.prior, self.scores(values, times), positions(times, self.step), cells)
+            for array in result:
+                array.flags.writeable = False
+            while sum(mean.size for mean, _ in self._remembered.values()) > _MOST_REMEMBERED:
+                self._remembered.pop(next(iter(self._remembered)))
+            self._remembered[digest] = result
+        return self._remembered[digest]
+
+    @cached_property
+    def _remembered(self) -> dict[bytes, tuple[np.ndarray, np.ndarray]]:
+        return {}
 
     def moments(self, values: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and spread of one record in the data's units, without draws.

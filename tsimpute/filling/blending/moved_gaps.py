@@ -23,8 +23,10 @@ from tsimpute.filling.panels.gaps import gap_classes, gap_numbers
 from tsimpute.filling.panels.windows import clock_times, window_steps, without
 from tsimpute.imputers.gaussian import GaussianImputer
 
-MOST_TIMES, _MOST_CELLS, _FEWEST_CELLS = 8, 250_000, 100
-"""Gaps are moved so many times, less often in tables of many cells; evidence has so many cells, or is none."""
+_TIMES, _ENOUGH = (3, 8), 10_000
+"""Gaps are moved so many times, fewer where that gives so many cells."""
+_MOST_CELLS, _FEWEST_CELLS = 250_000, 100
+"""Of the table, all moves together; and those below which there is no evidence."""
 _QUANTILES = ndtri((np.arange(6) + 0.5) / 12)
 """Below the median; those above mirror them."""
 
@@ -37,7 +39,9 @@ def evidence_of(panel: Panel, learnt: FittedMethods, gaps: Sequence[np.ndarray],
         gaps: per series (K, T) bool, the cells that are filled in use.
         seed: of where gaps are moved to.
     """
-    n_times, parts = min(MOST_TIMES, _MOST_CELLS // max(1, panel.n_cells)), []
+    n_gaps = max(1, sum(int(cells.sum()) for cells in gaps))
+    n_times = min(int(np.clip(-(-_ENOUGH // n_gaps), *_TIMES)), _MOST_CELLS // max(1, panel.n_cells))
+    parts = []
     for number in range(n_times):
         hidden = moved(panel, gaps, (number, n_times), seed)
         if any(cells.any() for cells in hidden):
