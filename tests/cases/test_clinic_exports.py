@@ -13,24 +13,25 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
 from tsimpute.screening.column_kinds import column_kinds
-from tsimpute.tables.frames.frames import FrameReading, TimeOptions, read_frame
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.text_tables import TextTable, read_text_table
+from tsimpute.tables.sources.text_tables import read_text_table
 
 RNG = np.random.default_rng(11)
 
 
-def text_of(folder: Path, text: str, **spec: Any) -> TextTable:
+def text_of(folder: Path, text: str, **spec: Any) -> FrameTable:
     path = folder / "t.csv"
     path.write_text(text, encoding="utf-8")
     return read_text_table(path, ColumnSpec(**spec))
 
 
-def frame_of(frame: pd.DataFrame, missing_times: Any = "auto", **spec: Any) -> FrameReading:
+def frame_of(frame: pd.DataFrame, missing_times: Any = "auto", **spec: Any) -> FrameTable:
     return read_frame(frame, ColumnSpec(**spec), TimeOptions(missing_times=missing_times))
 
 
-def names(reading: FrameReading, places: Any) -> list[Any]:
+def names(reading: FrameTable, places: Any) -> list[Any]:
     return [reading.columns.names[at] for at in places]
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tsimpute.errors import DataError
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.tables.frames.frames import FrameReading, TimeOptions
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.sources.files import read_file
-from tsimpute.tables.sources.text_tables import TextTable
 
 DAYS = pd.date_range("2024-01-01", "2024-03-31", freq="D")
 WORKING = DAYS[DAYS.day_of_week < 5]
@@ -21,22 +21,22 @@ HOURS = pd.date_range("2024-01-01", "2024-02-11 23:00", freq="h")
 
 
 @pytest.fixture
-def reading_of(tmp_path: Path) -> Callable[..., FrameReading]:
+def reading_of(tmp_path: Path) -> Callable[..., FrameTable]:
     """What a file of one or more times, in one form, was understood to be."""
 
-    def read(when: pd.DatetimeIndex, form: str = "%Y-%m-%d %H:%M", sep: str = ",", **clock: object) -> FrameReading:
+    def read(when: pd.DatetimeIndex, form: str = "%Y-%m-%d %H:%M", sep: str = ",", **clock: object) -> FrameTable:
         path = tmp_path / "in.csv"
         values = 10 + np.sin(np.arange(len(when)) / 7).round(2)
         frame = pd.DataFrame({"date": when.strftime(form), "a": values, "b": 2 * values})
         frame.to_csv(path, index=False, sep=sep)
         table = read_file(path, None, TimeOptions(**clock))  # type: ignore[arg-type]
-        assert isinstance(table, TextTable)
-        return table.inner.reading
+        assert isinstance(table, FrameTable)
+        return table
 
     return read
 
 
-def added(reading: FrameReading) -> list[str]:
+def added(reading: FrameTable) -> list[str]:
     alignment = reading.alignment
     return [
         str(label.astype("M8[m]")).replace("T", " ")
@@ -45,7 +45,7 @@ def added(reading: FrameReading) -> list[str]:
     ]
 
 
-def said(reading: FrameReading) -> str:
+def said(reading: FrameTable) -> str:
     return "\n".join((*reading.alignment.notes, *reading.alignment.warnings))
 
 
@@ -190,9 +190,9 @@ def test_series_keep_calendars_of_their_own(tmp_path: Path) -> None:
     ])  # fmt: skip
     frame.to_csv(tmp_path / "in.csv", index=False)
     table = read_file(tmp_path / "in.csv")
-    assert isinstance(table, TextTable)
-    assert added(table.inner.reading) == [f"{DAYS[40]:%Y-%m-%d} 00:00", f"{WORKING[20]:%Y-%m-%d} 00:00"]
-    assert "no row on Saturday or Sunday in 1 of 2 series" in said(table.inner.reading)
+    assert isinstance(table, FrameTable)
+    assert added(table) == [f"{DAYS[40]:%Y-%m-%d} 00:00", f"{WORKING[20]:%Y-%m-%d} 00:00"]
+    assert "no row on Saturday or Sunday in 1 of 2 series" in said(table)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.45])

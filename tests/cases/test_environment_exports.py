@@ -10,10 +10,11 @@ import pytest
 
 from tsimpute.errors import DataError
 from tsimpute.screening.kind_names import named_code
+from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.roles.wide_times import check_wide_times
 from tsimpute.tables.sources.files import read_file
-from tsimpute.tables.sources.reading import Table, read_table
+from tsimpute.tables.sources.reading import read_table
 from tsimpute.tables.time.stamp_advice import advice_on
 
 HOURS = pd.date_range("2024-02-20", periods=20 * 24, freq="h")

@@ -114,7 +114,7 @@ def test_times_in_every_form_count_as_hours(column: str, times: Any, start: Any)
     assert [series.times.tolist() for series in found.seen.series] == [[0, 1, 2, 3, 4, 5]] * 2
     names = [feature.name for feature in found.seen.features]
     assert found.seen.series[0].values[names.index("HR")][[0, 1, 4, 5]].tolist() == [77, 60, 62, 64]
-    added = found.table.reading.stamps.values(found.table.reading.alignment.moments[0][:2])[0]
+    added = found.table.stamps.values(found.table.alignment.moments[0][:2])[0]
     assert added.iloc[0] == (pd.Timestamp(start) if column == "charttime" else start)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import tsimpute as ti
+from tsimpute.screening.row_kinds import row_kind_warnings
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.sources.reading import read_table
@@ -168,4 +169,4 @@ def test_lists_and_complex_numbers_tell_no_rows_apart() -> None:
         odd = frame.assign(**{"hour": pd.Series(column, dtype=object), "kind": pd.Series(column, dtype=object)})
         read = read_table(odd, ColumnSpec(features=["x"]))
         assert [feature.name for feature in read.panel.features] == ["x"]
-        assert read.silent_rows(read.panel.series[0].observed, [0]) == ()
+        assert list(row_kind_warnings(read, [read.panel.series[0].observed], [0])) == []

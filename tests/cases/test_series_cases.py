@@ -11,23 +11,27 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
+from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import FrameTable, read_table
-from tsimpute.tables.sources.text_tables import TextTable, read_text_table
+from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.text_tables import read_text_table
 
 START = pd.Timestamp("2024-01-01")
 FILL = 7777.0
 
 
-def of_file(frame: pd.DataFrame, path: Path, spec: ColumnSpec | None = None, sep: str = ",", **clock: Any) -> TextTable:
+def of_file(
+    frame: pd.DataFrame, path: Path, spec: ColumnSpec | None = None, sep: str = ",", **clock: Any
+) -> FrameTable:
     source = path / "in.csv"
     frame.to_csv(source, index=False, sep=sep)
     return read_text_table(source, spec, TimeOptions(**clock))
 
 
-def roles(table: TextTable) -> dict[str, Any]:
-    reading = table.inner.reading
+def roles(table: FrameTable) -> dict[str, Any]:
+    reading = table
     names, own = reading.columns.names, reading.roles
     one = lambda at: None if at is None else names[at]
     return {
@@ -36,14 +40,14 @@ def roles(table: TextTable) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def filled(table: TextTable, path: Path, sep: str = ",") -> pd.DataFrame:
+def filled(table: FrameTable, path: Path, sep: str = ",") -> pd.DataFrame:
     """All gaps that have a place hold one number; every other field as the file has it."""
     gaps = [np.isnan(s.values) & ~a for s, a in zip(table.panel.series, table.absent, strict=True)]
-    table.completed(gaps, [np.full(cells.shape, FILL) for cells in gaps]).write(path / "out.csv")
+    table.apply(Edits(gaps, [np.full(cells.shape, FILL) for cells in gaps])).write(path / "out.csv")
     return pd.read_csv(io.StringIO((path / "out.csv").read_text()), sep=sep, dtype=str, keep_default_na=False)
 
 
-def added(table: TextTable, path: Path) -> pd.DataFrame:
+def added(table: FrameTable, path: Path) -> pd.DataFrame:
     """The rows that the file did not have."""
     before = set((path / "in.csv").read_text().splitlines())
     out = filled(table, path)
@@ -52,7 +56,7 @@ def added(table: TextTable, path: Path) -> pd.DataFrame:
     return out[[line not in before for line in lines]]
 
 
-def said(table: TextTable, words: str) -> bool:
+def said(table: FrameTable, words: str) -> bool:
     return any(words in note for note in table.notes)
 
 
@@ -274,9 +278,11 @@ def test_rows_without_the_name_of_a_quantity_are_passed_through_and_named(tmp_pa
     frame.loc[3, "Parameter"] = " "
     frame.loc[3, "Value"] = np.nan
     again = of_file(frame, tmp_path)
-    marks = again.marked(
-        [np.isnan(s.values) for s in again.panel.series],
-        [np.isnan(s.values).astype(np.uint8) for s in again.panel.series],
+    marks = again.apply(
+        Edits.of_provenance(
+            [np.isnan(s.values) for s in again.panel.series],
+            [np.isnan(s.values).astype(np.uint8) for s in again.panel.series],
+        )
     )
     marks.write(tmp_path / "marks.csv")
     words = (tmp_path / "marks.csv").read_text().splitlines()
@@ -351,7 +357,7 @@ def test_added_rows_of_a_wide_table_hold_the_names_of_their_station_and_no_ids_f
     table = read_table(frame.drop(index=[12, 20]), ColumnSpec(features=["NO2"]))
     assert isinstance(table, FrameTable)
     gaps = [np.isnan(s.values) for s in table.panel.series]
-    out = table.completed(gaps, [np.full(cells.shape, FILL) for cells in gaps])
+    out = table.apply(Edits(gaps, [np.full(cells.shape, FILL) for cells in gaps]))
     new = out[out["id"].isna()]
     assert len(new) == table.n_added == 2
     assert (new["name"] == "town " + new["station_id"]).all()

@@ -16,9 +16,10 @@ from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.preparing.prepare import prepare
+from tsimpute.tables.frames.table import Edits, Table
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.files import TextForm, check_ending, read_file, write_object
-from tsimpute.tables.sources.reading import Table, read_table
+from tsimpute.tables.sources.reading import read_table
 
 HOURS = pd.date_range("2024-03-01", periods=40, freq="h")
 DAYS = pd.date_range("2024-03-01", periods=6)
@@ -43,7 +44,7 @@ def read(
 def filled(folder: Path, table: Table, number: float) -> bytes:
     """The bytes of the file with a number in every gap."""
     gaps = [np.isnan(series.values) for series in table.panel.series]
-    write_object(table.completed(gaps, [np.full(gap.shape, number) for gap in gaps]), folder / "out.csv")
+    write_object(table.apply(Edits(gaps, [np.full(gap.shape, number) for gap in gaps])), folder / "out.csv")
     return (folder / "out.csv").read_bytes()
 
 
@@ -380,7 +381,7 @@ def test_a_folder_of_files_is_one_table_and_comes_back_as_a_folder(suffix: str, 
     assert names(table) == ["HR", "Temp"]
     assert any("1 in the folder not read: notes.pdf" in note for note in table.notes)
     gaps = [np.isnan(series.values) for series in table.panel.series]
-    write_object(table.completed(gaps, [np.full(gap.shape, 2.0) for gap in gaps]), tmp_path / "out")
+    write_object(table.apply(Edits(gaps, [np.full(gap.shape, 2.0) for gap in gaps])), tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"p1{suffix}", f"p2{suffix}"]
     assert (tmp_path / "out" / f"p1{suffix}").read_bytes().decode() == one.replace("NaN|1", "2.0|1").replace("NaN", "2")
     new = two.replace(f"91|NaN|3{end}", f"2|2.0|2{end}91|2.0|3{end}")
@@ -395,7 +396,7 @@ def test_new_rows_of_files_in_any_order_of_time_stand_in_their_file(tmp_path: Pa
     folder = folder_of(tmp_path, {"a.csv": of("2024-03-02"), "b.csv": of("2024-03-01"), "c.csv": of("2024-03-01")})
     table = read_file(folder)
     gaps = [np.isnan(series.values) for series in table.panel.series]
-    write_object(table.completed(gaps, [np.full(gap.shape, 99) for gap in gaps]), tmp_path / "out")
+    write_object(table.apply(Edits(gaps, [np.full(gap.shape, 99) for gap in gaps])), tmp_path / "out")
     for name, day in (("a", 2), ("b", 1), ("c", 1)):
         written = pd.read_csv(tmp_path / "out" / f"{name}.csv")
         assert written["a"].tolist() == [0, 1, 2, 99, 4, 5, 99, 7]
@@ -473,7 +474,7 @@ def test_classic_netcdf_comes_back_in_its_format(form: str, magic: bytes, tmp_pa
     given.to_netcdf(tmp_path / "in.nc", engine="scipy", format=form)  # type: ignore[call-overload]
     table = read_file(tmp_path / "in.nc")
     gaps = [np.isnan(series.values) for series in table.panel.series]
-    write_object(table.completed(gaps, [np.full(gap.shape, 1.5) for gap in gaps]), tmp_path / "out.nc")
+    write_object(table.apply(Edits(gaps, [np.full(gap.shape, 1.5) for gap in gaps])), tmp_path / "out.nc")
     assert (tmp_path / "out.nc").read_bytes()[:4] == magic
     with xr.open_dataset(tmp_path / "out.nc") as found:
         expected = np.where(np.isnan(values), np.float32(1.5), values)

@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.sources.reading import read_table
-from tsimpute.tables.sources.text_tables import TextTable
 
 HOURS = pd.date_range("2024-02-28 00:00", periods=60, freq="h")
 HOUR, DAY, DAY_ZERO = pd.Timedelta(hours=1), pd.Timedelta(days=1), pd.Timestamp("1899-12-30")
@@ -32,19 +33,19 @@ def text_of(names: str, rows: Sequence[Sequence[str]], sep: str = ",") -> str:
     return "\n".join([sep.join([*names.split(","), "load"]), *lines]) + "\n"
 
 
-def read(folder: Path, text: str, **spec: Any) -> TextTable:
+def read(folder: Path, text: str, **spec: Any) -> FrameTable:
     path = folder / "in.csv"
     path.write_text(text, encoding="utf-8")
     table = read_file(path, ColumnSpec(**spec))
-    assert isinstance(table, TextTable)
+    assert isinstance(table, FrameTable)
     return table
 
 
-def added(table: TextTable) -> list[tuple[str, ...]]:
+def added(table: FrameTable) -> list[tuple[str, ...]]:
     """The fields of the rows that are added, without the value."""
     panel = table.panel
-    filled = table.completed(
-        [np.isnan(s.values) for s in panel.series], [np.zeros_like(s.values) for s in panel.series]
+    filled = table.apply(
+        Edits([np.isnan(s.values) for s in panel.series], [np.zeros_like(s.values) for s in panel.series])
     )
     return [row.fields[:-1] for row in filled.insertions]
 
@@ -349,8 +350,8 @@ def test_a_frame_gets_rows_whose_parts_have_the_dtypes_of_their_columns() -> Non
     )
     table = read_table(frame.drop(index=[30, 31]).reset_index(drop=True))
     panel = table.panel
-    filled = table.completed(
-        [np.isnan(s.values) for s in panel.series], [np.full_like(s.values, 0) for s in panel.series]
+    filled = table.apply(
+        Edits([np.isnan(s.values) for s in panel.series], [np.full_like(s.values, 0) for s in panel.series])
     )
     frame.loc[[30, 31], "load"] = 0.0
     pd.testing.assert_frame_equal(filled, frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsimpute.core.limits import Limits
+from tsimpute.core.limits import Limits, limits_of
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.datasets.physionet2012 import PhysioNet2012
 from tsimpute.errors import ConfigError
 from tsimpute.screening.findings import Finding
-from tsimpute.screening.screening import certain_codes, code_cells, invalid_cells, parse_limits, screen
+from tsimpute.screening.rows import screen_entries, values_by_feature
+from tsimpute.screening.screening import certain_codes as certain_codes_of
+from tsimpute.screening.screening import parse_limits, screen
+from tsimpute.tables.frames.table import Entries
 
 RNG = np.random.default_rng(0)
 START = np.datetime64("2024-03-01T00:00", "us")
@@ -32,6 +36,31 @@ def panel_of(*groups: np.ndarray, names: tuple[str, ...] = ("CO", "T", "RH")) ->
         for i, table in enumerate(groups)
     )  # fmt: skip
     return Panel(tuple(Feature(name) for name in names[: len(groups[0])]), series, Clock("hours", 1.0))
+
+
+def names_of(panel: Panel) -> list[str]:
+    return [feature.name for feature in panel.features]
+
+
+def entries_of(panel: Panel) -> Entries:
+    """Each cell of a panel as one entry."""
+    values = np.concatenate([series.values for series in panel.series], 1)
+    lengths = tuple(len(series.times) for series in panel.series)
+    return Entries(values.ravel(), np.arange(values.size), len(panel.features), lengths)
+
+
+def certain_codes(panel: Panel) -> dict[str, tuple[float, ...]]:
+    return certain_codes_of(dict(zip(names_of(panel), values_by_feature(entries_of(panel)), strict=True)))
+
+
+def code_cells(panel: Panel, codes: Mapping[str, Sequence[float]]) -> list[np.ndarray]:
+    entries, limits = entries_of(panel), [Limits()] * len(panel.features)
+    return entries.holding(screen_entries(entries, [codes.get(n, ()) for n in names_of(panel)], limits).coded)
+
+
+def invalid_cells(panel: Panel, limits: Mapping[str, Limits]) -> list[np.ndarray]:
+    entries, bounds = entries_of(panel), limits_of(names_of(panel), limits)
+    return entries.holding(screen_entries(entries, [()] * len(bounds), bounds).outside)
 
 
 def normal(n: int, mean: float = 20.0, sd: float = 5.0) -> np.ndarray:
@@ -150,7 +179,7 @@ def test_a_sensor_that_gave_only_the_code_of_others_has_no_values() -> None:
 def test_codes_are_marked_in_all_features_or_in_those_named() -> None:
     first, second = np.array([[1.0, -9.0], [-9.0, np.nan]]), np.array([[5.0, 6.0, -1.0], [1.0, -9.0, 2.0]])
     panel = panel_of(first, second)
-    everywhere = code_cells(panel, [-9, -1])
+    everywhere = code_cells(panel, dict.fromkeys(("CO", "T"), (-9.0, -1.0)))
     np.testing.assert_array_equal(everywhere[0], [[0, 1], [1, 0]])
     np.testing.assert_array_equal(everywhere[1], [[0, 0, 1], [0, 1, 0]])
     named = code_cells(panel, {"T": [-9.0]})

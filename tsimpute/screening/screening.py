@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def screen(
     found = []
     for k, of_one in enumerate(limits_of(names, limits)):
         rows = [series.values[k] for series in panel.series]
-        values = _pooled(rows)
+        values = _sorted(np.concatenate(rows))
         codes = suspicious_codes(values)
         codes |= _repeated_far(values[~np.isin(values, list(codes))])
         true = values[~np.isin(values, list(codes))]
@@ -65,25 +65,7 @@ def screen(
     return tuple(found)
 
 
-def code_cells(panel: Panel, codes: Mapping[str, Collection[float]] | Collection[float]) -> list[np.ndarray]:
-    """Per series a (K, T) bool mask of the cells that hold one of the codes.
-
-    Args:
-        panel: K features of one or more series.
-        codes: of all features, or of features by name as ``certain_codes`` gives them.
-    """
-    if isinstance(codes, Mapping):
-        by_name = cast(Mapping[str, Collection[float]], codes)  # a Collection[float] could be a Mapping too
-        per_feature = [tuple(by_name.get(feature.name, ())) for feature in panel.features]
-    else:
-        per_feature = [tuple(codes)] * len(panel.features)
-    return [
-        np.stack([np.isin(row, these) for row, these in zip(series.values, per_feature, strict=True)])
-        for series in panel.series
-    ]
-
-
-def certain_codes(*panels: Panel) -> dict[str, tuple[float, ...]]:
+def certain_codes(values: Mapping[str, np.ndarray]) -> dict[str, tuple[float, ...]]:
     """The codes of each feature that may be taken for "missing" without asking; features without one are left out.
 
     Such a code is a number that files often write for it, but not -1, -9, 99 or 999; it stands on the far side of zero
@@ -91,35 +73,19 @@ def certain_codes(*panels: Panel) -> dict[str, tuple[float, ...]]:
     features. Where it does, a feature that holds nothing but codes is taken for one without values.
 
     Args:
-        panels: of the same features; together they are one table.
+        values: by feature, in any order; NaN = nothing.
     """
-    pooled = {
-        feature.name: _pooled([series.values[k] for panel in panels for series in panel.series])
-        for k, feature in enumerate(panels[0].features)
-    }
-    far = {name: _far_codes(values) for name, values in pooled.items()}
+    pooled = {name: _sorted(of_one) for name, of_one in values.items()}
+    far = {name: _far_codes(of_one) for name, of_one in pooled.items()}
     several = {code for code in _flat(far) if sum(code in of_one for of_one in far.values()) > 1}
     certain = {
         name: [code for code, count in of_one.items() if count > 1 or code in several] for name, of_one in far.items()
     }
     known = sorted(set(_flat(certain)))
-    for name, values in pooled.items():
-        if len(values) and np.isin(values, known).all():
-            certain[name] = [code for code in known if (values == code).any()]
+    for name, of_one in pooled.items():
+        if len(of_one) and np.isin(of_one, known).all():
+            certain[name] = [code for code in known if (of_one == code).any()]
     return {name: tuple(codes) for name, codes in certain.items() if codes}
-
-
-def invalid_cells(panel: Panel, limits: Mapping[str, Limits]) -> list[np.ndarray]:
-    """Per series a (K, T) bool mask of the values outside the limits.
-
-    Raises:
-        ConfigError: limits are given for a feature that is not there.
-    """
-    given = limits_of([feature.name for feature in panel.features], limits)
-    return [
-        np.stack([of_one.outside(row) for row, of_one in zip(series.values, given, strict=True)])
-        for series in panel.series
-    ]
 
 
 def parse_limits(text: str) -> dict[str, Limits]:
@@ -176,10 +142,9 @@ def _expected(part: str) -> str:
     return f"limits: expected NAME=LOW:HIGH or NAME=LOW:HIGH:int, such as PM2.5=0: or RH=0:100; came {part.strip()!r}."
 
 
-def _pooled(rows: list[np.ndarray]) -> np.ndarray:
-    """All observed values of a feature, sorted."""
-    values = np.sort(np.concatenate(rows))
-    return values[~np.isnan(values)]
+def _sorted(values: np.ndarray) -> np.ndarray:
+    """The values without NaN, sorted."""
+    return np.sort(values[~np.isnan(values)])
 
 
 def _flat(codes: Mapping[str, Collection[float]]) -> list[float]:

@@ -24,6 +24,7 @@ from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.learning import efforts
 from tsimpute.filling.preparing.prepare import Prepared, prepare
 from tsimpute.filling.preparing.series import Policy
+from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.sources.files import read_file, write_object
 from tsimpute.tables.sources.reading import read_table
 
@@ -51,7 +52,7 @@ def understood(read: Callable[[], Any]) -> Prepared | None:
 def parts(prepared: Prepared) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
     """What is filled, made-up values, and what each cell is: as a model would have it, without one."""
     codes = prepared.provenance(Policy())
-    changed = prepared.changed([np.isin(code, FILLED) for code in codes])
+    changed = [np.isin(code, FILLED) for code in codes]
     return changed, [np.full(of_one.shape, 0.5) for of_one in changed], codes
 
 
@@ -65,8 +66,8 @@ def check_text(content: bytes) -> None:
         table = prepared.table
         changed, values, codes = parts(prepared)
         assert table.understood
-        write_object(table.marked(changed, codes), out)
-        write_object(table.completed(changed, values), out)
+        write_object(table.apply(Edits.of_provenance(changed, codes)), out)
+        write_object(table.apply(Edits(changed, values)), out)
         again = read_file(out).panel
         if all(series.observed.all() for series in prepared.kept.series):
             assert out.read_bytes() == content
@@ -120,10 +121,10 @@ def test_a_frame_comes_back_with_every_observed_value_or_is_refused_in_words(fra
     if prepared is None:
         return
     changed, values, codes = parts(prepared)
-    panel = prepared.table.panel
+    panel = read_table(frame).panel
     coded = {float(v) for s, cells in zip(panel.series, prepared.coded, strict=True) for v in s.values[cells]}
-    check_frame(frame, before, prepared.table.completed(changed, values), coded)
-    assert isinstance(prepared.table.marked(changed, codes), pd.DataFrame)
+    check_frame(frame, before, prepared.table.apply(Edits(changed, values)), coded)
+    assert isinstance(prepared.table.apply(Edits.of_provenance(changed, codes)), pd.DataFrame)
 
 
 @pytest.fixture(scope="module")

@@ -290,7 +290,7 @@ def test_rounding_crosses_no_limit(fitted: ti.TableImputer) -> None:
     prepared = ti.TableImputer(limits={"a": (0.6, 7.4), "b": (0, 0.96)}).prepared(table)
     changed = [np.array([table["a"].isna(), table["b"].isna()])]
     for value, a in ((0.61, 1), (7.39, 7), (7.2, 7)):
-        out = prepared.completed(changed, [np.full(changed[0].shape, value)])
+        out = prepared.table.apply(prepared.edits(changed, [np.full(changed[0].shape, value)]))
         assert out["a"][4] == a
         assert out["b"][1] == value
 

@@ -203,10 +203,12 @@ def test_what_cannot_be_told_from_chunks_is_refused_before_anything_is_read(fitt
 
 def test_whole_numbers_stay_whole_and_are_refused_by_name_where_one_would_have_to_hold_nothing(fitted) -> None:
     whole = stations().fillna(-999).astype("i8")
-    xr.testing.assert_identical(impute_lazily(whole.chunk(station=2), fitted).compute(), fitted.impute(whole))
+    wholly = pickle.loads(pickle.dumps(fitted)).set_params(max_gap=None)
+    xr.testing.assert_identical(impute_lazily(whole.chunk(station=2), wholly).compute(), wholly.impute(whole))
     emptying = pickle.loads(pickle.dumps(fitted)).set_params(drop_invalid=True, max_gap=0)
-    with pytest.raises(DataError, match=r"y: expected that int64 holds .* takes float64"):
-        impute_lazily(whole.chunk(station=5), emptying).compute(scheduler="sync")
+    for leaving_gaps in (fitted, emptying):
+        with pytest.raises(DataError, match=r"[xy]: expected that int64 holds .* takes float64"):
+            impute_lazily(whole.chunk(station=5), leaving_gaps).compute(scheduler="sync")
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ from tsimpute.core.panel import IMPUTED, OBSERVED
 from tsimpute.errors import ConfigError, DataError, ImputationWarning
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import Edits, Table
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import Table, read_table
+from tsimpute.tables.sources.reading import read_table
 
 FLOATS = ("<f8", ">f8", "<f4", "<f2")
 INTS = ("<i8", "<i4", "u1", ">i2")
@@ -38,7 +39,7 @@ def drawn(table: Table, seed: int = 0) -> list[np.ndarray]:
 
 
 def filled(table: Table, seed: int = 0) -> Any:
-    return table.completed(missing(table), drawn(table, seed))
+    return table.apply(Edits(missing(table), drawn(table, seed)))
 
 
 def bits(array: Any) -> str:
@@ -91,7 +92,7 @@ def test_marks_have_the_shape_of_the_array():
     array = np.array([[[1.0, np.nan], [3.0, 4.0], [np.nan, 6.0]]])
     read = read_table(array)
     codes = [np.where(gaps, IMPUTED, OBSERVED).astype(np.uint8) for gaps in missing(read)]
-    marked = read.marked(missing(read), codes)
+    marked = read.apply(Edits.of_provenance(missing(read), codes))
     assert marked.dtype == object
     np.testing.assert_array_equal(marked, np.where(np.isnan(array), "imputed", "observed"))
 
@@ -128,13 +129,13 @@ def test_a_record_and_a_feature_without_any_value_keep_their_places():
 def test_a_cell_left_empty_is_nan_or_a_mask_and_whole_numbers_become_floats_only_then():
     array = np.array([5, -999, 7], np.int16)
     change, nothing = [np.array([[False, True, False]])], [np.array([[0.0, np.nan, 0.0]])]
-    out = read_table(array).completed(change, nothing)
+    out = read_table(array).apply(Edits(change, nothing))
     np.testing.assert_array_equal(out, [5.0, np.nan, 7.0])
-    masked = read_table(np.ma.MaskedArray(array)).completed(change, nothing)
+    masked = read_table(np.ma.MaskedArray(array)).apply(Edits(change, nothing))
     assert masked.dtype == np.int16
     assert masked.tolist() == [5, None, 7]
     with pytest.raises(DataError, match=r"beyond 2\*\*53"):
-        read_table(np.array([2**53 + 1, -999, 7])).completed(change, nothing)
+        read_table(np.array([2**53 + 1, -999, 7])).apply(Edits(change, nothing))
 
 
 def test_a_hard_mask_is_lifted_and_the_fill_value_stays():
@@ -165,7 +166,7 @@ def test_a_dictionary_keeps_its_keys_and_the_objects_behind_the_other_ones():
     np.testing.assert_array_equal(out["X"][~np.isnan(array)], [1.0, 4.0])
     assert not np.isnan(out["X"]).any()
     assert dict(read.understood)["carried along"] == "y, X_ori"
-    assert read.marked(missing(read), [np.zeros((2, 1), np.uint8)] * 2).shape == array.shape
+    assert read.apply(Edits.of_provenance(missing(read), [np.zeros((2, 1), np.uint8)] * 2)).shape == array.shape
 
 
 @pytest.mark.parametrize(
@@ -256,7 +257,7 @@ def test_a_data_array_comes_back_as_it_was_but_for_its_gaps(dims: tuple[str, ...
         chosen = out.sel(at)
         there = ~known.sel(at)
         assert (chosen == one).where(there, True).all()
-    marked = read.marked(missing(read), [m.astype(np.uint8) for m in missing(read)])
+    marked = read.apply(Edits.of_provenance(missing(read), [m.astype(np.uint8) for m in missing(read)]))
     assert marked.dims == dims
     assert marked.name == "air"
     assert ((marked == "imputed") == ~known).all()
@@ -375,7 +376,7 @@ def test_a_data_set_comes_back_as_it_was_but_for_its_gaps():
     assert list(out.variables) == list(table.variables)
     assert [(f.name, f.unit) for f in read.panel.features] == [("heat", "K"), ("rain", ""), ("count", "")]
     assert [series.name for series in read.panel.series] == ["10", "20"]
-    marked = read.marked(missing(read), [m.astype(np.uint8) for m in missing(read)])
+    marked = read.apply(Edits.of_provenance(missing(read), [m.astype(np.uint8) for m in missing(read)]))
     assert list(marked.data_vars) == ["heat", "rain", "count"]
     assert ((marked["heat"] == "imputed") == table["heat"].isnull()).all()
     assert {name: bits(table[name].values) for name in table.variables} == before
@@ -406,7 +407,7 @@ def test_missing_times_are_inserted_in_the_order_that_the_table_has(order: list[
         assert list(places) == sorted(places, reverse=order[0] == 5)
     assert "good: has nothing at the inserted times (2) and becomes float64" in read.notes
     assert out["time"].encoding == table["time"].encoding
-    marked = read.marked(missing(read), [m.astype(np.uint8) for m in missing(read)])
+    marked = read.apply(Edits.of_provenance(missing(read), [m.astype(np.uint8) for m in missing(read)]))
     assert (marked.sel(time=HOURS[[2, 4]])["count"] == "imputed").all()
     assert read_table(table, time_options=TimeOptions(missing_times="keep")).panel.series[0].values.shape == (3, 4)
 
@@ -414,7 +415,7 @@ def test_missing_times_are_inserted_in_the_order_that_the_table_has(order: list[
 def test_a_whole_number_left_empty_at_an_inserted_time_makes_floats():
     table = xr.Dataset({"n": ("time", [1, 2, 3, 5])}, {"time": HOURS[[0, 1, 2, 4]]})
     read = read_table(table)
-    out = read.completed([np.zeros((1, 5), bool)], drawn(read))
+    out = read.apply(Edits([np.zeros((1, 5), bool)], drawn(read)))
     np.testing.assert_array_equal(out["n"], [1, 2, 3, np.nan, 5])
 
 
@@ -429,7 +430,7 @@ def test_doubled_times_are_refused_or_resolved_and_each_keeps_its_value():
     }.items():
         read = read_table(table, time_options=TimeOptions(duplicates=policy))  # type: ignore[arg-type]
         gaps = missing(read) if policy != "last" else [np.array([[False, True, False]])]
-        out = read.completed(gaps, [np.full((1, 3), 0.5)])
+        out = read.apply(Edits(gaps, [np.full((1, 3), 0.5)]))
         np.testing.assert_array_equal(out, expected if policy != "last" else [1.0, 0.5, 0.5, 5.0])
     even = read_table(table.fillna(2.0), time_options=TimeOptions(duplicates="mean"))
     np.testing.assert_array_equal(even.panel.series[0].values, [[1.0, 2.5, 5.0]])

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from tsimpute.core.panel import OBSERVED, PROVENANCE
 from tsimpute.errors import DataError
 from tsimpute.tables.frames.filled_frames import put
+from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import Edits, Table
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import FrameTable, Table, read_table
+from tsimpute.tables.sources.reading import read_table
 
 START = pd.Timestamp("2024-03-21 00:00")
 DTYPES = ("float64", "float32", "float16", "Float64", "Float32", "Int64", "double[pyarrow]", "int64[pyarrow]", "object")
@@ -41,11 +43,11 @@ def drawn(table: Table) -> list[np.ndarray]:
 
 
 def filled(table: FrameTable) -> pd.DataFrame:
-    return table.completed(gaps(table), drawn(table))
+    return table.apply(Edits(gaps(table), drawn(table)))
 
 
 def marked(table: FrameTable) -> pd.DataFrame:
-    return table.marked(gaps(table), [cells.astype(np.uint8) for cells in gaps(table)])
+    return table.apply(Edits.of_provenance(gaps(table), [cells.astype(np.uint8) for cells in gaps(table)]))
 
 
 def bits(column: pd.Series) -> np.ndarray:
@@ -128,7 +130,7 @@ def test_a_wide_frame_comes_back_the_same_where_it_was_observed(frame: pd.DataFr
     assert frame.attrs == attrs
 
     old = out[out["tag"].notna().to_numpy()]
-    features = [frame.columns[at - table.reading.columns.n_levels] for at in table.reading.roles.features]
+    features = [frame.columns[at - table.columns.n_levels] for at in table.roles.features]
     rest = frame.columns.drop(features)
     changes = ["hour"] if len(old) < len(out) else []  # whole numbers need not stay so beside new rows
     pd.testing.assert_index_equal(out.columns, frame.columns)
@@ -153,7 +155,7 @@ def test_the_filled_frame_reads_as_the_same_panel_with_the_values_in_it(frame: p
     values = {s.name: (v, g) for s, v, g in zip(table.panel.series, drawn(table), gaps(table), strict=True)}
     found = {s.name: s for s in again.panel.series}
     assert set(found) == set(values)
-    assert not any(new.any() for new in again.reading.alignment.inserted)
+    assert not any(new.any() for new in again.alignment.inserted)
     for series in table.panel.series:
         expected = np.where(values[series.name][1], values[series.name][0], series.values)
         assert (found[series.name].labels == series.labels).all()
@@ -171,15 +173,15 @@ def test_new_rows_stand_in_order_and_have_what_is_constant_in_their_group(frame:
     assert (plain["rural"].astype(bool) == group.eq("s0")).all()
     assert (plain["since"] == pd.Timestamp("2001-05-05")).all()
     new = plain["tag"].isna().to_numpy()
-    stamps = table.reading.stamps
+    stamps = table.stamps
     assert stamps is not None
     if stamps.kind == "dates" and (pd.DatetimeIndex(stamps.labels).hour == frame["hour"]).all():
         labels = np.concatenate([s.labels for s in table.panel.series])
-        hours = pd.DatetimeIndex(labels[np.concatenate(table.reading.alignment.inserted)]).hour
+        hours = pd.DatetimeIndex(labels[np.concatenate(table.alignment.inserted)]).hour
         assert plain["hour"].dtype == np.int64
         assert sorted(plain.loc[new, "hour"]) == sorted(hours)
-    own = pd.Series(read(out, told_of(frame)).reading.stamps.moments)  # type: ignore[union-attr]
-    mine = pd.Series(table.reading.stamps.moments)  # type: ignore[union-attr]
+    own = pd.Series(read(out, told_of(frame)).stamps.moments)  # type: ignore[union-attr]
+    mine = pd.Series(table.stamps.moments)  # type: ignore[union-attr]
     keys = np.asarray(group, object)
     old_keys = keys[~new]
     for name in set(keys):
@@ -283,10 +285,10 @@ def test_whole_numbers_stay_so_and_codes_in_them_are_written_over() -> None:
     frame = pd.DataFrame({"time": pd.date_range("2024", periods=4, freq="h"), "x": [3, -200, 2**53 + 1, 5]})
     table = read(frame)
     coded = [np.array([[False, True, False, False]])]
-    out = table.completed(coded, [np.array([[0, 6.6, 0, 0]])])
+    out = table.apply(Edits(coded, [np.array([[0, 6.6, 0, 0]])]))
     assert out["x"].dtype == np.int64
     assert out["x"].tolist() == [3, 7, 2**53 + 1, 5]
-    empty = table.completed(coded, [np.full((1, 4), np.nan)])
+    empty = table.apply(Edits(coded, [np.full((1, 4), np.nan)]))
     assert empty["x"].dtype == "Int64"
     assert empty["x"].isna().tolist() == [False, True, False, False]
     assert empty["x"].iloc[2] == 2**53 + 1

@@ -17,9 +17,10 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
 from tsimpute.filling.preparing.prepare import Prepared, matched, prepare
 from tsimpute.filling.preparing.series import Policy
-from tsimpute.tables.frames.frames import TimeOptions, numbers, read_frame, time_text
+from tsimpute.tables.frames.frame_table import FrameTable, time_text
+from tsimpute.tables.frames.frames import TimeOptions, numbers, read_frame
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import FrameTable, read_table
+from tsimpute.tables.sources.reading import read_table
 
 N = 12
 HOURS = pd.date_range("2024-01-01", periods=N, freq="h")
@@ -302,15 +303,20 @@ def test_codes_and_impossible_values_are_never_averaged_in(long: bool) -> None:
         assert ready.seen.series[0].values[0, 2] == 6.0
         assert any("2 of the codes and values outside the limits stand beside others" in w for w in ready.warnings)
         done = imputed(ready)
-        assert done.table[column].tolist()[2:7] == [
-            5.0,
-            -200.0,
-            pytest.approx(np.nan, nan_ok=True) if drop else 735,
-            7,
-            -1,
-        ]
+        nothing = pytest.approx(np.nan, nan_ok=True)
+        assert done.table[column].tolist()[2:7] == [5.0, nothing, nothing if drop else 735, 7, -1]
         empty = "left empty" if drop else "observed"
         assert done.provenance[column].tolist()[2:7] == ["observed", "left empty", empty, "observed", "imputed"]
+
+
+def test_a_code_in_a_gap_that_is_left_empty_is_written_as_an_empty_cell() -> None:
+    frame = table(co=[5, 6, -200, -200, -200, 7, -200, 6, 5, 6, 7, 5])
+    done = imputed(prepared(frame), Policy(max_gap=2))
+    assert done.table["co"].tolist() == [5, 6, pd.NA, pd.NA, pd.NA, 7, -1, 6, 5, 6, 7, 5]
+    assert done.provenance["co"].tolist()[2:7] == [*["left empty"] * 3, "observed", "imputed"]
+    array = read_table(frame[["co"]].to_numpy())
+    done = imputed(prepare(array, limits={}, missing_codes="certain", drop_invalid=False), Policy(max_gap=2))
+    np.testing.assert_array_equal(done.table[:, 0], [5, 6, *[np.nan] * 3, 7, -1, 6, 5, 6, 7, 5])
 
 
 def test_a_time_of_whose_rows_none_holds_a_value_is_filled_in_all_of_them() -> None:

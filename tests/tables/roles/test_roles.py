@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.tables.columns.number_texts import has_fractions
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.frames.frames import FrameReading, TimeOptions, read_frame
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.roles import find_roles
 
@@ -26,7 +27,7 @@ def table(**columns: Any) -> pd.DataFrame:
     return pd.DataFrame({"time": HOURS, "x": np.linspace(0.5, 6, N)} | columns)
 
 
-def names(reading: FrameReading, role: str) -> list[Any]:
+def names(reading: FrameTable, role: str) -> list[Any]:
     return [reading.columns.names[at] for at in getattr(reading.roles, role)]
 
 
@@ -35,7 +36,7 @@ def found(frame: pd.DataFrame, role: str, **spec: Any) -> list[Any]:
     return [columns.names[at] for at in getattr(find_roles(columns, ColumnSpec(**spec)), role)]
 
 
-def said(reading: FrameReading, words: str) -> bool:
+def said(reading: FrameTable, words: str) -> bool:
     return any(words in note for note in reading.notes)
 
 

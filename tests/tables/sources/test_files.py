@@ -12,9 +12,9 @@ import xarray as xr
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.system.files import atomic_write_folder
+from tsimpute.tables.frames.table import Edits, Table
 from tsimpute.tables.sources import files
 from tsimpute.tables.sources.files import TextForm, check_ending, ending, read_file, write_object
-from tsimpute.tables.sources.reading import Table
 
 REAL = {"AirQualityUCI.csv": 60, "us_embassy_beijing_2015.csv": 40, "openaq_no2_long.csv": 40}
 """Real files, and of how many lines a cheap head is."""
@@ -23,7 +23,7 @@ REAL = {"AirQualityUCI.csv": 60, "us_embassy_beijing_2015.csv": 40, "openaq_no2_
 def filled(table: Table, value: float) -> object:
     """The table with a value in every gap."""
     gaps = [np.isnan(series.values) for series in table.panel.series]
-    return table.completed(gaps, [np.full(gap.shape, value) for gap in gaps])
+    return table.apply(Edits(gaps, [np.full(gap.shape, value) for gap in gaps]))
 
 
 def outcome(path: Path) -> str:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from tsimpute.core.panel import IMPUTED, OBSERVED
 from tsimpute.errors import DataError
 from tsimpute.filling.preparing.prepare import prepare
+from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.text_tables import TextTable, read_text_table
+from tsimpute.tables.sources.text_tables import read_text_table
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBER = "7.25"
@@ -25,25 +27,25 @@ NUMBER = "7.25"
 
 def read(
     folder: Path, content: str | bytes, spec: ColumnSpec | None = None, name: str = "in.csv", **form: str
-) -> TextTable:
+) -> FrameTable:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return read_text_table(path, spec, **form)  # type: ignore[arg-type]
 
 
-def gaps(table: TextTable) -> list[np.ndarray]:
+def gaps(table: FrameTable) -> list[np.ndarray]:
     return [np.isnan(series.values) for series in table.panel.series]
 
 
-def filled(folder: Path, table: TextTable, value: float = float(NUMBER), name: str = "out.csv") -> bytes:
+def filled(folder: Path, table: FrameTable, value: float = float(NUMBER), name: str = "out.csv") -> bytes:
     """The file with a value in every gap."""
-    table.completed(gaps(table), [np.full(gap.shape, value) for gap in gaps(table)]).write(folder / name)
+    table.apply(Edits(gaps(table), [np.full(gap.shape, value) for gap in gaps(table)])).write(folder / name)
     return (folder / name).read_bytes()
 
 
-def marked(folder: Path, table: TextTable) -> list[str]:
+def marked(folder: Path, table: FrameTable) -> list[str]:
     codes = [np.where(gap, IMPUTED, OBSERVED).astype(np.uint8) for gap in gaps(table)]
-    table.marked(gaps(table), codes).write(folder / "marks.csv")
+    table.apply(Edits.of_provenance(gaps(table), codes)).write(folder / "marks.csv")
     return (folder / "marks.csv").read_text().splitlines()
 
 
@@ -85,7 +87,7 @@ def test_only_filled_fields_differ_however_a_file_is_written(tmp_path: Path, mad
     table = read(tmp_path, content)
     assert filled(tmp_path, table) == expected
     nothing = [np.zeros_like(gap) for gap in gaps(table)]
-    table.completed(nothing, [np.zeros(gap.shape) for gap in gaps(table)]).write(tmp_path / "same.csv")
+    table.apply(Edits(nothing, [np.zeros(gap.shape) for gap in gaps(table)])).write(tmp_path / "same.csv")
     assert (tmp_path / "same.csv").read_bytes() == content
 
 
@@ -125,7 +127,7 @@ def test_numbers_have_the_decimals_of_their_column_and_a_bare_column_those_of_an
 def test_a_cell_that_is_left_empty_becomes_an_empty_field(tmp_path: Path) -> None:
     table = read(tmp_path, "time,x\n0,1\n1,99\n2,3\n")
     changed = [np.array([[False, True, False]])]
-    table.completed(changed, [np.full((1, 3), np.nan)]).write(tmp_path / "out.csv")
+    table.apply(Edits(changed, [np.full((1, 3), np.nan)])).write(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "time,x\n0,1\n1,\n2,3\n"
 
 
@@ -202,12 +204,15 @@ def test_a_real_file_differs_in_its_gaps_alone(data_root: Path, tmp_path: Path, 
     table = read_text_table(source, time_options=TimeOptions(duplicates="first"))
     values = [series.values for series in table.panel.series]
     changed = [np.isnan(of_series) | (of_series == code) for of_series in values]
-    table.completed(changed, [np.full(of_series.shape, 7.0) for of_series in values]).write(tmp_path / name)
+    table.apply(Edits(changed, [np.full(of_series.shape, 7.0) for of_series in values])).write(tmp_path / name)
     before = source.read_bytes().splitlines(keepends=True)
     after = (tmp_path / name).read_bytes().splitlines(keepends=True)
     there, coded = set(before), re.compile(rb"[,;]%d[,;]" % code)
-    n_repeated = int((~table.inner.reading.alignment.kept).sum())
-    assert len(after) == len(before) + sum(of_series.shape[1] for of_series in values) - len(table.file) + n_repeated
+    n_repeated = int((~table.alignment.kept).sum())
+    assert (
+        len(after)
+        == len(before) + sum(of_series.shape[1] for of_series in values) - len(table.writer.file) + n_repeated
+    )
     assert [line for line in after if line in there] == [line for line in before if not coded.search(line)]
 
 
@@ -237,5 +242,7 @@ def test_rounding_to_the_decimals_of_a_column_crosses_no_limit(tmp_path: Path) -
     assert table.decimals == [1, 0]
     prepared = prepare(table, limits={"x": (0.12, 0.96)}, missing_codes=(), drop_invalid=False)
     for value, x in ((0.13, "0.2"), (0.959, "0.9"), (0.6, "0.6")):
-        prepared.completed(gaps(table), [np.full(gap.shape, value) for gap in gaps(table)]).write(tmp_path / "out.csv")
+        prepared.table.apply(prepared.edits(gaps(table), [np.full(gap.shape, value) for gap in gaps(table)])).write(
+            tmp_path / "out.csv"
+        )
         assert (tmp_path / "out.csv").read_text().splitlines()[2].split(",")[1] == x

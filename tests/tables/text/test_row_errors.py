@@ -71,7 +71,7 @@ def test_lines_below_units_remarks_and_fields_of_two_lines_are_counted(tmp_path:
 def test_a_group_without_a_name_is_told_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text("time,station,x\n2020-01-01,a,1\n2020-01-02,a,\n2020-01-03,a,3\n")
-    frame = read_text_table(path).inner.reading.frame.rename(columns=str)
+    frame = read_text_table(path).frame.rename(columns=str)
     with pytest.raises(RowError, match=r"expected a name in every row, row 1 \(q\) has none\. Fill"):
         read_frame(frame.assign(station=["a", None, "a"]).set_axis(["p", "q", "r"]))
 

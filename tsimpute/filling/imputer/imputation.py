@@ -12,6 +12,7 @@ import pandas as pd
 
 from tsimpute.core.panel import OBSERVED, PROVENANCE, Filling, Panel
 from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.tables.frames.table import Edits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,8 +44,9 @@ class Imputation:
 
     def marked(self) -> Any:
         """``provenance``, made anew and not kept."""
-        changed = self.prepared.changed([filling.filled for filling in self.fillings])
-        return self.prepared.table.marked(changed, [filling.provenance for filling in self.fillings])
+        cells = [filling.filled for filling in self.fillings]
+        codes = [filling.provenance for filling in self.fillings]
+        return self.prepared.table.apply(Edits.of_provenance(cells, codes))
 
     def cells_by_series(self) -> Iterator[pd.DataFrame]:
         """``cells``, one series after another."""
@@ -83,8 +85,8 @@ class Imputation:
 
 def imputation_of(prepared: Prepared, fillings: Sequence[Filling]) -> Imputation:
     """The table put together from the fillings of its series."""
-    changed = prepared.changed([filling.filled for filling in fillings])
-    table = prepared.completed(changed, [filling.point for filling in fillings])
+    edits = prepared.edits([filling.filled for filling in fillings], [filling.point for filling in fillings])
+    table = prepared.table.apply(edits)
     return Imputation(table, tuple(fillings), prepared)
 
 

@@ -16,7 +16,6 @@ from tsimpute.filling.imputer.long_calls import long_call, never, path_of
 from tsimpute.filling.imputer.notices import notices, uncalibrated
 from tsimpute.filling.imputer.predicting import fillings_of, has_to_predict, model_of, predicted_fillings
 from tsimpute.filling.learning.efforts import EFFORTS
-from tsimpute.filling.panels.windows import without
 from tsimpute.filling.preparing.model_rules import check_medians, limits_with
 from tsimpute.filling.preparing.prepare import Prepared, check_features, prepare
 from tsimpute.imputers.base import TableModel
@@ -24,6 +23,7 @@ from tsimpute.system.terminal import Progress, Tell, silent
 from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.columns.units import check_names
+from tsimpute.tables.frames.table import Table
 from tsimpute.tables.sources.reading import read_table
 
 _NO_CALENDAR = (
@@ -262,16 +262,14 @@ class TableImputer(Fitting):
         settings = self.settings
         known = self.is_known or not fitting
         learnt_codes, kinds = (getattr(self, name, None) if known else None for name in ("codes_", "kinds_"))
-        read = (
-            table
-            if hasattr(table, "completed") and hasattr(table, "marked")
-            else read_table(table, self._spec(fitting), self.time_options, settings.units)
-        )
+        read = table
+        if not isinstance(table, Table):
+            read = read_table(table, self._spec(fitting), self.time_options, settings.units)
         names = [feature.name for feature in read.panel.features]
         rules = self.rules
         if hasattr(self, "table_") and (self.is_known or not fitting) and (rules is None or rules.tables is None):
             check_features(names, self.table_.features)
-        check_names(settings.units, [*names, *getattr(read, "time_columns", ())])
+        check_names(settings.units, [*names, *read.time_columns])
         prepared = prepare(
             read, limits=limits_with(settings.limits, names, rules), missing_codes=settings.codes,
             drop_invalid=settings.drop_invalid, calendar=settings.calendar, learnt_codes=learnt_codes,
@@ -280,7 +278,7 @@ class TableImputer(Fitting):
         if prepared.given and self._finds_seasons:
             prepared = replace(prepared, given=(), warnings=(*prepared.warnings, _NO_CALENDAR))
         if rules is not None:
-            check_medians(without(prepared.table.panel, prepared.coded), settings.units, rules)
+            check_medians(prepared.table.panel, settings.units, rules)
         return replace(prepared, rules=rules)
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,11 +21,11 @@ from tsimpute.screening.column_kinds import ColumnKind, column_kinds
 from tsimpute.screening.findings import Finding
 from tsimpute.screening.kind_texts import far_warnings, kind_warnings, kinds_text, told_by_kind
 from tsimpute.screening.mixed_units import mixed_units
-from tsimpute.screening.screening import certain_codes, code_cells, invalid_cells, read_limits, screen
-from tsimpute.tables.frames.averaging import left_out
-from tsimpute.tables.frames.panel_texts import features_text
+from tsimpute.screening.row_kinds import row_kind_warnings
+from tsimpute.screening.rows import screen_entries, values_by_feature
+from tsimpute.screening.screening import certain_codes, read_limits, screen
+from tsimpute.tables.frames.table import Edits, Table, features_text
 from tsimpute.tables.roles.known_features import KnownFeatures
-from tsimpute.tables.sources.reading import Table
 from tsimpute.tables.time.stamps import label_text
 
 LARGEST = 1e37
@@ -129,23 +128,14 @@ class Prepared:
                     codes[k] = by_rule(codes[k], bands.get(k, np.full((3, codes.shape[1]), np.nan)))
         return found
 
-    def changed(self, filled: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Per series (K, T) bool: cells of the table that are written: filled ones, and invalid values that are not.
-
-        A code for missing in a cell that is left empty stays: it says what the table says elsewhere.
-        """
-        return [of_series | invalid for of_series, invalid in zip(filled, self.invalid, strict=True)]
-
-    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Any:
-        """See ``Table.completed``; what is rounded stays within the limits."""
-        given = limits_of([feature.name for feature in self.table.panel.features], self.limits)
-        parts = zip(given, self.table.decimals, strict=True)
-        rounded = [(k, of_one, d) for k, (of_one, d) in enumerate(parts) if d is not None]
+    def edits(self, cells: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Edits:
+        """Edits of the table; values that the table rounds are moved so that they stay within the limits."""
+        limits = limits_of([feature.name for feature in self.table.panel.features], self.limits)
         inside = [of_series.copy() for of_series in values]
-        for of_series in inside:
-            for k, of_one, decimals in rounded:
+        for k, (of_one, decimals) in enumerate(zip(limits, self.table.decimals, strict=True)):
+            for of_series in inside if decimals is not None else ():
                 of_series[k] = of_one.clipped(of_series[k], decimals)
-        return self.table.completed(changed, inside)
+        return Edits(cells, inside)
 
 
 def prepare(
@@ -181,28 +171,21 @@ def prepare(
     beside = calendar_features(table.panel) if calendar else ()
     names = [feature.name for feature in table.panel.features]
     bounds = read_limits(limits, names) if isinstance(limits, str) else limits_by_name(limits)
-    limits_of(names, bounds)
     if drop_invalid and not bounds:
         raise ConfigError("drop_invalid: expected limits that tell what is invalid, came none. Give limits.")
-    layers = table.layers
-    certain = certain_codes(*layers) if learnt_codes is None else learnt_codes
-    codes = _codes_of(names, codes_by_name(missing_codes), certain)
-    coded_in = [code_cells(layer, codes) for layer in layers]
-    clean = [without(layer, cells) for layer, cells in zip(layers, coded_in, strict=True)]
-    outside_in = [invalid_cells(layer, bounds) for layer in clean]
-    panel, n_beside = clean[0], 0
-    if len(layers) > 1:
-        observed = [[series.observed for series in layer.series] for layer in clean]
-        out = left_out(coded_in, outside_in, observed, drop_invalid)
-        table = table.averaged(out)
-        panel = table.panel
-        n_beside = sum(
-            int((cells & series.observed).sum())
-            for of_layer in out.unused
-            for cells, series in zip(of_layer, panel.series, strict=True)
-        )
-    coded = [np.logical_or.reduce(cells) & ~s.observed for *cells, s in zip(*coded_in, panel.series, strict=True)]
-    outside = invalid_cells(panel, bounds)
+    entries = table.entries
+    if learnt_codes is None:
+        learnt_codes = certain_codes(dict(zip(names, values_by_feature(entries), strict=True)))
+    codes = _codes_of(names, codes_by_name(missing_codes), learnt_codes)
+    screened = screen_entries(entries, [codes.get(name, ()) for name in names], limits_of(names, bounds))
+    emptied = screened.coded | screened.outside if drop_invalid else screened.coded
+    if screened.unused.any() or emptied.any():
+        table = table.screened(screened.unused, emptied)
+    panel = table.panel
+    observed = [series.observed for series in panel.series]
+    n_beside = int((screened.unused & entries.flat(observed)).sum())
+    coded = [cells & ~known for cells, known in zip(entries.holding(screened.coded), observed, strict=True)]
+    outside = entries.holding(screened.outside & ~screened.unused)
     seen = without(panel, outside)
     fitted = kinds is not None or bool(learnt)
     if kinds is None:
@@ -213,6 +196,7 @@ def prepare(
     kinds = _kinds_of(names, kinds)
     far = far_cells(seen, kinds, bounds)
     seen = without(seen, far)
+    filled = [k for k, kind in enumerate(kinds) if kind.predicted or kind.by_rule]
     given, bounds = bounds, _with_limits_of_kinds(bounds, () if learnt else kinds)
     kept = without(panel, outside) if drop_invalid else panel
     invalid = outside if drop_invalid else [np.zeros_like(cells) for cells in outside]
@@ -221,17 +205,13 @@ def prepare(
     if prepared.model_panel is not None:
         _check_sizes(prepared.model_panel)
     warnings = [
-        *table.warnings, *_code_warning(names, codes, coded_in), *told_by_kind(prepared.findings, kinds, far),
-        *_outside_warnings(outside_in, prepared.findings, n_beside, drop_invalid), *far_warnings(panel, far, fitted),
-        *kind_warnings(seen, kinds, given), *mixed_units(seen), *_silent_rows(table, panel, kinds),
+        *table.warnings, *_code_warning(codes, entries.feature[screened.coded]),
+        *told_by_kind(prepared.findings, kinds, far),
+        *_outside_warnings(int(screened.outside.sum()), prepared.findings, n_beside, drop_invalid),
+        *far_warnings(panel, far, fitted), *kind_warnings(seen, kinds, given), *mixed_units(seen),
+        *row_kind_warnings(table, observed, filled),
     ]  # fmt: skip
     return replace(prepared, warnings=tuple(dict.fromkeys(warnings)))
-
-
-def _silent_rows(table: Table, panel: Panel, kinds: Sequence[ColumnKind]) -> tuple[str, ...]:
-    """Of features that are filled; each other one may tell kinds of rows apart."""
-    observed = np.concatenate([series.observed for series in panel.series], axis=1)
-    return table.silent_rows(observed, [k for k, kind in enumerate(kinds) if kind.predicted or kind.by_rule])
 
 
 def far_cells(panel: Panel, kinds: Sequence[ColumnKind], limits: Mapping[str, Limits]) -> list[np.ndarray]:
@@ -280,15 +260,13 @@ def _with_limits_of_kinds(given: Mapping[str, Limits], kinds: Sequence[ColumnKin
     return {**found, **given}
 
 
-def _code_warning(
-    names: Sequence[str], codes: Mapping[str, tuple[float, ...]], coded: Sequence[Sequence[np.ndarray]]
-) -> list[str]:
-    counts = sum(cells.sum(1) for of_layer in coded for cells in of_layer) + np.zeros(len(names), np.int64)
-    n_features = int((counts > 0).sum())
+def _code_warning(codes: Mapping[str, tuple[float, ...]], coded: np.ndarray) -> list[str]:
+    """How many cells hold codes; ``coded``: the feature of each such cell."""
+    n_features = len(np.unique(coded))
     if not n_features:
         return []
     named = ", ".join(sorted({f"{code:g}" for of_one in codes.values() for code in of_one}))
-    n, of_features = int(counts.sum()), f"of {n_features} feature{'s' * (n_features > 1)}"
+    n, of_features = len(coded), f"of {n_features} feature{'s' * (n_features > 1)}"
     hold, filled = ("holds", "is filled as a gap") if n == 1 else ("hold", "are filled as gaps")
     return [
         f"{named}: {n:,} cell{'s' * (n > 1)} {of_features} {hold} a code for missing and {filled}; if these are true "
@@ -301,10 +279,7 @@ def some_of(texts: Sequence[str], between: str) -> str:
     return between.join(texts[:_SHOWN]) + f" and {len(texts) - _SHOWN:,} more" * (len(texts) > _SHOWN)
 
 
-def _outside_warnings(
-    outside: Sequence[Sequence[np.ndarray]], findings: Sequence[Finding], n_beside: int, drop_invalid: bool
-) -> list[str]:
-    n_outside = sum(int(cells.sum()) for of_layer in outside for cells in of_layer)
+def _outside_warnings(n_outside: int, findings: Sequence[Finding], n_beside: int, drop_invalid: bool) -> list[str]:
     values, are = ("value", "is") if n_outside == 1 else ("values", "are")
     what = (
         "made missing and filled; to keep such values, leave drop_invalid out or widen the limits"

@@ -40,7 +40,10 @@ def is_complete(prepared: Prepared, policy: Policy) -> bool:
     """Whether the filled table would be the given one, to the last cell."""
     codes = prepared.provenance(policy)
     filled = [(of_series != OBSERVED) & (of_series != LEFT_EMPTY) for of_series in codes]
-    return not prepared.table.n_added and not any(cells.any() for cells in prepared.changed(filled))
+    emptied = prepared.table.emptied
+    return not (
+        prepared.table.n_added or any(cells.any() for cells in filled) or (emptied is not None and emptied.any())
+    )
 
 
 def _to_fill(prepared: Prepared, codes: Sequence[np.ndarray]) -> str:

@@ -20,6 +20,7 @@ from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.preparing.prepare import matched
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, dataset_dimensions
 from tsimpute.tables.arrays.labelled import read_labelled
+from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.sources.files import need
 
 AnyTable = TypeVar("AnyTable", xr.Dataset, xr.DataArray)
@@ -177,10 +178,10 @@ class Filler:
         """For each variable: (groups, core) filled; (groups, Q, core) quantiles; (groups, core) uint8 codes."""
         prepared = self.imputer.prepared(self.block(arrays, labels))
         fillings = self.imputer.fillings_of(prepared)
-        changed = prepared.changed([filling.filled for filling in fillings])
+        cells = [filling.filled for filling in fillings]
         points = [[f.point for f in fillings], *([f.quantiles[q] for f in fillings] for q in range(len(self.levels)))]
-        parts = [prepared.completed(changed, of_one) for of_one in points]
-        marked = prepared.table.marked(changed, [filling.provenance for filling in fillings])
+        parts = [prepared.table.apply(prepared.edits(cells, of_one)) for of_one in points]
+        marked = prepared.table.apply(Edits.of_provenance(cells, [filling.provenance for filling in fillings]))
         out = []
         for name, given in zip(self.variables, arrays, strict=True):
             filled, *low_to_high = (self._numbers(part, name) for part in parts)

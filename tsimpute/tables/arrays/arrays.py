@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,10 @@ from einops import rearrange
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.arrays.without_rows import WithoutRows
 from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.columns.units import check_names, unit_of
-from tsimpute.tables.frames.averaging import ExcludedCells
 from tsimpute.tables.frames.frames import TimeOptions
-from tsimpute.tables.frames.panel_texts import features_text, words
+from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.text.numbers import split_unit
 
@@ -28,20 +26,22 @@ EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayTable(WithoutRows):
+class ArrayTable(Table):
     """An array of numbers, or a dictionary that holds one as "X".
 
     Attributes:
         given: the array or the dictionary.
         array: (T,), (T, K) or (n, T, K); n records, T steps, K features.
         panel: one series per record.
-        notes: what was found.
+        notes: what was detected.
+        emptied: (n, T, K) bool, numbers that are written as empty where they are not filled.
     """
 
     given: Any
     array: np.ndarray
     panel: Panel
     notes: tuple[str, ...] = ()
+    emptied: np.ndarray | None = None
 
     @property
     def understood(self) -> list[tuple[str, str]]:
@@ -50,48 +50,41 @@ class ArrayTable(WithoutRows):
         held = f'dictionary whose "X" is a {kind}' if isinstance(self.given, dict) else kind
         axes = {1: "steps", 2: "steps x features", 3: "records x steps x features"}[self.array.ndim]
         sizes = " x ".join(map(str, self.array.shape))
-        said = [
+        texts = [
             ("layout", f"{held} of {axes}, {sizes}, {self.array.dtype}"),
             ("time", f"none, {length:,} steps"),
             ("groups", f"records: {n:,} series" if self.array.ndim == 3 else "none, one series"),
             ("features", features_text(self.panel)),
         ]
         others = [str(key) for key in self.given if key != "X"] if isinstance(self.given, dict) else []
-        return [*said, ("carried along", ", ".join(others))] if others else said
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def passed_through(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def n_added(self) -> int:
-        return 0
-
-    @property
-    def layers(self) -> tuple[Panel, ...]:
-        return (self.panel,)
-
-    def averaged(self, out: ExcludedCells) -> ArrayTable:
-        return self
+        return [*texts, ("carried along", ", ".join(others))] if others else texts
 
     @property
     def decimals(self) -> list[int | None]:
         return [0 if self.array.dtype.kind in "iu" else None] * len(self.panel.features)
 
-    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Any:
-        filled = written(self.array, self._shaped(changed), self._shaped(values))
+    @property
+    def entries(self) -> Entries:
+        return entries_of(numbers_of(_as_cube(self.array)), steps_only(len(self.panel.series[0].times), ()))
+
+    def screened(self, unused: np.ndarray, emptied: np.ndarray) -> ArrayTable:
+        panel = with_values(self.panel, self.entries.means(without=unused))
+        return replace(self, panel=panel, emptied=rows_of(emptied, _as_cube(self.array).shape))
+
+    def apply(self, edits: Edits) -> Any:
+        contents = self._shaped(edits.contents)
+        if edits.are_texts:
+            return contents
+        cells = self._shaped(edits.cells)
+        contents = np.where(cells, contents, np.nan)
+        if self.emptied is not None:
+            cells = cells | self.emptied.reshape(self.array.shape)
+        filled = written(self.array, cells, contents)
         if not isinstance(self.given, dict):
             return filled
         out = copy.copy(self.given)
         out["X"] = filled
         return out
-
-    def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> np.ndarray:
-        return self._shaped(words(codes))
 
     def _shaped(self, of_series: Sequence[np.ndarray]) -> np.ndarray:
         """Per series (K, T) in the shape of the array."""
@@ -226,6 +219,21 @@ def steps_only(length: int, notes: tuple[str, ...]) -> RowAlignment:
     )  # fmt: skip
 
 
+def entries_of(cube: np.ndarray, alignment: RowAlignment) -> Entries:
+    """The numbers of (n, R, K) rows, of those that stand for their time; all n series have the same times."""
+    n, n_rows, n_features = cube.shape
+    length = len(alignment.times[0])
+    values = rearrange(np.where(alignment.kept[:, None], cube, np.nan), "n r k -> (k n r)")
+    first = np.repeat(length * np.arange(n_features * n), n_rows)
+    return Entries(values, first + np.tile(alignment.step_of_row, n_features * n), n_features, (length,) * n)
+
+
+def rows_of(flags: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """(n, R, K) what stands for the rows of ``entries_of``; ``shape`` is n, R, K."""
+    n, n_rows, n_features = shape
+    return rearrange(flags, "(k n r) -> n r k", k=n_features, n=n, r=n_rows)
+
+
 def panel_of(
     cube: np.ndarray, features: tuple[Feature, ...], groups: Sequence[str], alignment: RowAlignment, unit: Any
 ) -> Panel:
@@ -235,25 +243,10 @@ def panel_of(
         cube: (n, R, K) float64, R rows as ``alignment`` puts them.
         unit: see ``Clock``.
     """
-    cells = _cells(cube, alignment)
     times, labels = alignment.times[0], alignment.labels[0]
+    cells = entries_of(cube, alignment).means()
     series = (Series(name, times, values, labels) for name, values in zip(groups, cells, strict=True))
     return Panel(features, tuple(series), Clock(unit, alignment.step))
-
-
-def _cells(cube: np.ndarray, alignment: RowAlignment) -> np.ndarray:
-    """(n, K, T): the value of the row that stands for a time, or the mean of all rows of it."""
-    kept = np.flatnonzero(alignment.kept)
-    step, by_row = alignment.step_of_row[kept], rearrange(cube, "n r k -> r n k")[kept]
-    cells = np.full((len(alignment.times[0]), *by_row.shape[1:]), np.nan)
-    if len(np.unique(step)) == len(step):
-        cells[step] = by_row
-    else:
-        total, count, there = np.zeros(cells.shape), np.zeros(cells.shape), ~np.isnan(by_row)
-        np.add.at(total, step, np.where(there, by_row, 0.0))
-        np.add.at(count, step, there)
-        np.divide(total, count, out=cells, where=count > 0)
-    return np.ascontiguousarray(rearrange(cells, "t n k -> n k t"))
 
 
 def written(array: np.ndarray, where: np.ndarray, values: np.ndarray) -> np.ndarray:

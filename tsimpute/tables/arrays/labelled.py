@@ -14,16 +14,24 @@ import xarray as xr
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.arrays.arrays import check_finite, features_of, numbers_of, panel_of, steps_only, written
+from tsimpute.tables.arrays.arrays import (
+    check_finite,
+    entries_of,
+    features_of,
+    numbers_of,
+    panel_of,
+    rows_of,
+    steps_only,
+    written,
+)
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, column_of, dataset_dimensions
 from tsimpute.tables.arrays.lengthening import length_notes, lengthened, rows_with_inserted
-from tsimpute.tables.arrays.without_rows import WithoutRows
 from tsimpute.tables.clock.clock import RowAlignment, align_rows
 from tsimpute.tables.columns.column_names import UNIT_NAMES
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.frames.averaging import ExcludedCells, ranks
-from tsimpute.tables.frames.frames import TimeOptions, time_text
-from tsimpute.tables.frames.panel_texts import features_text, words
+from tsimpute.tables.frames.frame_table import time_text
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
@@ -31,7 +39,7 @@ _VALUES = "values of the data array"
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledTable(WithoutRows):
+class LabelledTable(Table):
     """A data array or a data set.
 
     Attributes:
@@ -43,7 +51,7 @@ class LabelledTable(WithoutRows):
         alignment: where each row stands; the same for all series.
         panel: one series for each place along the dimensions of groups.
         notes: what was found and done.
-        dropped: (n, R, K) bool, values to be made missing beside others of one time; None = none.
+        emptied: (n, R, K) bool, numbers that are written as empty where they are not filled.
     """
 
     given: xr.DataArray | xr.Dataset
@@ -54,7 +62,8 @@ class LabelledTable(WithoutRows):
     alignment: RowAlignment
     panel: Panel
     notes: tuple[str, ...]
-    dropped: np.ndarray | None = None
+    warnings: tuple[str, ...] = ()
+    emptied: np.ndarray | None = None
 
     @property
     def understood(self) -> list[tuple[str, str]]:
@@ -72,10 +81,6 @@ class LabelledTable(WithoutRows):
         return [*said, ("carried along", ", ".join(others))] if others else said
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.alignment.warnings
-
-    @property
     def passed_through(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.dataset.data_vars if name not in self.variables)
 
@@ -84,62 +89,44 @@ class LabelledTable(WithoutRows):
         return int(self.alignment.inserted[0].sum())
 
     @property
-    def layers(self) -> tuple[Panel, ...]:
-        rank = ranks(self.alignment.step_of_row, self.alignment.kept)
-        if rank.max() < 1:
-            return (self.panel,)
-        cube = self._cube
-        return tuple(self._panel(np.where((rank == j)[:, None], cube, np.nan)) for j in range(rank.max() + 1))
+    def entries(self) -> Entries:
+        cube = np.concatenate([_cube(self.dataset[name].variable, self.dims) for name in self.variables], 2)
+        return entries_of(cube, self.alignment)
 
-    def averaged(self, out: ExcludedCells) -> LabelledTable:
-        unused, dropped = self._of_rows(out.unused), self._of_rows(out.dropped)
-        return replace(self, panel=self._panel(np.where(unused, np.nan, self._cube)), dropped=dropped)
-
-    @property
-    def _cube(self) -> np.ndarray:
-        return np.concatenate([_cube(self.dataset[name].variable, self.dims) for name in self.variables], 2)
-
-    def _panel(self, cube: np.ndarray) -> Panel:
-        names = [series.name for series in self.panel.series]
-        return panel_of(cube, self.panel.features, names, self.alignment, self.panel.clock.unit)
-
-    def _of_rows(self, layers: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-        """(n, R, K) bool: cells of each row's own layer."""
-        rank = ranks(self.alignment.step_of_row, self.alignment.kept)
-        flat = np.stack([np.stack(of_layer) for of_layer in layers])
-        return flat[rank, :, :, self.alignment.step_of_row].transpose(1, 0, 2) & (rank >= 0)[:, None]
+    def screened(self, unused: np.ndarray, emptied: np.ndarray) -> LabelledTable:
+        panel = with_values(self.panel, self.entries.means(without=unused))
+        cube = (len(self.panel.series), len(self.alignment.step_of_row), len(self.panel.features))
+        return replace(self, panel=panel, emptied=rows_of(emptied, cube))
 
     @property
     def decimals(self) -> list[int | None]:
         kinds = [0 if self.dataset[name].dtype.kind in "iu" else None for name in self.variables]
         return kinds * len(self.panel.features) if self.dims.feature is not None else kinds
 
-    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> xr.DataArray | xr.Dataset:
-        """See ``Table``. A variable of whole numbers becomes float64 where a cell is to be left empty."""
+    def apply(self, edits: Edits) -> xr.DataArray | xr.Dataset:
+        """See ``Table``. A variable of whole numbers becomes float64 where a cell is left empty."""
         row, step = self.rows
         out, fresh = self._lengthened(), row < 0
+        contents = self._cubes(edits.contents, step)
+        if edits.are_texts:
+            texts = {name: (self.dataset[name].dims, self._in_kind(name, contents[name])) for name in self.variables}
+            marks = xr.Dataset(texts, out.coords)
+            marks.encoding = {key: value for key, value in out.encoding.items() if key == "format"}
+            return self._as_given(marks)
         stands = fresh | self.alignment.kept[np.maximum(row, 0)]
-        where, new = (self._cubes(parts, step) for parts in (changed, values))
-        old = np.zeros((len(self.panel.series), 1, len(self.panel.features)), bool)
-        dropped = self._parts(old if self.dropped is None else self.dropped[:, np.maximum(row, 0)] & ~fresh[:, None])
+        where = self._cubes(edits.cells, step)
+        nothing = np.zeros((len(self.panel.series), 1, len(self.panel.features)), bool)
+        empty = fresh[:, None] | (nothing if self.emptied is None else self.emptied[:, np.maximum(row, 0)])
+        emptied = self._parts(empty)
         filled = {}
         for name in self.variables:
             variable = out[name].variable
             raw, hit = np.asarray(variable.values), self._in_kind(name, where[name])
-            rows = lambda flags, name=name: self._in_kind(name, np.broadcast_to(flags[:, None], where[name].shape))
-            own = hit & (rows(stands) | np.isnan(raw))
-            put = own | rows(fresh) | self._in_kind(name, np.broadcast_to(dropped[name], where[name].shape))
-            cells = written(raw, put, np.where(own, self._in_kind(name, new[name]), np.nan))
+            is_empty = self._in_kind(name, np.broadcast_to(emptied[name], where[name].shape))
+            hit &= self._in_kind(name, np.broadcast_to(stands[:, None], where[name].shape)) | np.isnan(raw)
+            cells = written(raw, hit | is_empty, np.where(hit, self._in_kind(name, contents[name]), np.nan))
             filled[name] = xr.Variable(variable.dims, cells, variable.attrs, variable.encoding)
         return self._as_given(out.assign(filled))
-
-    def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> xr.DataArray | xr.Dataset:
-        cubes = self._cubes(words(codes), self.rows[1])
-        said = {name: (self.dataset[name].dims, self._in_kind(name, cubes[name])) for name in self.variables}
-        whole = self._lengthened()
-        marks = xr.Dataset(said, whole.coords)
-        marks.encoding = {key: value for key, value in whole.encoding.items() if key == "format"}
-        return self._as_given(marks)
 
     def _as_given(self, dataset: xr.Dataset) -> xr.DataArray | xr.Dataset:
         return dataset[_VALUES].rename(self.given.name) if isinstance(self.given, xr.DataArray) else dataset
@@ -210,7 +197,7 @@ def read_labelled(
     check_finite(cube, lambda n, t, k: _place_text(features[k], groups[n], alignment, t))
     panel = panel_of(cube, features, groups, alignment, "steps" if stamps is None else stamps.unit)
     notes = (*(stamps.notes if stamps else ()), *alignment.notes, *length_notes(dataset, dims, variables, alignment))
-    return LabelledTable(table, dataset, dims, variables, stamps, alignment, panel, notes)
+    return LabelledTable(table, dataset, dims, variables, stamps, alignment, panel, notes, alignment.warnings)
 
 
 def _check_size(table: xr.DataArray | xr.Dataset) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsimpute.core.panel import LEFT_EMPTY, OBSERVED, PROVENANCE
-from tsimpute.tables.frames.frames import FrameReading, numbers
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.table import Edits
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +18,7 @@ class NewRows:
 
     Attributes:
         after: (M,) the row of the table after which each stands, -1 = before the first.
-        place: (M,) where each stands in the times of all series; see ``FrameReading.place_of_row``.
+        place: (M,) where each stands in the times of all series; see ``FrameTable.place_of_row``.
         feature: (M,) of a long table, else None.
         series: (M,).
         moment: (M,) as ``RowAlignment.moments``.
@@ -34,48 +35,47 @@ class NewRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Edits:
-    """What to write into a table.
+class RowEdits:
+    """What to write into the rows of a table.
 
     Attributes:
-        cells: per column that is filled, as its place in the frame's columns: rows and their new values, NaN = empty.
+        cells: per column that is filled, as its place in the frame's columns: rows and their new contents.
         new: rows to be added.
-        new_values: per such column, (M,) values in the new rows, NaN = empty.
+        new_contents: per such column, (M,) contents of the new rows.
     """
 
     cells: dict[int, tuple[np.ndarray, np.ndarray]]
     new: NewRows
-    new_values: dict[int, np.ndarray]
+    new_contents: dict[int, np.ndarray]
 
 
-def edits_of(reading: FrameReading, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Edits:
-    """The edits that put ``values`` where ``changed`` says.
+def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
+    """The rows that put the edits of cells into a table.
 
-    A row that another one of the same time stands for is changed only where it has no value of its own.
-
-    Args:
-        changed: per series (K, T) bool; only cells that the panel has as missing, or that were declared invalid.
-        values: per series (K, T), NaN = leave the cell empty.
+    Of several rows of one time, numbers go only into those that have no number of their own. Texts say of each row what
+    it holds: a number that stays is observed, nothing beside one is left empty.
     """
-    new = new_rows(reading, changed)
-    mask, filled = np.concatenate(changed, 1), np.concatenate(values, 1)
-    place = reading.place_of_row
-    cells, new_values = {}, {}
-    for n, (column, of_row) in enumerate(_columns(reading)):
-        hit = mask[of_row, place]
-        if _repeats_times(reading):
-            nothing = np.isnan(_own(reading, n, column))
-            hit &= nothing | _stands_alone(of_row, place, reading.stands(n), nothing)
-        if reading.nameless is not None:
-            hit &= ~reading.nameless
-        dropped = np.zeros(len(hit), bool) if reading.dropped is None else reading.dropped[:, n]
-        rows = np.flatnonzero(hit | dropped)
-        own = filled[of_row if np.ndim(of_row) == 0 else of_row[rows], place[rows]]
-        cells[column] = rows, np.where(hit[rows], own, np.nan)
+    new = new_rows(table, edits.cells)
+    mask, contents = np.concatenate(edits.cells, 1), np.concatenate(edits.contents, 1)
+    cells, new_contents = {}, {}
+    for n, (column, of_row) in enumerate(_columns(table)):
         of_new = of_row if new.feature is None else new.feature
-        at = mask[of_new, new.place]
-        new_values[column] = np.where(at, filled[of_new, new.place], np.nan)
-    return Edits(cells, new, new_values)
+        added = contents[of_new, new.place]
+        if edits.are_texts:
+            cells[column] = np.arange(len(table.frame)), _texts_of(table, n, contents[of_row, table.place_of_row])
+            new_contents[column] = added
+            continue
+        hit = mask[of_row, table.place_of_row]
+        if _repeats_times(table):
+            nothing = np.isnan(_own(table, n))
+            hit &= nothing | _stands_alone(of_row, table.place_of_row, table.stands(n), nothing)
+        if table.nameless is not None:
+            hit &= ~table.nameless
+        rows = np.flatnonzero(hit if table.emptied is None else hit | table.emptied[:, n])
+        of_rows = of_row if np.ndim(of_row) == 0 else of_row[rows]
+        cells[column] = rows, np.where(hit[rows], contents[of_rows, table.place_of_row[rows]], np.nan)
+        new_contents[column] = np.where(mask[of_new, new.place], added, np.nan)
+    return RowEdits(cells, new, new_contents)
 
 
 def _stands_alone(of_row: np.ndarray, place: np.ndarray, kept: np.ndarray, nothing: np.ndarray) -> np.ndarray:
@@ -85,94 +85,81 @@ def _stands_alone(of_row: np.ndarray, place: np.ndarray, kept: np.ndarray, nothi
     return kept & (np.bincount(at, weights=kept & ~nothing)[at] <= 1)
 
 
-def words_of(
-    reading: FrameReading, new: NewRows, words: Sequence[np.ndarray]
-) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Per column that is filled: what ``words`` (per series (K, T)) say of its cells (R,), and of the new rows (M,).
-
-    Each of several rows of one time is said to be what it holds: a value that stays is observed, nothing beside one is
-    left empty.
-    """
-    flat, said = np.concatenate(words, 1), {}
-    for n, (column, of_row) in enumerate(_columns(reading)):
-        old = flat[of_row, reading.place_of_row]
-        if _repeats_times(reading):
-            blank = np.isnan(_own(reading, n, column))
-            old = np.where(~reading.stands(n) & ~blank, PROVENANCE[OBSERVED], old).astype(object)
-            old[blank & (old == PROVENANCE[OBSERVED])] = PROVENANCE[LEFT_EMPTY]
-        if reading.nameless is not None:
-            own = np.isnan(_own(reading, n, column))
-            old = np.where(reading.nameless, np.where(own, PROVENANCE[LEFT_EMPTY], PROVENANCE[OBSERVED]), old)
-            old = old.astype(object)
-        said[column] = old, flat[of_row if new.feature is None else new.feature, new.place]
-    return said
+def _texts_of(table: FrameTable, n: int, texts: np.ndarray) -> np.ndarray:
+    """(R,) what each row of the n-th column that is filled holds, where ``texts`` (R,) say it of the row's cell."""
+    empty = np.isnan(_own(table, n))
+    observed = np.where(empty, PROVENANCE[LEFT_EMPTY], PROVENANCE[OBSERVED])
+    if _repeats_times(table):
+        texts = np.where(~table.stands(n) & ~empty, PROVENANCE[OBSERVED], texts).astype(object)
+        texts[empty & (texts == PROVENANCE[OBSERVED])] = PROVENANCE[LEFT_EMPTY]
+    return texts if table.nameless is None else np.where(table.nameless, observed, texts).astype(object)
 
 
-def _repeats_times(reading: FrameReading) -> bool:
+def _repeats_times(table: FrameTable) -> bool:
     """Whether some cell of the panel has several rows."""
-    cell = reading.place_of_row
-    if reading.feature_of_row is not None:
-        cell = cell * len(reading.panel.features) + reading.feature_of_row
+    cell = table.place_of_row
+    if table.feature_of_row is not None:
+        cell = cell * len(table.panel.features) + table.feature_of_row
     return len(np.unique(cell)) < len(cell)
 
 
-def _columns(reading: FrameReading) -> list[tuple[int, np.ndarray]]:
+def _columns(table: FrameTable) -> list[tuple[int, np.ndarray]]:
     """The columns that are filled, each with the feature of its rows: one number for all, or (R,)."""
-    first, roles = reading.columns.n_levels, reading.roles
-    if reading.feature_of_row is not None:
+    first, roles = table.columns.n_levels, table.roles
+    if table.feature_of_row is not None:
         assert roles.value is not None
-        return [(roles.value - first, reading.feature_of_row)]
+        return [(roles.value - first, table.feature_of_row)]
     return [(at - first, np.array(k)) for k, at in enumerate(roles.features)]
 
 
-def _own(reading: FrameReading, n: int, column: int) -> np.ndarray:
-    """(R,) what the n-th column that is filled holds; NaN also where that counts as nothing."""
-    own = numbers(reading.frame.iloc[:, column], reading.frame.columns[column])
-    return own if reading.blank is None else np.where(reading.blank[:, n], np.nan, own)
+def _own(table: FrameTable, n: int) -> np.ndarray:
+    """(R,) what the n-th column that is filled holds; NaN also where it is emptied."""
+    numbers = table.values[:, n]
+    return numbers if table.emptied is None else np.where(table.emptied[:, n], np.nan, numbers)
 
 
-def new_rows(reading: FrameReading, changed: Sequence[np.ndarray]) -> NewRows:
+def new_rows(table: FrameTable, changed: Sequence[np.ndarray]) -> NewRows:
     """The rows to add: of a wide table one for each inserted time, of a long one for each changed cell without a row.
 
     They stand where the table's own order has them: by time where the table is, otherwise beside the neighbour in time
     of the same series and feature.
     """
-    inserted = np.concatenate(reading.alignment.inserted)
-    if reading.feature_of_row is None:
+    inserted = np.concatenate(table.alignment.inserted)
+    if table.feature_of_row is None:
         feature, place = None, np.flatnonzero(inserted)
     else:
-        there = np.zeros((len(reading.panel.features), len(inserted)), bool)
-        named = np.ones(len(reading.place_of_row), bool) if reading.nameless is None else ~reading.nameless
-        there[reading.feature_of_row[named], reading.place_of_row[named]] = True
+        there = np.zeros((len(table.panel.features), len(inserted)), bool)
+        named = np.ones(len(table.place_of_row), bool) if table.nameless is None else ~table.nameless
+        there[table.feature_of_row[named], table.place_of_row[named]] = True
         feature, place = np.nonzero(np.concatenate(changed, 1) & ~there)
-    series = np.searchsorted(reading.start, place, side="right") - 1
-    moment = np.concatenate(reading.alignment.moments)[place]
-    after, order = _stand(reading, series, feature, moment)
+    series = np.searchsorted(table.start, place, side="right") - 1
+    moment = np.concatenate(table.alignment.moments)[place]
+    after, order = _stand(table, series, feature, moment)
     return NewRows(
         after[order], place[order], None if feature is None else feature[order], series[order], moment[order]
     )
 
 
 def _stand(
-    reading: FrameReading, series: np.ndarray, feature: np.ndarray | None, moment: np.ndarray
+    table: FrameTable, series: np.ndarray, feature: np.ndarray | None, moment: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """After which row each new one stands, and their order."""
-    if reading.stamps is None or not len(moment):
+    if table.stamps is None or not len(moment):
         return np.zeros(len(moment), np.int64), np.arange(len(moment))
-    own = reading.stamps.moments
+    own = table.stamps.moments
     rank = np.zeros(len(series), np.int64) if feature is None else feature
     steps, beside = np.diff(own), np.zeros(len(moment), np.int64)
     if (steps >= 0).all():
         after, towards = np.searchsorted(own, moment, side="right") - 1, moment
     elif (steps <= 0).all():
         after, towards = np.searchsorted(-own, -moment, side="right") - 1, -moment
-    elif (found := _in_blocks(reading.series_of_row, own, series, moment)) is not None:
+    elif (found := _in_blocks(table.series_of_row, own, series, moment)) is not None:
         after, beside, towards = found
     else:
-        width = len(reading.panel.features)
-        key, new_key = reading.series_of_row, series
-        if feature is not None and reading.feature_of_row is not None:
-            key, new_key = key * width + reading.feature_of_row, series * width + feature
+        width = len(table.panel.features)
+        key, new_key = table.series_of_row, series
+        if feature is not None and table.feature_of_row is not None:
+            key, new_key = key * width + table.feature_of_row, series * width + feature
         after, beside, towards = _beside(key, own, new_key, moment)
     return after, np.lexsort((rank, series, towards, beside, after))
 

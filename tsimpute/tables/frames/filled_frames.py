@@ -11,47 +11,60 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.columns.number_texts import can_name
-from tsimpute.tables.frames.edits import Edits, NewRows
-from tsimpute.tables.frames.frames import FrameReading
+from tsimpute.tables.frames.edits import NewRows, RowEdits, row_edits
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.time.calendar_columns import at_new_times
 
 _MOST = 2.0**63
 
 
-def completed_frame(reading: FrameReading, edits: Edits) -> pd.DataFrame:
-    """The frame with its edits; the given one is not changed.
+class FrameWriter:
+    """Writes a table back as a data frame."""
 
-    New rows have the time, the names of their series and feature, the feature's unit, values, and of other columns:
-    parts of the time such as Year or Hour where the column agrees with the time of all rows; what is a property of
-    their series or feature, see ``added_rows.sources``; otherwise nothing.
+    def decimals(self, table: FrameTable) -> list[int | None]:
+        roles = table.roles
+        columns = roles.features if roles.value is None else [roles.value] * len(table.panel.features)
+        return [decimals_of(table.columns[at].dtype) for at in columns]
 
-    A dtype changes only where it must: a column of whole numbers, or of true and false, that is to hold nothing
-    somewhere becomes pandas' nullable one; one that is to hold a number beyond its range, the widest of its kind.
-    """
-    frame = reading.frame
-    out = frame.copy()
-    out.attrs = deepcopy(frame.attrs)
+    def apply(self, table: FrameTable, edits: Edits) -> pd.DataFrame:
+        """The frame with its edits; texts give a frame of the columns that are filled, with the same index.
+
+        New rows have the time, the names of their series and feature, the feature's unit, values, and of other columns:
+        parts of the time such as Year or Hour where the column agrees with the time of all rows; what is a property of
+        their series or feature, see ``added_rows.sources``; otherwise nothing.
+
+        A dtype changes only where it must: a column of whole numbers, or of true and false, that is to hold nothing
+        somewhere becomes pandas' nullable one; one that is to hold a number beyond its range, the widest of its kind.
+        """
+        rows = row_edits(table, edits)
+        return _texts_frame(table, rows) if edits.are_texts else _completed(table, rows)
+
+
+def _completed(table: FrameTable, edits: RowEdits) -> pd.DataFrame:
+    out = table.frame.copy()
+    out.attrs = deepcopy(table.frame.attrs)
     for column, (rows, values) in edits.cells.items():
         if len(rows):
             out.isetitem(column, put(out.iloc[:, column], rows, values))
     if not len(edits.new):
         return out
     order = _order(edits.new, len(out))
-    columns = [_with_rows(reading, edits, i, out.iloc[:, i], order) for i in range(out.shape[1])]
+    columns = [_with_rows(table, edits, i, out.iloc[:, i], order) for i in range(out.shape[1])]
     whole = pd.concat(columns, axis=1)
     whole.columns = out.columns
-    whole.index = _index(reading, edits.new, order)
+    whole.index = _index(table, edits.new, order)
     whole.attrs = out.attrs
     return whole
 
 
-def marked_frame(reading: FrameReading, words: dict[int, tuple[np.ndarray, np.ndarray]], new: NewRows) -> pd.DataFrame:
-    """What a cell is, with the index of the completed frame: a column for each that is filled."""
-    order = _order(new, len(reading.frame))
-    cells = np.stack([np.concatenate(both)[order] for both in words.values()], 1).astype(object)
+def _texts_frame(table: FrameTable, edits: RowEdits) -> pd.DataFrame:
+    order, columns = _order(edits.new, len(table.frame)), list(edits.cells)
+    texts = [np.concatenate([edits.cells[at][1], edits.new_contents[at]])[order] for at in columns]
     return pd.DataFrame(
-        cells, index=_index(reading, new, order), columns=reading.frame.columns.take(list(words)), dtype=object
-    )
+        np.stack(texts, 1).astype(object), index=_index(table, edits.new, order),
+        columns=table.frame.columns.take(columns), dtype=object,
+    )  # fmt: skip
 
 
 def put(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
@@ -144,50 +157,50 @@ def _cells_of(column: pd.Series, values: np.ndarray) -> Any:
     return pd.array([pd.NA if np.isnan(v) else one(v) for v in values.tolist()], dtype=kind)
 
 
-def _with_rows(reading: FrameReading, edits: Edits, column: int, old: pd.Series, order: np.ndarray) -> pd.Series:
+def _with_rows(table: FrameTable, edits: RowEdits, column: int, old: pd.Series, order: np.ndarray) -> pd.Series:
     """A column of the frame with the new rows in it."""
     old, n_rows = old.reset_index(drop=True), len(old)
-    if column in edits.new_values:
+    if column in edits.new_contents:
         stretched = old.take(np.where(order < n_rows, order, 0)).reset_index(drop=True)
-        return put(stretched, np.flatnonzero(order >= n_rows), edits.new_values[column])
-    new = new_labels(reading, edits.new, column + reading.columns.n_levels, old)
+        return put(stretched, np.flatnonzero(order >= n_rows), edits.new_contents[column])
+    new = new_labels(table, edits.new, column + table.columns.n_levels, old)
     if new.isna().any():
         old = _with_room(old)
     both = pd.concat([old, new.astype(old.dtype)], ignore_index=True)
     return both.take(order).reset_index(drop=True)
 
 
-def new_labels(reading: FrameReading, new: NewRows, at: int, like: pd.Series | pd.Index) -> pd.Series:
+def new_labels(table: FrameTable, new: NewRows, at: int, like: pd.Series | pd.Index) -> pd.Series:
     """What new rows hold in a column that is not filled.
 
     It is their time, or a part of it, their series, feature or unit, or a property of one of these.
 
     Args:
-        at: place of the column in ``reading.columns``.
+        at: place of the column in ``table.columns``.
         like: (R,) what it holds.
     """
-    roles, stamps = reading.roles, reading.stamps
+    roles, stamps = table.roles, table.stamps
     if at in roles.time and stamps is not None:
         return stamps.values(new.moment)[roles.time.index(at)].reset_index(drop=True)
     column = pd.Series(like.array)
     if at in (roles.feature, roles.unit):
-        assert reading.feature_of_row is not None
+        assert table.feature_of_row is not None
         assert new.feature is not None
-        named = slice(None) if reading.nameless is None else ~reading.nameless
-        return _of_first(pd.Series(column[named]), reading.feature_of_row[named], new.feature)
+        named = slice(None) if table.nameless is None else ~table.nameless
+        return _of_first(pd.Series(column[named]), table.feature_of_row[named], new.feature)
     if at in roles.extra and stamps is not None and stamps.kind == "dates":
-        kept = reading.alignment.kept
-        name = reading.columns.names[at]
+        kept = table.alignment.kept
+        name = table.columns.names[at]
         found = at_new_times(column.loc[kept], name, stamps.labels[kept], stamps.labels_at(new.moment))
         if found is not None:
             return found
-    if at in roles.group or reading.sources.get(at) == "series":
-        return _of_first(column, reading.series_of_row, new.series)
-    if at < reading.columns.n_levels:
-        return _same_in_all(column, reading.series_of_row, new.series)
-    if reading.sources.get(at) == "feature" and reading.feature_of_row is not None and new.feature is not None:
-        return _of_first(column, reading.feature_of_row, new.feature)
-    if reading.sources.get(at) == "table":
+    if at in roles.group or table.sources.get(at) == "series":
+        return _of_first(column, table.series_of_row, new.series)
+    if at < table.columns.n_levels:
+        return _same_in_all(column, table.series_of_row, new.series)
+    if table.sources.get(at) == "feature" and table.feature_of_row is not None and new.feature is not None:
+        return _of_first(column, table.feature_of_row, new.feature)
+    if table.sources.get(at) == "table":
         return pd.Series(column.array.take(np.zeros(len(new), np.int64)))
     return pd.Series(_with_room(column).array.take(np.full(len(new), -1), allow_fill=True))
 
@@ -226,20 +239,20 @@ def _order(new: NewRows, n_rows: int) -> np.ndarray:
     return np.argsort(key, kind="stable")
 
 
-def _index(reading: FrameReading, new: NewRows, order: np.ndarray) -> pd.Index:
+def _index(table: FrameTable, new: NewRows, order: np.ndarray) -> pd.Index:
     """The table's own index, with the labels of new rows; a plain count of rows is made longer."""
-    index = reading.frame.index
+    index = table.frame.index
     if not len(new):
         return index
-    if not reading.columns.n_levels:
+    if not table.columns.n_levels:
         assert isinstance(index, pd.RangeIndex)
         return pd.RangeIndex(index.start, index.start + index.step * len(order), index.step)
     levels = []
-    for at in range(reading.columns.n_levels):
+    for at in range(table.columns.n_levels):
         old = index.get_level_values(at)
-        if at in reading.roles.extra and pd.api.types.is_integer_dtype(old.dtype) and reading.columns.n_levels == 1:
+        if at in table.roles.extra and pd.api.types.is_integer_dtype(old.dtype) and table.columns.n_levels == 1:
             added = pd.Index(int(old.to_numpy(np.int64).max()) + 1 + np.arange(len(new)))
         else:
-            added = pd.Index(new_labels(reading, new, at, old))
+            added = pd.Index(new_labels(table, new, at, old))
         levels.append(old.append(added.astype(old.dtype)).take(order).rename(old.name))
     return levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=list(index.names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,15 @@ import pandas as pd
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.clock.axes import step_text
 from tsimpute.tables.clock.clock import RowAlignment, align_rows
 from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.columns.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.columns.units import unit_of
-from tsimpute.tables.frames.added_rows import Source, check_rows_to_add, index_notes, labels_note, rows_to_add, sources
+from tsimpute.tables.frames.added_rows import check_rows_to_add, index_notes, labels_note, rows_to_add, sources
+from tsimpute.tables.frames.filled_frames import FrameWriter
+from tsimpute.tables.frames.frame_table import FrameTable, entries_of
 from tsimpute.tables.frames.long_rows import features_of, features_of_rows, nameless_note, places_of, results_in_words
 from tsimpute.tables.frames.model_rows import Rows, of_one_step
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
@@ -30,7 +31,7 @@ from tsimpute.tables.roles.wide_hours import check_wide_hours
 from tsimpute.tables.roles.wide_times import check_wide_times
 from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import RowError
-from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
+from tsimpute.tables.time.stamps import Stamps, read_stamps
 
 
 @dataclass(frozen=True)
@@ -73,72 +74,12 @@ class TimeOptions:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class FrameReading:
-    """A frame of R rows, and what it was understood to be.
-
-    Attributes:
-        frame: as given; what the caller does to the given one later on does not reach it.
-        roles: what its columns are.
-        stamps: the time of each row; None = rows are steps.
-        alignment: where each row stands in its series.
-        series_of_row: (R,).
-        feature_of_row: (R,) of a long table, 0 where there is no name; else None.
-        panel: its series.
-        notes: what was found and done.
-        blank: (R, columns that are filled) bool, values that count as nothing; None = none does.
-        dropped: of these, those to be made missing.
-        fixed: per series (K, T) bool, cells of a long table that have no row and get none.
-        nameless: (R,) bool, rows of a long table without the name of a quantity; they are passed through unchanged.
-        n_added: how many rows are added where every gap is filled.
-        superseded: (R, columns that are filled) bool, values for which a later one of their step stands; None = none.
-        sources: by place, columns that are passed through and copied to added rows, with what they are a property of.
-        start: per series, its first place where all series' times stand in one row.
-    """
-
-    frame: pd.DataFrame
-    columns: Columns
-    roles: Roles
-    stamps: Stamps | None
-    alignment: RowAlignment
-    series_of_row: np.ndarray
-    feature_of_row: np.ndarray | None
-    panel: Panel
-    notes: tuple[str, ...]
-    blank: np.ndarray | None = None
-    dropped: np.ndarray | None = None
-    fixed: Sequence[np.ndarray] | None = None
-    nameless: np.ndarray | None = None
-    n_added: int = 0
-    superseded: np.ndarray | None = None
-    sources: Mapping[int, Source] = field(default_factory=dict)
-    start: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        lengths = [len(series.times) for series in self.panel.series]
-        object.__setattr__(self, "start", np.concatenate([[0], np.cumsum(lengths)[:-1]]))
-
-    def feature_at(self, rows: np.ndarray) -> np.ndarray | None:
-        """The feature of some rows of a long table; None of a wide one."""
-        return None if self.feature_of_row is None else self.feature_of_row[rows]
-
-    def stands(self, n: int) -> np.ndarray:
-        """(R,) bool: rows whose value in the n-th column that is filled stands for its cell, alone or with others."""
-        kept = self.alignment.kept
-        return kept if self.superseded is None else kept & ~self.superseded[:, n]
-
-    @property
-    def place_of_row(self) -> np.ndarray:
-        """(R,) where each row stands in the times of all series, one series after the other."""
-        return self.start[self.series_of_row] + self.alignment.step_of_row
-
-
 def read_frame(
     frame: pd.DataFrame,
     spec: ColumnSpec | None = None,
     time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
-) -> FrameReading:
+) -> FrameTable:
     """Understands a frame; it is not changed.
 
     Args:
@@ -177,7 +118,7 @@ def read_frame(
     if time_options.step is not None and stamps is not None and time_options.duplicates != "mean":
         superseded, found = of_one_step(stamps, series_of_row, rows, alignment, time_options.duplicates)
         notes, values = notes + found, np.where(superseded, np.nan, values)
-    cells = cells_of(values, series_of_row, rows.feature_of_row, alignment)
+    cells = entries_of(values, series_of_row, rows.feature_of_row, alignment, len(rows.features)).means()
     panel = _panel(rows.features, groups, stamps, alignment, cells)
     places = None
     if rows.feature_of_row is not None and rows.nameless is not None and nameless is not None:
@@ -196,8 +137,10 @@ def read_frame(
     lent = sources(columns, roles, series_of_row, rows.feature_of_row) if count else {}
     if count:
         notes += (*index_notes(columns, roles, series_of_row), *labels_note(columns, roles, stamps, lent))
-    return FrameReading(
+    return FrameTable(
         frame, columns, roles, stamps, alignment, series_of_row, rows.feature_of_row, panel, notes,
+        rows.values, FrameWriter(),
+        warnings=alignment.warnings, unfillable=tuple((name, str(reason)) for name, reason in roles.unfillable),
         nameless=rows.nameless, fixed=None if places is None else places.fixed, n_added=count, sources=lent,
         superseded=superseded,
     )  # fmt: skip
@@ -329,25 +272,6 @@ def _rows_as_steps(series_of_row: np.ndarray, n_series: int) -> RowAlignment:
     )
 
 
-def cells_of(
-    values: np.ndarray, series_of_row: np.ndarray, feature_of_row: np.ndarray | None, alignment: RowAlignment
-) -> list[np.ndarray]:
-    """Per series (K, T): the mean of the values that stand for a cell, NaN where there is none."""
-    n_features = values.shape[1] if feature_of_row is None else int(feature_of_row.max()) + 1
-    lengths = [len(times) for times in alignment.times]
-    start = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    at = start[series_of_row] + alignment.step_of_row
-    total, count = np.zeros((n_features, sum(lengths))), np.zeros((n_features, sum(lengths)), np.int64)
-    for k, column in enumerate(values.T):
-        there = alignment.kept & ~np.isnan(column)
-        which = np.full(len(at), k) if feature_of_row is None else feature_of_row
-        np.add.at(total, (which[there], at[there]), column[there])
-        np.add.at(count, (which[there], at[there]), 1)
-    # -0.0 + 0.0 is 0.0; nothing is lost, since observed cells come back from the table itself.
-    cells = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return np.split(cells, start[1:], axis=1)
-
-
 def _panel(
     features: Sequence[Feature],
     groups: Sequence[str],
@@ -361,20 +285,3 @@ def _panel(
     ]
     unit = "steps" if stamps is None else "hours" if alignment.in_hours else stamps.unit
     return Panel(tuple(features), tuple(series), Clock(unit, alignment.step))
-
-
-def time_text(panel: Panel, step: str = "") -> str:
-    """The clock and the span of a panel in words; ``step``: what a step is called, where that is known."""
-    clock = panel.clock
-    if clock.step is None:
-        every = "irregular"
-    elif step or clock.unit == "hours":
-        every = f"every {(step or step_text(clock.step)).removeprefix('1 ')}"
-    else:
-        every = "every row" if clock.unit == "steps" else f"every {clock.step:g}"
-    ends = [label_text(label) for label in (
-        min(series.labels[0] for series in panel.series), max(series.labels[-1] for series in panel.series),
-    )]  # fmt: skip
-    if clock.unit == "hours" and clock.step is not None and clock.step >= 24:
-        ends = [end.removesuffix(" 00:00") for end in ends]
-    return f"{every}, {ends[0]} to {ends[1]}"

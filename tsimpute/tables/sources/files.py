@@ -15,8 +15,9 @@ import pandas as pd
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
 from tsimpute.system.files import atomic_write, atomic_write_folder
 from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import Table, read_table
+from tsimpute.tables.sources.reading import read_table
 from tsimpute.tables.sources.text_tables import FilledText, read_text_table, understood_folder
 from tsimpute.tables.text.archives import is_archive, unpacked
 from tsimpute.tables.text.folders import read_folder
@@ -135,7 +136,7 @@ def check_ending(source: Path, out: Path) -> None:
 
 
 def write_object(filled: Any, path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
-    """Writes what a table's ``completed`` or ``marked`` gave, whole or not at all.
+    """Writes what a table's ``apply`` gave, whole or not at all.
 
     ``progress`` is told how many files of a folder are written, and of how many.
     """

@@ -5,27 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from tsimpute.core.panel import Panel
 from tsimpute.errors import DataError
 from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_NAMES, value_of_long
 from tsimpute.tables.columns.number_texts import are_catalogue_codes, unfillable_text
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
 from tsimpute.tables.columns.units import beside
-from tsimpute.tables.frames.averaging import ExcludedCells
-from tsimpute.tables.frames.edits import Edits, edits_of, new_rows, words_of
+from tsimpute.tables.frames.edits import RowEdits, row_edits
 from tsimpute.tables.frames.filled_frames import new_labels
-from tsimpute.tables.frames.frames import FrameReading, TimeOptions, read_frame
-from tsimpute.tables.frames.panel_texts import words
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.roles.learnt_columns import as_learnt
 from tsimpute.tables.roles.roles import FILL
-from tsimpute.tables.sources.reading import FrameTable
 from tsimpute.tables.sources.wide_files import check_wide_file
 from tsimpute.tables.sources.written_decimals import decimals_by_feature, written
 from tsimpute.tables.text.contents import Delimited
@@ -70,107 +67,36 @@ class FilledText:
 
 
 @dataclass(frozen=True, eq=False)
-class TextTable:
-    """A delimited text file that has been understood.
+class TextWriter:
+    """Writes a table back as the text file in which it came.
 
     Attributes:
         file: as it stands.
-        inner: its named columns as a frame.
         columns: place in the file of each column of the frame.
         numbers: of the frame's columns of numbers, by their place in the frame.
-        unfillable: see ``Table``.
-        more_warnings: of the files of a folder.
     """
 
     file: Delimited
-    inner: FrameTable
     columns: tuple[int, ...]
     numbers: Mapping[int, Numbers]
-    unfillable: tuple[tuple[str, str], ...] = ()
-    more_warnings: tuple[str, ...] = ()
 
-    @property
-    def panel(self) -> Panel:
-        return self.inner.panel
+    def decimals(self, table: FrameTable) -> list[int | None]:
+        if table.roles.value is not None:
+            return self._decimals_by_feature(table).tolist()
+        return [self._decimals(column) for column in table.roles.features]
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (*self.file.notes, *self.inner.notes)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return (*self.more_warnings, *self.inner.warnings)
-
-    @property
-    def understood(self) -> list[tuple[str, str]]:
-        return self.inner.understood
-
-    @property
-    def absent(self) -> list[np.ndarray]:
-        return self.inner.absent
-
-    @property
-    def roles_by_name(self) -> ColumnSpec | None:
-        return self.inner.roles_by_name
-
-    @property
-    def passed_through(self) -> tuple[str, ...]:
-        return self.inner.passed_through
-
-    @property
-    def n_rows(self) -> int:
-        return self.inner.n_rows
-
-    @property
-    def n_added(self) -> int:
-        return self.inner.n_added
-
-    @property
-    def time_columns(self) -> tuple[str, ...]:
-        return self.inner.time_columns
-
-    def silent_rows(self, observed: np.ndarray, filled: Collection[int]) -> tuple[str, ...]:
-        return self.inner.silent_rows(observed, filled)
-
-    @property
-    def layers(self) -> tuple[Panel, ...]:
-        return self.inner.layers
-
-    def averaged(self, out: ExcludedCells) -> TextTable:
-        return replace(self, inner=self.inner.averaged(out))
-
-    @property
-    def decimals(self) -> list[int | None]:
-        roles = self.inner.reading.roles
-        if roles.value is not None:
-            return self._decimals_by_feature.tolist()
-        return [self._decimals(column) for column in roles.features]
-
-    def completed(self, changed: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> FilledText:
-        """The file with ``values`` (per series (K, T)) where ``changed`` says, rounded to the decimals of their column.
-
-        An empty value becomes an empty field.
-        """
-        reading = self.inner.reading
-        edits = edits_of(reading, changed, values)
+    def apply(self, table: FrameTable, edits: Edits) -> FilledText:
+        """The file with the edits; numbers are rounded to the decimals of their column, NaN is an empty field."""
+        rows = row_edits(table, edits)
         changes = {
             self.columns[column]: dict(
-                zip(rows.tolist(), self._texts(column, of_rows, reading.feature_at(rows)), strict=True)
+                zip(at.tolist(), self._texts(table, column, contents, table.feature_at(at)), strict=True)
             )
-            for column, (rows, of_rows) in edits.cells.items()
+            for column, (at, contents) in rows.cells.items()
         }
-        return FilledText(self.file, changes, self._insertions(reading, edits))
+        return FilledText(self.file, changes, self._insertions(table, rows))
 
-    def marked(self, changed: Sequence[np.ndarray], codes: Sequence[np.ndarray]) -> FilledText:
-        """The file with a word in place of every value; see ``panel.PROVENANCE``."""
-        reading = self.inner.reading
-        new = new_rows(reading, changed)
-        said = words_of(reading, new, words(codes))
-        changes = {self.columns[column]: dict(enumerate(of_rows)) for column, (of_rows, _) in said.items()}
-        edits = Edits({}, new, {column: of_new for column, (_, of_new) in said.items()})
-        return FilledText(self.file, changes, self._insertions(reading, edits))
-
-    def _texts(self, column: int, values: np.ndarray, features: np.ndarray | None) -> list[str]:
+    def _texts(self, table: FrameTable, column: int, values: np.ndarray, features: np.ndarray | None) -> list[str]:
         """Numbers as the column writes them; words as they are; "" for nothing.
 
         Args:
@@ -180,38 +106,37 @@ class TextTable:
             return values.tolist()
         decimals = np.full(len(values), self._decimals(column))
         if features is not None:
-            decimals = self._decimals_by_feature[features]
+            decimals = self._decimals_by_feature(table)[features]
         return written(values, decimals, self.numbers[column], self.file.decimal)
 
-    @cached_property
-    def _decimals_by_feature(self) -> np.ndarray:
-        value = self.inner.reading.roles.value
+    def _decimals_by_feature(self, table: FrameTable) -> np.ndarray:
+        value = table.roles.value
         assert value is not None
         fields, of_column = self.file.columns[self.columns[value]], self._decimals(value)
-        return decimals_by_feature(self.inner.reading, self.numbers[value], fields, self.file.decimal, of_column)
+        return decimals_by_feature(table, self.numbers[value], fields, self.file.decimal, of_column)
 
     def _decimals(self, column: int) -> int:
         """Decimals of a column; of one without any number, as many as another one has."""
         own = self.numbers[column]
         return max(n.decimals for n in self.numbers.values()) if np.isnan(own.values).all() else own.decimals
 
-    def _insertions(self, reading: FrameReading, edits: Edits) -> list[Insertion]:
+    def _insertions(self, table: FrameTable, edits: RowEdits) -> list[Insertion]:
         new = edits.new
         fields = np.full((len(new), len(self.file.header)), "", object)
-        stamps = None if reading.stamps is None or not len(new) else reading.stamps.texts(new.moment)
+        stamps = None if table.stamps is None or not len(new) else table.stamps.texts(new.moment)
         for i, at in enumerate(self.columns if len(new) else ()):
-            if i in edits.new_values:
-                fields[:, at] = shared(self._texts(i, edits.new_values[i], new.feature), {})
-            elif stamps is not None and i in reading.roles.time:
-                fields[:, at] = shared([texts[reading.roles.time.index(i)] for texts in stamps], {})
+            if i in edits.new_contents:
+                fields[:, at] = shared(self._texts(table, i, edits.new_contents[i], new.feature), {})
+            elif stamps is not None and i in table.roles.time:
+                fields[:, at] = shared([texts[table.roles.time.index(i)] for texts in stamps], {})
             else:
-                fields[:, at] = self._labels(reading, edits, i)
+                fields[:, at] = self._labels(table, edits, i)
         return [Insertion(after + 1, tuple(row)) for after, row in zip(new.after.tolist(), fields, strict=True)]
 
-    def _labels(self, reading: FrameReading, edits: Edits, i: int) -> list[str]:
+    def _labels(self, table: FrameTable, edits: RowEdits, i: int) -> list[str]:
         """The text that stands in all rows of a new row's series, as the file writes it."""
-        texts = pd.Series(self.file.columns[self.columns[i]], dtype=object, name=reading.frame.columns[i])
-        return ["" if pd.isna(text) else str(text) for text in new_labels(reading, edits.new, i, texts)]
+        texts = pd.Series(self.file.columns[self.columns[i]], dtype=object, name=table.frame.columns[i])
+        return ["" if pd.isna(text) else str(text) for text in new_labels(table, edits.new, i, texts)]
 
 
 def read_text_table(
@@ -224,7 +149,7 @@ def read_text_table(
     decimal: str | None = None,
     encoding: str | None = None,
     missing_marks: Collection[str] = (),
-) -> TextTable:
+) -> FrameTable:
     """Understands a delimited text file.
 
     Args:
@@ -246,7 +171,7 @@ def understood_folder(
     time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
     missing_marks: Collection[str] = (),
-) -> TextTable:
+) -> FrameTable:
     """Understands the files of a folder as one table: each is a series, unless groups are named.
 
     Raises:
@@ -259,7 +184,7 @@ def understood_folder(
         spec = replace(spec, text=(*_names(spec.text), name))
     twice = folder.names_twice(spec.known.descriptors[0]) if spec.known and spec.known.descriptors else ()
     found = _understood(folder, spec, time_options, units, missing_marks)
-    return replace(found, more_warnings=folder.warnings + twice)
+    return replace(found, warnings=folder.warnings + twice + found.warnings)
 
 
 def _understood(
@@ -268,7 +193,7 @@ def _understood(
     time_options: TimeOptions | None,
     units: Mapping[str, str] | None,
     missing_marks: Collection[str],
-) -> TextTable:
+) -> FrameTable:
     marks = (*MISSING_MARKS, *missing_marks)
     columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
     names = [file.header[at] or f"Unnamed: {at}" for at in columns]
@@ -305,13 +230,14 @@ def _understood(
     if reading.n_added and reading.stamps is not None:
         said += forms_note(reading.stamps, [file.columns[columns[at]] for at in reading.roles.time])
     notes = (note.in_lines(file.lines) if isinstance(note, RowNote) else note for note in reading.notes)
-    reading = replace(reading, notes=(*notes, *said))
-    unfillable = _unfillable(file, frame, reading, missing_marks)
-    return TextTable(file, FrameTable(reading), columns, numbers, unfillable)
+    return replace(
+        reading, notes=(*file.notes, *notes, *said), unfillable=_unfillable(file, frame, reading, missing_marks),
+        writer=TextWriter(file, columns, numbers),
+    )  # fmt: skip
 
 
 def _unfillable(
-    file: Delimited, frame: pd.DataFrame, reading: FrameReading, marks: Collection[str]
+    file: Delimited, frame: pd.DataFrame, reading: FrameTable, marks: Collection[str]
 ) -> tuple[tuple[str, str], ...]:
     """See ``Table``: with the marks of missing values that were given, and lines of the file."""
     named = {name for name, _ in reading.roles.unfillable}
@@ -322,7 +248,7 @@ def _unfillable(
 
 
 def _times_as_written(
-    file: Delimited, reading: FrameReading, columns: Sequence[int], numbers: Mapping[int, Numbers]
+    file: Delimited, reading: FrameTable, columns: Sequence[int], numbers: Mapping[int, Numbers]
 ) -> list[int]:
     """Time columns whose numbers do not say how they are written, as 07, 0.50 and nanoseconds: to be read as texts."""
     return [

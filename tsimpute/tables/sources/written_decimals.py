@@ -10,7 +10,7 @@ from tsimpute.tables.text.number_forms import PLAIN
 from tsimpute.tables.text.numbers import number_text, written_decimals
 
 if TYPE_CHECKING:
-    from tsimpute.tables.frames.frames import FrameReading
+    from tsimpute.tables.frames.frame_table import FrameTable
     from tsimpute.tables.text.numbers import Numbers
 
 FEW = 5
@@ -18,7 +18,7 @@ FEW = 5
 
 
 def decimals_by_feature(
-    reading: FrameReading, numbers: Numbers, fields: np.ndarray, mark: str, of_column: int
+    reading: FrameTable, numbers: Numbers, fields: np.ndarray, mark: str, of_column: int
 ) -> np.ndarray:
     """(K,) decimals of each feature of a long table; of one of few numbers, those of the column.
 

@@ -11,7 +11,8 @@ import pandas as pd
 from tsimpute.tables.columns.column_names import words
 from tsimpute.tables.columns.number_texts import can_name, is_number
 from tsimpute.tables.columns.time_names import is_calendar_name, is_clock_name, plain, speaks_of_time
-from tsimpute.tables.frames.frames import FrameReading
+from tsimpute.tables.frames.frame_table import FrameTable
+from tsimpute.tables.frames.table import Table
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.time.time_looks import is_stamp
 
@@ -45,32 +46,32 @@ class SilentRows:
     n_rows: int
 
 
-def row_kind_warnings(reading: FrameReading, observed: np.ndarray, filled: Collection[int]) -> Iterable[str]:
-    """A sentence for each pattern of rows of a wide table in which features are never measured, and are filled.
+def row_kind_warnings(table: Table, observed: Sequence[np.ndarray], filled: Collection[int]) -> Iterable[str]:
+    """A sentence for each pattern of rows of a wide frame in which features are never measured, and are filled.
 
     Args:
-        observed: (K, cells) bool, of the panel's series one after the other.
+        observed: per series (K, T) bool.
         filled: places of the features that are filled.
     """
-    roles = reading.roles
-    if roles.layout != "wide" or not filled:
+    if not isinstance(table, FrameTable) or table.roles.layout != "wide" or not filled:
         return
-    keep = reading.alignment.kept
-    coded = [(at, codes[keep], names) for at, codes, names in _deciding(reading, filled)]
-    place = reading.place_of_row[keep]
+    roles, is_observed = table.roles, np.concatenate(observed, 1)
+    keep = table.alignment.kept
+    coded = [(at, codes[keep], names) for at, codes, names in _deciding(table, filled)]
+    place = table.place_of_row[keep]
     found: dict[SilentRows, list[str]] = {}
     for k in filled if coded else ():
-        own = pd.notna(np.asarray(reading.columns[roles.features[k]], object))[keep]
-        known = observed[k, place]
-        silent = _most_silent(reading, coded, own & known, known)
+        own = pd.notna(np.asarray(table.columns[roles.features[k]], object))[keep]
+        known = is_observed[k, place]
+        silent = _most_silent(table, coded, own & known, known)
         if silent is not None:
-            found.setdefault(silent, []).append(reading.panel.features[k].name)
+            found.setdefault(silent, []).append(table.panel.features[k].name)
     for silent, features in sorted(found.items(), key=lambda item: -item[0].n_rows)[:MOST_LINES]:
         named = ", ".join(features[:_SHOWN]) + f" and {len(features) - _SHOWN} more" * (len(features) > _SHOWN)
         yield (
             f"{named}: never measured where {silent.column!r} {silent.values} ({silent.n_rows:,} rows), and filled "
             "there. If such rows measure something else, leave these rows out of the table before it is filled"
-            f"{_without(features, [reading.panel.features[k].name for k in filled])}"
+            f"{_without(features, [table.panel.features[k].name for k in filled])}"
         )
 
 
@@ -85,12 +86,12 @@ def _without(features: Sequence[str], filled: Sequence[str]) -> str:
     return f", or leave {it} unfilled: set features={others!r}"
 
 
-def _deciding(reading: FrameReading, filled: Collection[int]) -> Iterable[tuple[int, np.ndarray, list[str]]]:
+def _deciding(table: FrameTable, filled: Collection[int]) -> Iterable[tuple[int, np.ndarray, list[str]]]:
     """Columns of few values that are passed through: place, (R,) code of each row from 0, a text for each code."""
-    columns, roles = reading.columns, reading.roles
+    columns, roles = table.columns, table.roles
     passed = [at for k, at in enumerate(roles.features) if k not in filled]
     for at in (*roles.extra, *passed):
-        if at < columns.n_levels or not _may_decide(reading, at):
+        if at < columns.n_levels or not _may_decide(table, at):
             continue
         codes = columns.codes(at)
         n_values = int(codes.max(initial=-1)) + 1
@@ -103,9 +104,9 @@ def _deciding(reading: FrameReading, filled: Collection[int]) -> Iterable[tuple[
             yield at, codes + 1, ["", *texts]
 
 
-def _may_decide(reading: FrameReading, at: int) -> bool:
+def _may_decide(table: FrameTable, at: int) -> bool:
     """Whether a column may tell kinds of rows apart: no part of the time, no property of a series, no remark."""
-    columns = reading.columns
+    columns = table.columns
     name = columns.names[at]
     if not can_name(columns[at]):
         return False
@@ -113,19 +114,19 @@ def _may_decide(reading: FrameReading, at: int) -> bool:
         return False
     if any(word.startswith(_QUALITY) for word in words(name)) or is_stamp(columns[at]):
         return False
-    if len(reading.panel.series) > 1:
-        of_series = np.unique(np.stack([reading.series_of_row, columns.codes(at)]), axis=1)
-        if of_series.shape[1] == len(reading.panel.series):
+    if len(table.panel.series) > 1:
+        of_series = np.unique(np.stack([table.series_of_row, columns.codes(at)]), axis=1)
+        if of_series.shape[1] == len(table.panel.series):
             return False
-    return not _is_calendar(reading, columns.codes(at))
+    return not _is_calendar(table, columns.codes(at))
 
 
-def _is_calendar(reading: FrameReading, codes: np.ndarray) -> bool:
+def _is_calendar(table: FrameTable, codes: np.ndarray) -> bool:
     """Whether a column holds the same in all rows of one hour of the day, day of the week or month."""
-    labels = np.concatenate([np.asarray(series.labels) for series in reading.panel.series])
+    labels = np.concatenate([np.asarray(series.labels) for series in table.panel.series])
     if not np.issubdtype(labels.dtype, np.datetime64):
         return False
-    when = pd.DatetimeIndex(labels[reading.place_of_row])
+    when = pd.DatetimeIndex(labels[table.place_of_row])
     for part in (when.hour, when.day_of_week, when.month):
         n_parts = len(np.unique(part))
         n_pairs = np.unique(np.stack([np.asarray(part), codes]), axis=1).shape[1]
@@ -135,7 +136,7 @@ def _is_calendar(reading: FrameReading, codes: np.ndarray) -> bool:
 
 
 def _most_silent(
-    reading: FrameReading, coded: Sequence[tuple[int, np.ndarray, list[str]]], measured: np.ndarray, known: np.ndarray
+    table: FrameTable, coded: Sequence[tuple[int, np.ndarray, list[str]]], measured: np.ndarray, known: np.ndarray
 ) -> SilentRows | None:
     """Of the columns that decide on a feature, the one that explains most of its gaps.
 
@@ -155,7 +156,7 @@ def _most_silent(
         silent = [i for i in silent if (1 - often) ** int(gaps[i]) < CHANCE]
         n_rows = int(gaps[silent].sum())
         if often >= OFTEN and silent and (best is None or n_rows > best.n_rows):
-            best = SilentRows(str(reading.columns.names[at]), _values_text([texts[i] for i in silent]), n_rows)
+            best = SilentRows(str(table.columns.names[at]), _values_text([texts[i] for i in silent]), n_rows)
     return best
 
 
