@@ -13,9 +13,8 @@ import pytest
 import tsimpute as ti
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.filling.blending.blending import Blend
-from tsimpute.filling.blending.kinds import model_from_file
-from tsimpute.filling.blending.mixture import FittedMethods, Mixture
+from tsimpute.filling.blending.blend import Blend
+from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.improving import with_network
 from tsimpute.filling.improving.posterior_network import Training, masks_of_panel, steps_of, windows_for
@@ -120,9 +119,9 @@ def test_what_a_network_gains_is_said_beside_the_first_answer_at_the_same_cells(
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], **TINY))
     monkeypatch.setattr(with_network, "_LEAST_GAIN", -1.0)
     monkeypatch.setattr(with_network._Looks, "helps", lambda *_: True)
-    every = lambda draws, truth, feature, gap, n_features, most: np.full((n_features, N_CLASSES, 2), 0.5)
-    monkeypatch.setattr("tsimpute.filling.blending.delivering.best_weights", every)
-    monkeypatch.setattr("tsimpute.filling.blending.delivering._LEAST_GAIN", -1.0)
+    half = lambda process, network, truth, feature, gap_class, n_features, most: np.full((n_features, N_CLASSES), 0.5)
+    monkeypatch.setattr("tsimpute.filling.blending.choosing.network_shares", half)
+    monkeypatch.setattr("tsimpute.filling.blending.choosing._LEAST_GAIN", -1.0)
     source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []
     hourly().to_csv(source, index_label="time", float_format="%.3f")
     settings: dict[str, Any] = {"effort": "quick", "n_samples": 10, "limits": (0, None)}

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.filling.blending.delivering import DeliveredModel, FittingData
+from tsimpute.filling.blending.delivered import DeliveredModel, FittingData
 from tsimpute.filling.imputer import fitting
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.gaussian.curves import Curves, Inputs, fit_curves

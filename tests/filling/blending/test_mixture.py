@@ -12,11 +12,10 @@ from tsimpute.core.limits import Limits
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import CheckpointError
 from tsimpute.evaluation.ensembles import crps
-from tsimpute.filling.blending import blending
-from tsimpute.filling.blending.blending import SPREADS, WEIGHTS, Blend, Evidence, centre_of
-from tsimpute.filling.blending.kinds import model_from_file
-from tsimpute.filling.blending.mixture import FittedMethods, Mixture, first_draws, in_pairs
-from tsimpute.filling.blending.weights import best_weights
+from tsimpute.filling.blending import blend as blending
+from tsimpute.filling.blending.blend import SPREADS, WEIGHTS, Blend, Comparison, centre_of
+from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file, network_draws, pair_order
+from tsimpute.filling.blending.network_shares import network_shares
 from tsimpute.filling.methods.components import Cubic, Lines
 from tsimpute.filling.panels.gaps import N_CLASSES, gap_classes, gap_lengths, gap_numbers
 from tsimpute.imputers.base import TableModel
@@ -49,21 +48,18 @@ def test_shares_follow_the_score_and_a_method_that_only_ties_gets_nothing() -> N
     good, bad = draws_around(truth, 0.3, 0.3, 1), draws_around(truth, 1.0, 1.0, 2)
     first = np.where(feature == 0, good, bad)
     second = np.where(feature == 0, bad, good)
-    shares = best_weights((first, second, bad), truth, feature, gap, 2, (1, 1, 1))
-    assert (shares[0, :, 0] > 0.7).all()
-    assert (shares[1, :, 1] > 0.7).all()
-    np.testing.assert_allclose(shares.sum(-1), 1)
-    same = best_weights((first, first, bad), truth, feature, gap, 2, (1, 1, 1))
-    assert (same[..., 1] == 0).all()
-    capped = best_weights((first, second, bad), truth, feature, gap, 2, (1, 0.3, 1))
-    assert capped[..., 1].max() == pytest.approx(0.3)
+    shares = network_shares(first, second, truth, feature, gap, 2, 1.0)
+    assert (shares[0] < 0.3).all()
+    assert (shares[1] > 0.7).all()
+    assert (network_shares(first, first.copy(), truth, feature, gap, 2, 1.0) == 0).all()
+    assert network_shares(first, second, truth, feature, gap, 2, 0.3).max() == pytest.approx(0.3)
 
 
 def test_no_cells_of_a_class_take_what_all_say() -> None:
     truth = np.random.default_rng(0).normal(size=500)
     good, bad = draws_around(truth, 0.3, 0.3, 1), draws_around(truth, 1.0, 1.0, 2)
     zeros = np.zeros(500, int)
-    shares = best_weights((bad, good, bad), truth, zeros, zeros, 3, (1, 1, 1))
+    shares = network_shares(bad, good, truth, zeros, zeros, 3, 1.0)
     assert (np.abs(shares - shares[0, 0]) <= 0.2 + 1e-9).all()
 
 
@@ -71,14 +67,14 @@ def test_a_mixture_of_two_is_better_than_either() -> None:
     truth = np.random.default_rng(0).normal(size=3000)
     parts = draws_around(truth, 0.6, 0.3, 1), draws_around(truth, 0.6, 0.3, 2)
     zeros = np.zeros(3000, int)
-    shares = best_weights(parts, truth, zeros, zeros, 1, (1, 1))[0, 0]
-    mixed = np.where(first_draws(40, np.full(3000, shares[1])), parts[1], parts[0])
+    share = network_shares(*parts, truth, zeros, zeros, 1, 1.0)[0, 0]
+    mixed = np.where(network_draws(40, np.full(3000, share)), parts[1], parts[0])
     assert crps(mixed, truth).mean() < min(crps(part, truth).mean() for part in parts)
 
 
 def evidence(
     error_of_lines: float, n: int = 600, run_length: int = 2, gap: int = 1, n_features: int = 1, seed: int = 0
-) -> Evidence:
+) -> Comparison:
     """A process that is off by 0.3 beside a line that is off by so much; each run has an error of its own."""
     rng = np.random.default_rng(seed)
     run = np.arange(n) // run_length
@@ -88,37 +84,37 @@ def evidence(
     draws = np.stack([centre + half, centre - half], 1).reshape(40, n)
     feature = run % n_features
     line = truth + error_of_lines * of_run[1]
-    return Evidence(draws, [line], truth, feature, np.full(n, gap), run, run, n_features, (True,))
+    return Comparison(draws, [line], truth, feature, np.full(n, gap), run, run, n_features, (True,))
 
 
 def test_the_weight_of_a_line_follows_its_error() -> None:
-    better, worse = evidence(0.05).best(), evidence(3.0).best()
+    better, worse = evidence(0.05).blend(), evidence(3.0).blend()
     assert better.weights[0, 0, 1] >= 0.9
     assert better.spread[0, 1] < 0.5  # draws come as near as the line is
     assert worse.weights[0, 0, 1] == 0
-    assert 0.3 <= evidence(0.3).best().weights[0, 0, 1] <= 0.7  # two of one size, independent: half each
+    assert 0.3 <= evidence(0.3).blend().weights[0, 0, 1] <= 0.7  # two of one size, independent: half each
 
 
 def test_a_line_gets_nothing_in_gaps_of_a_length_that_was_not_hidden() -> None:
-    found = evidence(0.05, gap=1).best()
+    found = evidence(0.05, gap=1).blend()
     unseen = [c for c in range(N_CLASSES) if c != 1]
     assert (found.weights[:, :, unseen] == 0).all()
     assert (found.spread[:, unseen] == 1).all()
 
 
 def test_many_cells_of_one_gap_are_no_evidence() -> None:
-    one_run = evidence(0.05, n=500, run_length=500, gap=4).best()
+    one_run = evidence(0.05, n=500, run_length=500, gap=4).blend()
     assert not one_run.changes
-    many = evidence(0.05, n=500, run_length=10, gap=4).best()
+    many = evidence(0.05, n=500, run_length=10, gap=4).blend()
     assert many.weights[0, 0, 4] >= 0.8
 
 
 def test_what_is_not_local_counts_by_stretches_of_time_and_in_gaps_of_all_lengths() -> None:
     one_run = evidence(0.05, n=800, run_length=20, gap=4)
-    stretches = replace(one_run, run=np.zeros(800, int), local=(False,)).best()
+    stretches = replace(one_run, run=np.zeros(800, int), local=(False,)).blend()
     assert (stretches.weights >= 0.8).all()
     assert (stretches.spread == 1).all()  # how wide is said by runs of that length alone
-    few = replace(one_run, gap=np.where(np.arange(800) < 60, 4, 2), local=(False,)).best()
+    few = replace(one_run, gap_class=np.where(np.arange(800) < 60, 4, 2), local=(False,)).blend()
     assert few.weights[0, 0, 4] == few.weights[0, 0, 5] >= 0.8
 
 
@@ -126,10 +122,9 @@ def test_a_line_that_helps_by_chance_in_few_gaps_gets_little() -> None:
     """Of lines as good as nothing, over many tables: what is given to them costs next to nothing."""
     cost = []
     for seed in range(30):
-        found = evidence(0.6, n=120, run_length=20, gap=3, seed=seed).best()
+        found = evidence(0.6, n=120, run_length=20, gap=3, seed=seed).blend()
         fresh = evidence(0.6, n=4000, run_length=20, gap=3, seed=1000 + seed)
-        median = np.median(fresh.draws, 0)
-        moved = found.moved(fresh.draws, median, fresh.points, fresh.feature, fresh.gap)
+        moved = found.moved(fresh.draws, fresh.values, fresh.feature, fresh.gap_class)
         cost.append(crps(moved, fresh.truth).mean() / crps(fresh.draws, fresh.truth).mean())
     assert np.mean(cost) < 1.01
 
@@ -137,7 +132,7 @@ def test_a_line_that_helps_by_chance_in_few_gaps_gets_little() -> None:
 def test_a_feature_with_few_gaps_takes_what_the_others_say_of_gaps_as_long() -> None:
     both = evidence(0.05, n=600, n_features=2)
     few = both.at((both.feature == 0) | (np.arange(600) < 8))
-    weights = few.best().weights[0, :, 1]
+    weights = few.blend().weights[0, :, 1]
     assert (weights >= 0.8).all()
 
 
@@ -145,9 +140,9 @@ def test_a_spread_that_is_wrong_is_mended_and_the_median_stays() -> None:
     cells = evidence(3.0)
     middle = np.median(cells.draws, 0)
     wide = replace(cells, draws=middle + 3 * (cells.draws - middle))
-    found = wide.best()
+    found = wide.blend()
     median = np.median(wide.draws, 0)
-    moved = found.moved(wide.draws, median, wide.points, wide.feature, wide.gap)
+    moved = found.moved(wide.draws, wide.values, wide.feature, wide.gap_class)
     assert found.spread[0, 1] <= 0.5
     np.testing.assert_allclose(np.median(moved, 0), median, atol=1e-12)
     assert crps(moved, wide.truth).mean() < crps(wide.draws, wide.truth).mean()
@@ -156,11 +151,11 @@ def test_a_spread_that_is_wrong_is_mended_and_the_median_stays() -> None:
 def test_scores_of_weights_and_spreads_are_those_of_the_draws_that_they_give() -> None:
     cells, rng = evidence(0.4, n=50), np.random.default_rng(3)
     median = np.median(cells.draws, 0)
-    losses = blending._losses(cells.draws - median, median - cells.truth, cells.points[0] - median)
+    losses = blending._losses(cells.draws - median, median - cells.truth, cells.values[0] - median)
     for w, s in rng.integers(0, [len(WEIGHTS), len(SPREADS)], (5, 2)).tolist():
         shape = (1, N_CLASSES)
         blend = Blend(np.full((1, *shape), WEIGHTS[w]), np.full(shape, SPREADS[s]))
-        moved = blend.moved(cells.draws, median, cells.points, cells.feature, cells.gap)
+        moved = blend.moved(cells.draws, cells.values, cells.feature, cells.gap_class)
         np.testing.assert_allclose(losses[w, s], crps(moved, cells.truth))
 
 
@@ -183,7 +178,7 @@ def test_a_mixture_moves_whole_paths_keeps_what_is_known_and_comes_back_from_its
     model = Mixture(FittedMethods(process, (Lines(),)), Blend(weights, spread))
     values = joined(model, record, 10)
     assert (values[:, 0][:, record.visible[0]] == record.values[0][record.visible[0]]).all()
-    own = joined(process, record, 10)[in_pairs(10)]
+    own = joined(process, record, 10)[pair_order(10)]
     line = LinearImputer().fit(record).impute(record, 1).values[0, 0]
     median = np.median(own[:, 0], 0)
     np.testing.assert_allclose(values[:, 0], 0.6 * median + 0.4 * line + 1.5 * (own[:, 0] - median))
@@ -244,9 +239,9 @@ def test_components_say_what_the_imputers_of_their_names_say() -> None:
         np.testing.assert_array_equal(again, found)
 
 
-def test_the_first_draws_are_the_networks() -> None:
-    found = first_draws(10, np.array([0.3, 0.0, 1.0]))
+def test_the_network_draws_are_the_networks() -> None:
+    found = network_draws(10, np.array([0.3, 0.0, 1.0]))
     assert found[:, 0].tolist() == [True] * 3 + [False] * 7
     assert not found[:, 1].any()
     assert found[:, 2].all()
-    assert in_pairs(5).tolist() == [0, 3, 1, 4, 2]
+    assert pair_order(5).tolist() == [0, 3, 1, 4, 2]

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError, ImputationWarning
-from tsimpute.filling.blending.blending import Blend
+from tsimpute.filling.blending.blend import Blend
 from tsimpute.filling.blending.mixture import Mixture
 from tsimpute.filling.files import fill_file as module
 from tsimpute.filling.files.fill_file import fill_file

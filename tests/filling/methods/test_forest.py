@@ -13,9 +13,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 import tsimpute as ti
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.filling.blending.blending import Blend
-from tsimpute.filling.blending.kinds import model_from_file
-from tsimpute.filling.blending.mixture import FittedMethods, Mixture
+from tsimpute.filling.blending.blend import Blend
+from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.methods.components import Unseasonal

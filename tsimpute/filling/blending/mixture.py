@@ -1,4 +1,4 @@
-"""Draws of a Gaussian process moved towards other methods as hidden cells say, and draws of a network beside them."""
+"""Models that fill tables: draws of a Gaussian process, moved towards other methods, and draws of a network."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import torch
 
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError
-from tsimpute.filling.blending.blending import Blend
+from tsimpute.filling.blending.blend import Blend
 from tsimpute.filling.methods.components import COMPONENTS, Component, record_of
 from tsimpute.filling.methods.forest import Forest
 from tsimpute.filling.panels.gaps import BOUNDS, gap_classes
+from tsimpute.imputers.base import TableModel
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.models.checkpoints import part_of, write_model
 from tsimpute.scaling.standardizer import Standardizer
 
-KINDS: tuple[type[Component], ...] = (*COMPONENTS, Forest)
+_COMPONENTS: tuple[type[Component], ...] = (*COMPONENTS, Forest)
 """What draws may be moved towards, in the order in which they take their turn."""
-METHODS = ("Gaussian process", "network", *(component.name for component in KINDS))
+METHODS = ("Gaussian process", "network", *(component.name for component in _COMPONENTS))
 """In the order of shares."""
 GAUSSIAN, NETWORK = range(2)
 _PARTS = ("gaussian", "network")
@@ -45,23 +46,23 @@ class FittedMethods:
         """The process with some of the methods beside it."""
         return replace(self, components=tuple(c for c, is_used in zip(self.components, used, strict=True) if is_used))
 
-    def points(self, known: np.ndarray, times: np.ndarray) -> list[np.ndarray]:
-        """What each other method says of a record; see ``Component.at``."""
+    def values(self, known: np.ndarray, times: np.ndarray) -> list[np.ndarray]:
+        """Of each other method for a record; see ``Component.at``."""
         return [component.at(known, times) for component in self.components]
 
 
 class Mixture:
     """A draw is a path of the process, moved towards other methods, or one of a network.
 
-    Methods that no draw is moved towards are left out: they are neither asked nor saved.
+    Methods that no draw is moved towards are left out: they are neither used nor saved.
 
-    Of S draws, the first ones are the network's, as many as its share says of the feature and the length of the gap,
-    then those of the process. See ``imputers.base.TableModel``.
+    Of S draws, the first ones are the network's, by its share for the feature and the length of the gap; the process
+    gives the others. See ``imputers.base.TableModel``.
 
     Args:
-        learnt: the process and what its draws are moved towards.
+        fitted: the process and the methods that its draws are moved towards.
         blend: how far, and how wide they are.
-        network: None where it has no share; its own features are those of the process, and given ones follow.
+        network: None where it has no share; its first features are those of the process, covariates follow.
         shares: (K, C) of the network, by feature and class of gaps, see ``gaps.gap_classes``; None = 0.
     """
 
@@ -70,14 +71,14 @@ class Mixture:
 
     def __init__(
         self,
-        learnt: FittedMethods,
+        fitted: FittedMethods,
         blend: Blend,
         network: GenerativeImputer | None = None,
         shares: np.ndarray | None = None,
     ) -> None:
         used = np.asarray(blend.weights.any((1, 2)))
-        self.learnt = learnt.only(used.tolist())
-        self.base, self.blend, self.network = learnt.base, replace(blend, weights=blend.weights[used]), network
+        self.fitted = fitted.only(used.tolist())
+        self.base, self.blend, self.network = fitted.base, replace(blend, weights=blend.weights[used]), network
         self.shares = np.zeros_like(blend.spread) if network is None or shares is None else shares
         self.features_: tuple[Feature, ...] = (network or self.base).features_
         self.scaler_: Standardizer = (network or self.base).scaler_
@@ -87,8 +88,8 @@ class Mixture:
     @property
     def method(self) -> str:
         """The methods that have a share."""
-        beside = [component.name for component in self.learnt.components]
-        names = [self.base.method, *([] if self.network is None else [self.network.method]), *beside]
+        names = [self.base.method, *([] if self.network is None else [self.network.method])]
+        names += [component.name for component in self.fitted.components]
         return "draws of " + " and ".join(names)
 
     @property
@@ -103,8 +104,8 @@ class Mixture:
         for n in range(len(windows)):
             record, cells = windows.select([n]), None if fill is None else fill[[n]]
             values = np.repeat(record.values[None], n_samples, 0)
-            for steps, found in self.impute_long(record, n_samples, seed, cells):
-                values[..., steps] = found.values
+            for steps, samples in self.impute_long(record, n_samples, seed, cells):
+                values[..., steps] = samples.values
             yield Samples(values, record.visible, record.features, record.record_ids)
 
     def impute_long(
@@ -117,36 +118,34 @@ class Mixture:
         progress: Callable[[float], None] = lambda share: None,
     ) -> Iterator[tuple[slice, Samples]]:
         """See ``TableModel``."""
-        n_own = len(self.base.features_)
-        known, times = record_of(record, n_own)
-        gap, feature = gap_classes(np.isnan(known)), np.arange(n_own)[:, None]
-        of_network = first_draws(n_samples, self.shares[feature, gap])
-        points = self.learnt.points(self.base.scaler_.transform(known), times)
+        n_features = len(self.base.features_)
+        known, times = record_of(record, n_features)
+        gap_class, feature = gap_classes(np.isnan(known)), np.arange(n_features)[:, None]
+        is_network = network_draws(n_samples, self.shares[feature, gap_class])
+        values = self.fitted.values(self.base.scaler_.transform(known), times)
         n_even = n_samples + n_samples % 2  # so that their median is the process's
-        streams = [self.base.impute_long(_own(record, n_own), n_even, seed, None if fill is None else fill[:, :n_own])]
-        n_network = int(of_network.any((1, 2)).sum())
+        of_process = _first_features(record, n_features), None if fill is None else fill[:, :n_features]
+        streams = [self.base.impute_long(of_process[0], n_even, seed, of_process[1])]
+        n_network = int(is_network.any((1, 2)).sum())
         if self.network is not None and n_network:
-            times_from = 0.0 if self.network.whole_series else record.times[:, :1]
-            began = replace(record, times=record.times - times_from)
-            streams.append(self.network.impute_long(began, n_network, seed, fill, progress=progress))
-        for steps, (of_base, *others) in _aligned(streams):
-            drawn, here = of_base.values[in_pairs(n_even), 0], of_network[..., steps]
-            values = self._moved(drawn, [point[:, steps] for point in points], feature, gap[:, steps])[:n_samples]
-            if others:
-                of_other = others[0].values[:, 0, :n_own]
-                values[:n_network] = np.where(here[:n_network], of_other, values[:n_network])
-            yield steps, self._completed(record.steps(steps), values)
+            origin = 0.0 if self.network.whole_series else record.times[:, :1]
+            streams.append(
+                self.network.impute_long(
+                    replace(record, times=record.times - origin), n_network, seed, fill, progress=progress
+                )
+            )
+        for steps, (of_base, *of_network) in _aligned(streams):
+            draws = of_base.values[pair_order(n_even), 0]
+            if self.blend.changes:
+                scaled = self.base.scaler_.transform(draws)
+                moved = self.blend.moved(scaled, [v[:, steps] for v in values], feature, gap_class[:, steps])
+                draws = np.where(np.isnan(draws), draws, self.base.scaler_.inverse(moved))
+            draws = draws[:n_samples]
+            if of_network:
+                other = of_network[0].values[:, 0, :n_features]
+                draws[:n_network] = np.where(is_network[:n_network, :, steps], other, draws[:n_network])
+            yield steps, self._completed(record.steps(steps), draws)
         progress(1.0)
-
-    def _moved(
-        self, draws: np.ndarray, points: Sequence[np.ndarray], feature: np.ndarray, gap: np.ndarray
-    ) -> np.ndarray:
-        """(S, K, T) draws of the process in the data's units, moved where a blend changes them."""
-        if not self.blend.changes:
-            return draws
-        scaled = self.base.scaler_.transform(draws)
-        moved = self.blend.moved(scaled, np.median(scaled, 0), points, feature, gap)
-        return np.where(np.isnan(draws), draws, self.base.scaler_.inverse(moved))
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``TableModel``."""
@@ -157,11 +156,11 @@ class Mixture:
         }  # fmt: skip
         for name, model in zip(_PARTS, (self.base, self.network), strict=True):
             if model is not None:
-                own, about[name] = model.parts()
-                weights |= {f"{name}.{key}": of_one for key, of_one in own.items()}
-        for component in self.learnt.components:
+                arrays, about[name] = model.parts()
+                weights |= {f"{name}.{key}": array for key, array in arrays.items()}
+        for component in self.fitted.components:
             arrays, about["components"][component.name] = component.parts()
-            weights |= {f"{component.name}.{key}": torch.tensor(of_one) for key, of_one in arrays.items()}
+            weights |= {f"{component.name}.{key}": torch.tensor(array) for key, array in arrays.items()}
         write_model(Path(path), weights, {**(also or {}), **about})
 
     @classmethod
@@ -176,8 +175,12 @@ class Mixture:
             )
             spread = np.array(about["spread"])
             blend = Blend(np.array(about["weights"]).reshape(-1, *spread.shape), spread)
-            learnt = FittedMethods(base, tuple(_components(weights, about["components"], base)))
-            return cls(learnt, blend, network, np.array(about["shares"]))
+            kinds = {kind.name: kind for kind in _COMPONENTS}
+            components = [
+                kinds[name].from_parts({k: w.numpy() for k, w in part_of(weights, name).items()}, of_component, base)
+                for name, of_component in about["components"].items()
+            ]
+            return cls(FittedMethods(base, tuple(components)), blend, network, np.array(about["shares"]))
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, CheckpointError):
                 raise
@@ -187,38 +190,46 @@ class Mixture:
             ) from error
 
     def _completed(self, record: Windows, values: np.ndarray) -> Samples:
-        given = np.repeat(record.values[:, len(self.base.features_) :], len(values), 0)
-        values = np.concatenate([values, given], 1).astype(record.values.dtype)
+        covariates = np.repeat(record.values[:, len(self.base.features_) :], len(values), 0)
+        values = np.concatenate([values, covariates], 1).astype(record.values.dtype)
         values[:, record.visible[0]] = record.values[0][record.visible[0]]
         return Samples(values[:, None], record.visible, record.features, record.record_ids)
 
 
-def _components(
-    weights: Mapping[str, torch.Tensor], about: Mapping[str, Any], base: GaussianImputer
-) -> Iterator[Component]:
-    kinds = {kind.name: kind for kind in KINDS}
-    for name, of_one in about.items():
-        arrays = {key: array.numpy() for key, array in part_of(weights, name).items()}
-        yield kinds[name].from_parts(arrays, of_one, base)
+MODEL_KINDS = (GenerativeImputer, GaussianImputer, Mixture)
+"""The classes of models that fill tables."""
 
 
-def first_draws(n_samples: int, shares: np.ndarray) -> np.ndarray:
-    """(S, ...) bool: which of the draws are those of a method with such shares (...) that comes first."""
+def model_from_file(path: Path, weights: Mapping[str, Any], about: Mapping[str, Any]) -> TableModel:
+    """The model in what ``checkpoints.read_model`` read from ``path``.
+
+    Raises:
+        CheckpointError: the file is damaged, of another layout, or holds no model.
+    """
+    if about.get("imputer") == "mixture":
+        return Mixture.from_file(path, weights, about)
+    if about.get("imputer") == GaussianImputer.name:
+        return GaussianImputer.from_file(path, weights, about)
+    return GenerativeImputer.from_file(path, dict(weights), dict(about))
+
+
+def network_draws(n_samples: int, shares: np.ndarray) -> np.ndarray:
+    """(S, ...) bool: which of the draws are the network's, which come first, by its shares (...)."""
     at = (np.arange(n_samples) + 0.5) / n_samples
     return at.reshape(-1, *[1] * shares.ndim) < shares
 
 
-def in_pairs(n_samples: int) -> np.ndarray:
+def pair_order(n_samples: int) -> np.ndarray:
     """(S,) the process's draws, of which each is followed by its opposite; see ``GaussianImputer``."""
     half = -(-n_samples // 2)
     order = np.stack([np.arange(half), half + np.arange(half)], 1).ravel()
     return order[order < n_samples]
 
 
-def _own(record: Windows, n_own: int) -> Windows:
-    """The record without given features."""
-    held_out = None if record.held_out is None else record.held_out[:, :n_own]
-    return replace(record, values=record.values[:, :n_own], features=record.features[:n_own], held_out=held_out)
+def _first_features(record: Windows, n: int) -> Windows:
+    """The record without covariates."""
+    held_out = None if record.held_out is None else record.held_out[:, :n]
+    return replace(record, values=record.values[:, :n], features=record.features[:n], held_out=held_out)
 
 
 def _aligned(streams: list[Iterator[tuple[slice, Samples]]]) -> Iterator[tuple[slice, list[Samples]]]:
@@ -228,13 +239,15 @@ def _aligned(streams: list[Iterator[tuple[slice, Samples]]]) -> Iterator[tuple[s
         current = [piece for piece in pieces if piece is not None]
         start, stop = max(steps.start for steps, _ in current), min(steps.stop for steps, _ in current)
         if start < stop:
-            yield slice(start, stop), [_steps(found, start - own.start, stop - own.start) for own, found in current]
+            parts = [(slice(start - steps.start, stop - steps.start), samples) for steps, samples in current]
+            yield (
+                slice(start, stop),
+                [
+                    Samples(samples.values[..., part], samples.visible[..., part], samples.features, samples.record_ids)
+                    for part, samples in parts
+                ],
+            )
         pieces = [
             next(stream, None) if piece[0].stop == stop else piece
             for stream, piece in zip(streams, current, strict=True)
         ]  # fmt: skip
-
-
-def _steps(samples: Samples, start: int, stop: int) -> Samples:
-    values, shown = samples.values[..., start:stop], samples.visible[..., start:stop]
-    return Samples(values, shown, samples.features, samples.record_ids)

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from tsimpute.filling.blending.delivering import DeliveredModel, FittingData, Measured, mixed
+from tsimpute.filling.blending.choosing import mixed
+from tsimpute.filling.blending.delivered import DeliveredModel, FittedTwice, FittingData
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture
 from tsimpute.filling.measuring.calibration import LEAST
 from tsimpute.filling.methods.components import Unseasonal, fitted_again
@@ -47,9 +48,9 @@ def with_forest(
         why = "the time does not suffice" if watch.should_stop() else "too few values are known"
         return replace(first, note=f"no trees: {why}")
     beside = FittedMethods(blind.base, (*blind.components, forest))
-    found = mixed(material, Measured(beside, beside, compared=first.base.compared), None, first.at, None)
+    found = mixed(material, FittedTwice(beside, beside, compared=first.base.compared), None, first.at, None)
     before, after = (float(of_one.scores[-1]["CRPS"]) for of_one in (first, found))
-    components = found.model.learnt.components if isinstance(found.model, Mixture) else ()
+    components = found.model.fitted.components if isinstance(found.model, Mixture) else ()
     used = [component in components for component in beside.components]
     if not isinstance(found.model, Mixture) or not used[-1] or after > (1 - _LEAST_GAIN) * before:
         return replace(first, note=f"randomised trees lower the CRPS on hidden cells by less than {_LEAST_GAIN:.1%}")

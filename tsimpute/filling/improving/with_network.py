@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tsimpute.filling.blending.delivered_texts import Scores
-from tsimpute.filling.blending.delivering import DeliveredModel, FittingData, common, masks_of, mixed
+from tsimpute.filling.blending.choosing import common_cells, masks_of, mixed
+from tsimpute.filling.blending.delivered import DeliveredModel, FittingData, Scores
 from tsimpute.filling.blending.mixture import NETWORK
 from tsimpute.filling.improving.posterior_network import (
     Training,
@@ -156,7 +156,7 @@ def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, stopped
     """What is delivered: nothing of the network where the score is not lower with it by more than chance."""
     material, first = task.material, task.first
     found = mixed(material, first.base, network, task.at, of_network)
-    without = mixed(material, first.base, None, task.at.at(common(material.hidden, task.at, of_network)[0]), None)
+    without = mixed(material, first.base, None, task.at.at(common_cells(material.hidden, task.at, of_network)[0]), None)
     gained = found.shares is not None and found.shares[NETWORK] > 0
     if gained and _score(found) <= (1 - _LEAST_GAIN) * _score(without):
         before = without.scores[-1] | {"imputer": FIRST}

@@ -12,7 +12,8 @@ from typing import Self
 import numpy as np
 
 from tsimpute.core.panel import FILLED, LEFT_EMPTY, Panel
-from tsimpute.filling.blending.delivering import DeliveredModel, FittingData, first_answer, process_beside
+from tsimpute.filling.blending.delivered import DeliveredModel, FittingData
+from tsimpute.filling.blending.first_answer import first_answer, process_at_same_cells
 from tsimpute.filling.improving.with_forest import with_forest
 from tsimpute.filling.improving.with_network import improved
 from tsimpute.filling.imputer.checks import check_calendar, check_clock, check_limits, check_step
@@ -226,7 +227,7 @@ class Fitting(Persistent):
         beside = None
         if settings.model is not None and not model.whole_series:
             about = settings.levels, settings.n_samples, settings.seed
-            beside = process_beside(FittingData(seen, hidden, gaps, {}, *about), model, measured, progress)
+            beside = process_at_same_cells(FittingData(seen, hidden, gaps, {}, *about), model, measured, progress)
         self.scores_ = scores_of(model, seen, measured) if beside is None else scores_of(model, seen, *beside)
 
     def _keep(self, prepared: Prepared, name: str) -> None:

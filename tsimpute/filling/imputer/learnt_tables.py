@@ -13,7 +13,7 @@ import numpy as np
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import Clock
 from tsimpute.errors import CheckpointError, ConfigError
-from tsimpute.filling.blending.kinds import model_from_file
+from tsimpute.filling.blending.mixture import model_from_file
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.preparing.prepare import Prepared
 from tsimpute.filling.settings.values import is_list, listed

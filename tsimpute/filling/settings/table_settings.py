@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, get_args
 
 from tsimpute.core.limits import Limits
 from tsimpute.errors import ConfigError
-from tsimpute.filling.blending.kinds import KINDS
+from tsimpute.filling.blending.mixture import MODEL_KINDS
 from tsimpute.filling.learning.efforts import EFFORTS
 from tsimpute.filling.settings.values import (
     is_blank,
@@ -247,7 +247,7 @@ def _minutes(given: Any, effort: Any) -> float | None:
 
 
 def _model(given: Any) -> TableModel | str | Path | None:
-    if given is None or isinstance(given, (*KINDS, str, Path)):
+    if given is None or isinstance(given, (*MODEL_KINDS, str, Path)):
         return given
     raise ConfigError(
         f"model: expected a trained GenerativeImputer, its file or the name of one that comes along, came {given!r}."
