@@ -89,7 +89,7 @@ def test_what_fills_the_table_is_fitted_to_all_of_its_values(fitted: ti.TableImp
 
 
 def test_of_many_values_what_was_measured_fills_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsimpute.filling.blending.delivering.MANY_CELLS", 200)
+    monkeypatch.setattr("tsimpute.filling.blending.first_answer.MANY_CELLS", 200)
     table = hourly(300)
     model = ti.TableImputer(limits=(0, None), **SETTINGS).fit(table).imputer_
     assert model is not None
