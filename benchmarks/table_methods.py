@@ -67,7 +67,7 @@ def by_table_imputer(effort: Any, frame: pd.DataFrame, minutes: float | None = N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = imputer.fit_draw(frame, progress=False)
-    names = [feature.name for feature in found.prepared.kept.features]
+    names = [feature.name for feature in found.prepared.panel.features]
     filling = found.fillings[0]
     filling = filling.features(np.array([names.index(str(column)) for column in frame.columns]))
     at = {level: filling.quantiles[q].T for q, level in enumerate(filling.levels)}

@@ -16,7 +16,8 @@ from tsimpute.core.panel import PROVENANCE, Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.filling.preparing.prepare import Prepared, far_cells, prepare
+from tsimpute.filling.preparing.prepare import far_cells, prepare
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.screening.column_kinds import ColumnKind, column_kinds
 from tsimpute.screening.kind_texts import far_warnings
 from tsimpute.tables.sources.reading import read_table
@@ -68,7 +69,7 @@ def test_a_column_without_a_value_stays_empty_and_is_named() -> None:
     nothing = np.full(N, np.nan)
     found = prepared(frame_of(Glucose=gapped(WAVE), **{"Insulin (units)": nothing}))
     assert [kind.kind for kind in found.kinds] == ["measurement", "empty"]
-    assert set(found.provenance(ti.TableImputer()._policy)[0][1]) == {PROVENANCE.index("left empty")}
+    assert set(found.provenance[0][1]) == {PROVENANCE.index("left empty")}
     assert any("Insulin (units)" in text and "nobody measured it" in text for text in found.warnings)
     assert found.model_panel is not None
     assert [feature.name for feature in found.model_panel.features] == ["Glucose"]
@@ -78,7 +79,7 @@ def test_a_feature_that_other_series_show_is_still_filled_where_one_shows_none()
     a, b = frame_of(x=gapped(WAVE), y=gapped(WAVE + 1)), frame_of(x=gapped(WAVE), y=np.full(N, np.nan))
     found = prepared(pd.concat([a.assign(site="p"), b.assign(site="q")]))
     assert [kind.kind for kind in found.kinds] == ["measurement"] * 2
-    codes = found.provenance(ti.TableImputer()._policy)
+    codes = found.provenance
     assert set(codes[1][1]) == {PROVENANCE.index("no information")}
 
 
@@ -107,7 +108,7 @@ def test_a_stuck_sensor_of_one_station_and_a_column_that_varies_little_are_measu
 def test_events_stay_empty(name: str, values: np.ndarray) -> None:
     found = prepared(frame_of(T=gapped(np.resize(WAVE, len(values))), **{name: values}))
     assert found.kinds[1].kind in ("presence", "code")
-    codes = found.provenance(ti.TableImputer()._policy)[0][1]
+    codes = found.provenance[0][1]
     assert set(codes[np.isnan(values)]) == {PROVENANCE.index("left empty")}
 
 
@@ -126,7 +127,7 @@ def test_codes_pass_through(name: str) -> None:
     codes = gapped(np.resize([1, 5, 9, 1, 1, 2], N))
     assert kind_of(name, codes) == "code"
     found = prepared(frame_of(temp=gapped(WAVE), **{name: codes}))
-    provenance = found.provenance(ti.TableImputer()._policy)[0]
+    provenance = found.provenance[0]
     assert set(provenance[1][np.isnan(codes)]) == {PROVENANCE.index("left empty")}
     assert any(name in text and "predict=[" in text for text in found.warnings)
 
@@ -212,7 +213,7 @@ def test_descriptors_of_a_series_are_copied_and_a_series_without_one_stays_empty
     bands = [found.bands(n)[1] for n in range(4)]
     assert [set(band.ravel()) for band in bands[:3]] == [{54.0}, {71.0}, {63.0}]
     assert np.isnan(bands[3]).all()
-    codes = found.provenance(ti.TableImputer()._policy)
+    codes = found.provenance
     assert set(codes[3][1]) == {PROVENANCE.index("left empty")}
 
 
@@ -232,7 +233,7 @@ def test_a_long_table_gets_no_rows_for_what_stands_once_in_a_series() -> None:
     found = prepared(frame)
     kinds = {kind.feature: kind.kind for kind in found.kinds}
     assert kinds == {"RecordID": "id", "Age": "once", "ICUType": "code", "HR": "measurement"}
-    for codes in found.provenance(ti.TableImputer()._policy):
+    for codes in found.provenance:
         assert set(codes[:3].ravel()) <= {PROVENANCE.index("observed"), PROVENANCE.index("left empty")}
 
 
@@ -324,7 +325,7 @@ def test_a_file_of_rules_alone_is_filled_without_a_model_and_a_whole_one_at_once
     said: list[str] = []
     found = fill_file(source, tmp_path / "out.csv", {}, say=said.append)
     assert found is not None
-    assert found.counts()["by rule"] == found.prepared.kept.n_missing
+    assert found.counts()["by rule"] == found.prepared.panel.n_missing
     assert "none: what can be filled follows from rules" in said[-1]
     again = ti.TableImputer.load(tmp_path / "out.model.safetensors")
     assert [kind.kind for kind in again.kinds_] == ["counter"]
@@ -373,16 +374,16 @@ def test_a_spike_is_kept_named_and_hidden_from_the_model(spike: float) -> None:
     values = gapped(WAVE)
     values[7] = spike
     found = prepared(frame_of(a=values))
-    assert np.isnan(found.seen.series[0].values[0, 7])
-    assert found.kept.series[0].values[0, 7] == spike
+    assert np.isnan(found.visible.series[0].values[0, 7])
+    assert found.panel.series[0].values[0, 7] == spike
     (line,) = [text for text in found.warnings if "far from all other values" in text]
     assert "at 2024-03-01 07:00" in line
     assert "limits='a=" in line
-    (line,) = far_warnings(found.kept, far_cells(found.kept, found.kinds, {}), fitted=True)
+    (line,) = far_warnings(found.panel, far_cells(found.panel, found.kinds, {}), fitted=True)
     assert f"set missing_codes={{'a': {spike:.10g}}}; if they are true, set limits='a=:'" in line
     assert "drop_invalid" not in line
     allowed = prepared(frame_of(a=values), limits="a=:")
-    assert allowed.seen.series[0].values[0, 7] == spike
+    assert allowed.visible.series[0].values[0, 7] == spike
 
 
 @pytest.mark.parametrize(
@@ -397,7 +398,7 @@ def test_a_spike_is_kept_named_and_hidden_from_the_model(spike: float) -> None:
 )  # fmt: skip
 def test_real_peaks_are_seen_by_the_model(values: np.ndarray) -> None:
     found = prepared(frame_of(a=values))
-    assert (found.seen.series[0].observed == found.kept.series[0].observed).all()
+    assert (found.visible.series[0].observed == found.panel.series[0].observed).all()
 
 
 def test_the_fills_beside_a_spike_stay_near_the_others() -> None:
@@ -417,7 +418,7 @@ def test_codes_for_missing_are_taken_or_asked_for(code: float, n: int) -> None:
     values = WAVE / 8
     values[3 : 3 + n] = code
     found = prepare(read_table(frame_of(a=values)), limits={}, missing_codes="certain", drop_invalid=False)
-    taken = np.isnan(found.kept.series[0].values[0, 3])
+    taken = np.isnan(found.panel.series[0].values[0, 3])
     asked = any("a code for missing?" in t and f"missing_codes={{'a': {code:g}}}" in t for t in found.warnings)
     assert taken or asked
 

@@ -13,7 +13,7 @@ from tsimpute.cli.words import in_options
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.screening.column_kinds import ColumnKind
 from tsimpute.screening.kind_names import named_code, named_counter, named_direction, named_state
 from tsimpute.screening.screening import screen

@@ -64,7 +64,7 @@ def filled(frame: pd.DataFrame, **settings: Any) -> Any:
 
 def test_events_are_put_into_hours_and_the_latest_value_of_an_hour_stands():
     found = prepared(events())
-    panel = found.seen
+    panel = found.visible
     names = [feature.name for feature in panel.features]
     assert names == ["GCS", "HR", "Temp", "Urine", "NISysABP"]
     for series in panel.series:
@@ -111,9 +111,9 @@ def test_times_in_every_form_count_as_hours(column: str, times: Any, start: Any)
     frame.insert(1, column, times(frame["minutes"]))
     frame = frame.drop(columns="minutes")
     found = prepared(frame)
-    assert [series.times.tolist() for series in found.seen.series] == [[0, 1, 2, 3, 4, 5]] * 2
-    names = [feature.name for feature in found.seen.features]
-    assert found.seen.series[0].values[names.index("HR")][[0, 1, 4, 5]].tolist() == [77, 60, 62, 64]
+    assert [series.times.tolist() for series in found.visible.series] == [[0, 1, 2, 3, 4, 5]] * 2
+    names = [feature.name for feature in found.visible.features]
+    assert found.visible.series[0].values[names.index("HR")][[0, 1, 4, 5]].tolist() == [77, 60, 62, 64]
     added = found.table.stamps.values(found.table.alignment.moments[0][:2])[0]
     assert added.iloc[0] == (pd.Timestamp(start) if column == "charttime" else start)
 
@@ -122,7 +122,7 @@ def test_numbers_whose_unit_nobody_knows_are_refused_with_the_option():
     frame = events().rename(columns={"minutes": "t"})
     with pytest.raises(DataError, match=r"column 't': expected times of which the unit is known.*--units \"t=h\""):
         prepared(frame, time="t")
-    assert prepared(frame, time="t", units={"t": "min"}).seen.series[0].times.max() == 5
+    assert prepared(frame, time="t", units={"t": "min"}).visible.series[0].times.max() == 5
 
 
 def test_series_that_were_mixed_and_stays_that_are_several_are_refused():
@@ -149,8 +149,8 @@ def test_the_table_is_filled_alike_whether_it_is_long_or_wide():
     long = frame.melt(["stay_id", "hour"], var_name="name", value_name="value").dropna()
     long = long.sort_values(["stay_id", "hour"], kind="stable", ignore_index=True)
     wide, tall = prepared(frame), prepared(long)
-    assert [f.name for f in wide.seen.features] == [f.name for f in tall.seen.features]
-    for one, other in zip(wide.seen.series, tall.seen.series, strict=True):
+    assert [f.name for f in wide.visible.features] == [f.name for f in tall.visible.features]
+    for one, other in zip(wide.visible.series, tall.visible.series, strict=True):
         np.testing.assert_array_equal(one.values, other.values)
         np.testing.assert_array_equal(one.times, other.times)
 
@@ -161,7 +161,7 @@ def test_rows_within_an_hour_of_a_wide_table_keep_their_values_and_the_latest_co
     more = frame.iloc[[4]].assign(minute=frame["minute"].iloc[4] + 20, HR=99.0, Temp=np.nan)
     frame = pd.concat([frame, more]).sort_values("minute", ignore_index=True)
     found = prepared(frame)
-    series = found.seen.series[0]
+    series = found.visible.series[0]
     assert series.times.tolist() == list(range(8))
     hour = int(frame["minute"][4] // 60)
     assert series.values[0][hour] == 99.0
@@ -173,7 +173,7 @@ def test_rows_within_an_hour_of_a_wide_table_keep_their_values_and_the_latest_co
 def test_names_that_differ_are_renamed_and_the_table_keeps_its_own():
     frame = hourly().rename(columns={"HR": "HeartRate", "NISysABP": "nisysabp", "Temp": "Temp [°C]"})
     found = prepared(frame, rename={"HeartRate": "HR"})
-    assert [f.name for f in found.seen.features] == ["HeartRate", "Temp [°C]", "nisysabp"]
+    assert [f.name for f in found.visible.features] == ["HeartRate", "Temp [°C]", "nisysabp"]
     assert "features by other names: HeartRate = HR, Temp [°C] = Temp, nisysabp = NISysABP" in found.text
     out = filled(frame, rename={"HeartRate": "HR"}).table
     assert list(out.columns) == list(frame.columns)
@@ -193,7 +193,7 @@ def test_features_that_the_table_lacks_or_the_model_does_not_know_are_said():
     ):
         prepared(hourly().rename(columns={"Temp": "a", "NISysABP": "b"}))
     renamed = prepared(hourly().rename(columns={"HR": "Pulse"}), rename={"Pulse": "HR"})
-    assert [f.name for f in renamed.seen.features] == ["Pulse", "Temp", "NISysABP"]
+    assert [f.name for f in renamed.visible.features] == ["Pulse", "Temp", "NISysABP"]
     with pytest.raises(ConfigError, match="rename: expected names of the model's features"):
         prepared(hourly(), rename={"HR": "HeartRate"})
     with pytest.raises(ConfigError, match="rename: expected names of the table"):
@@ -217,7 +217,7 @@ def test_values_in_another_unit_are_refused_by_name(name: str, change: Any, show
     with pytest.raises(DataError, match=shows):
         prepared(frame)
     unit = shows.split("'")[1] if "'" in shows else "1"
-    assert prepared(frame, units={name: unit}).seen.n_cells
+    assert prepared(frame, units={name: unit}).visible.n_cells
 
 
 def test_units_are_compared_with_those_of_the_data_set():

@@ -67,7 +67,7 @@ def test_the_report_has_a_row_for_each_simple_imputer_and_the_process_beats_them
 def test_hidden_values_reach_neither_what_is_measured_nor_its_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     table = hourly()
     first = ti.TableImputer(**SETTINGS).fit(table)
-    seen = first.prepared(table).seen
+    seen = first.prepared(table).visible
     hidden = hidden_cells(seen, hidden_share(EFFORTS["instant"], seen), first.seed)[0]
     poisoned = seen.series[0].values.copy()
     poisoned[hidden] = 1e9

@@ -11,7 +11,7 @@ import pytest
 import tsimpute as ti
 from tsimpute.errors import DataError
 from tsimpute.filling.files.fill_file import _write_cells, prepare_file
-from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.summary import understood
 
 HEAD = "Time,Parameter,Value\n"
@@ -31,7 +31,7 @@ def saved(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 
 def prepared(folder: Path) -> Prepared:
-    return prepare_file(folder, {"model": "physionet2012"})[0]
+    return prepare_file(folder, {"model": "physionet2012"})
 
 
 def test_stays_with_one_line_or_descriptors_only_are_kept_and_get_nothing(tmp_path: Path) -> None:
@@ -45,11 +45,11 @@ def test_stays_with_one_line_or_descriptors_only_are_kept_and_get_nothing(tmp_pa
             },
         )
     )  # fmt: skip
-    assert [len(series.times) for series in found.kept.series] == [6, 6, 1, 1, 1, 6, 300]
-    gaps = [int((series.values != series.values).sum()) for series in found.kept.series]
+    assert [len(series.times) for series in found.panel.series] == [6, 6, 1, 1, 1, 6, 300]
+    gaps = [int((series.values != series.values).sum()) for series in found.panel.series]
     filled = [
         int((~absent & ~series.observed).sum())
-        for series, absent in zip(found.kept.series, found.table.absent, strict=True)
+        for series, absent in zip(found.panel.series, found.table.absent, strict=True)
     ]
     assert gaps[2] == 3
     assert filled[2:5] == [0, 0, 0]
@@ -78,10 +78,10 @@ def test_a_file_that_is_no_stay_is_refused_by_name_with_what_to_do(content: str 
 
 def test_features_without_rows_in_a_stay_are_said_to_get_none(tmp_path: Path) -> None:
     without_temp = "".join(line for line in stay(2, start=80).splitlines(True) if "Temp" not in line)
-    found, policy = prepare_file(
+    found = prepare_file(
         saved(tmp_path / "stays", {"1.txt": stay(1), "2.txt": without_temp}), {"model": "physionet2012"}
     )
-    text = understood(found, policy)
+    text = understood(found)
     assert "Temp: never observed in 1 of 2 series (2), which hold no row of it: none is added" in text
     assert "no_information" not in text
 

@@ -19,7 +19,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.screening.findings import Finding
 from tsimpute.screening.rows import screen_entries, values_by_feature
 from tsimpute.screening.screening import certain_codes as certain_codes_of
-from tsimpute.screening.screening import parse_limits, screen
+from tsimpute.screening.screening import screen
 from tsimpute.tables.frames.table import Entries
 
 RNG = np.random.default_rng(0)
@@ -103,7 +103,7 @@ def test_the_air_quality_file_gives_no_false_alarm_once_its_code_is_missing(uci:
     clean = panel_of(np.where(cells, np.nan, uci.series[0].values), names=tuple(f.name for f in uci.features))
     assert certain_codes(clean) == {}
     assert screen(clean, {}) == ()
-    limits = parse_limits("*=0:,T=-30:50,RH=0:100")
+    limits = {"*": Limits(0), "T": Limits(-30, 50), "RH": Limits(0, 100)}
     assert screen(clean, limits) == ()
     assert screen(uci, limits)[0].text == "CO(GT): 1,683 values lie below the limit 0 (-200)"
 
@@ -286,27 +286,6 @@ def test_nothing_is_changed_and_limits_of_no_feature_are_refused() -> None:
     for use in (screen, invalid_cells):
         with pytest.raises(ConfigError, match=r"'CO', 'T'.*'PM10'"):
             use(panel, {"PM10": Limits(0.0)})
-
-
-def test_limits_are_read_from_text() -> None:
-    assert parse_limits(" PM2.5=0:, RH = 0 : 100 ,steps=0::int,T=-30:,a=b=:5,x=:,*=-1e3:") == {
-        "PM2.5": Limits(0.0), "RH": Limits(0.0, 100.0), "steps": Limits(0.0, integer=True), "T": Limits(-30.0),
-        "a=b": Limits(high=5.0), "x": Limits(), "*": Limits(-1000.0),
-    }  # fmt: skip
-    assert parse_limits(" ") == {}
-
-
-@pytest.mark.parametrize(
-    "text", ["RH", "RH=", "RH=0", "RH=0-100", "RH=a:1", "RH=0:1:2", "=0:1", "RH=0:,", "RH=nan:", "RH=5:1", "n=.5::int"]
-)
-def test_text_that_is_no_limits_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"NAME=LOW:HIGH.*such as RH|RH=0:100"):
-        parse_limits(text)
-
-
-def test_limits_given_twice_are_refused() -> None:
-    with pytest.raises(ConfigError, match="'RH' comes twice"):
-        parse_limits("RH=0:,RH=:1")
 
 
 def test_codes_of_surveys_beside_answers_are_asked_for() -> None:

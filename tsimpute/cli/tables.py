@@ -155,9 +155,9 @@ def describe(options: Namespace, say: Callable[[str], None]) -> None:
     for name in ("root", "picture"):
         if options[name] is not None:
             raise ConfigError(f"--{name}: expected a data set with it, came the file {options.source}. Leave it out.")
-    prepared, policy = prepare_file(options.source, settings_of(options), _form(options))
+    prepared = prepare_file(options.source, settings_of(options), _form(options))
     spell = partial(in_options, names=list(vars(options)))
-    say(spell(f"{options.source}:\n{understood(prepared, policy, most=None)}"))
+    say(spell(f"{options.source}:\n{understood(prepared, most=None)}"))
     if (left := unfilled(prepared)) is not None:
         say(spell(f"  {left}"))
 

@@ -44,7 +44,7 @@ def fill_demo_table(
         say=say, progress=progress,
     )  # fmt: skip
     assert found is not None
-    _draw(found.prepared.kept, found.fillings, out / "filled.png")
+    _draw(found.prepared.panel, found.fillings, out / "filled.png")
     low, high = (found.cells.pivot(index="time", columns="feature", values=name) for name in ("q0.05", "q0.95"))
     return _compared(truth, given, pd.read_csv(filled, index_col="time", parse_dates=True), low, high)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tsimpute.config.registry import available, plugin
 from tsimpute.core.limits import Limits, limits_of
 from tsimpute.core.panel import Panel
 from tsimpute.datasets.describing import STUCK_STEPS, examples, piled_at_top, suspicious_codes, without_codes
-from tsimpute.errors import ConfigError
 from tsimpute.screening.findings import Finding
 from tsimpute.screening.mixed_values import fractions, small_codes
 
@@ -86,60 +83,6 @@ def certain_codes(values: Mapping[str, np.ndarray]) -> dict[str, tuple[float, ..
         if len(of_one) and np.isin(of_one, known).all():
             certain[name] = [code for code in known if (of_one == code).any()]
     return {name: tuple(codes) for name, codes in certain.items() if codes}
-
-
-def parse_limits(text: str) -> dict[str, Limits]:
-    """Limits from ``NAME=LOW:HIGH`` or ``NAME=LOW:HIGH:int``, parted by commas; a bound that is left out is none.
-
-    "PM2.5=0:,RH=0:100,steps=0::int,*=:" bounds PM2.5 from below, RH on both sides, makes steps whole numbers from 0
-    on, and leaves all others free. Blank text gives none.
-
-    Raises:
-        ConfigError: a part is none of these, names a feature twice, or gives no possible limits.
-    """
-    found: dict[str, Limits] = {}
-    for part in text.split(",") if text.strip() else ():
-        fit = re.fullmatch(r"(?P<name>.+)=(?P<low>[^:=]*):(?P<high>[^:=]*)(?P<integer>:\s*int\s*)?", part.strip())
-        if not fit or not (name := fit["name"].strip()):
-            raise ConfigError(_expected(part))
-        if name in found:
-            raise ConfigError(f"limits: expected each feature once, {name!r} comes twice.")
-        try:
-            low, high = (float(side) if side.strip() else None for side in (fit["low"], fit["high"]))
-            found[name] = Limits(low, high, integer=fit["integer"] is not None)
-        except ValueError as error:  # a ConfigError is one too
-            raise ConfigError(_expected(part) + f" ({error})") from error
-    return found
-
-
-def read_limits(text: str, features: Collection[str]) -> dict[str, Limits]:
-    """Limits as ``parse_limits`` reads them, or those that a data set's card gives to features of these names.
-
-    Args:
-        text: parts as of ``parse_limits``, or the name of a data set, such as physionet2012. What a card says of
-            features that are not here is left out; its "*" holds for all others.
-
-    Raises:
-        ConfigError: it is neither, or the card says nothing of any of the features.
-    """
-    name = text.strip()
-    if not name or "=" in name:
-        return parse_limits(text)
-    cards = {of_one: plugin("datasets", of_one).card.limits for of_one in available("datasets")}
-    known = [of_one for of_one, limits in cards.items() if limits]
-    if name not in known:
-        raise ConfigError(_expected(name)[:-1] + f". A data set's name stands for its limits: {', '.join(known)}.")
-    found = {of_one: limits for of_one, limits in cards[name].items() if of_one in features or of_one == "*"}
-    if not found:
-        raise ConfigError(
-            f"limits: expected features that {name} has limits for ({', '.join(cards[name])}), came "
-            f"{', '.join(map(str, features))}. Rename them, or give limits as NAME=LOW:HIGH."
-        )
-    return found
-
-
-def _expected(part: str) -> str:
-    return f"limits: expected NAME=LOW:HIGH or NAME=LOW:HIGH:int, such as PM2.5=0: or RH=0:100; came {part.strip()!r}."
 
 
 def _sorted(values: np.ndarray) -> np.ndarray:

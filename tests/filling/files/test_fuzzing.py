@@ -22,8 +22,8 @@ from tsimpute.core.panel import FILLED, LEFT_EMPTY
 from tsimpute.errors import DataError, TsimputeError
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.learning import efforts
-from tsimpute.filling.preparing.prepare import Prepared, prepare
-from tsimpute.filling.preparing.series import Policy
+from tsimpute.filling.preparing.prepare import prepare
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.sources.files import read_file, write_object
 from tsimpute.tables.sources.reading import read_table
@@ -51,7 +51,7 @@ def understood(read: Callable[[], Any]) -> Prepared | None:
 
 def parts(prepared: Prepared) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
     """What is filled, made-up values, and what each cell is: as a model would have it, without one."""
-    codes = prepared.provenance(Policy())
+    codes = prepared.provenance
     changed = [np.isin(code, FILLED) for code in codes]
     return changed, [np.full(of_one.shape, 0.5) for of_one in changed], codes
 
@@ -69,9 +69,9 @@ def check_text(content: bytes) -> None:
         write_object(table.apply(Edits.of_provenance(changed, codes)), out)
         write_object(table.apply(Edits(changed, values)), out)
         again = read_file(out).panel
-        if all(series.observed.all() for series in prepared.kept.series):
+        if all(series.observed.all() for series in prepared.panel.series):
             assert out.read_bytes() == content
-    before = {series.name: series for series in prepared.kept.series}
+    before = {series.name: series for series in prepared.panel.series}
     assert sorted(before) == sorted(series.name for series in again.series)
     for series in again.series:
         seen = before[series.name].observed

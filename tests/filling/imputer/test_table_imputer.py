@@ -72,7 +72,7 @@ def test_cells_list_what_was_not_observed_with_quantiles_in_order(drawn: ti.Impu
 def test_values_hidden_to_measure_with_reach_neither_model_nor_scaler() -> None:
     table = stations()
     first = ti.TableImputer(**SETTINGS)
-    seen = first.prepared(table).seen
+    seen = first.prepared(table).visible
     hidden = hidden_cells(seen, 0.1, first.seed)[0]
     assert hidden.any()
     other = table.copy()
@@ -213,18 +213,18 @@ def test_a_value_that_nothing_can_be_learnt_with_is_named_before_any_work_unless
     ):
         ti.TableImputer(effort="trial").fit(few)
     prepared = ti.TableImputer().prepared(frame)
-    assert np.isnan(prepared.seen.series[0].values[1, 7])
+    assert np.isnan(prepared.visible.series[0].values[1, 7])
     assert any(f"b: {value:.10g} at 2020-01-01 07:00 lies far" in text for text in prepared.warnings)
     for told in ({"missing_codes": [value]}, {"limits": {"b": (0, 1000)}}):
         prepared = ti.TableImputer(**told).prepared(frame)
-        assert np.isnan(prepared.seen.series[0].values[1, 7])
+        assert np.isnan(prepared.visible.series[0].values[1, 7])
 
 
 def test_values_of_many_orders_are_learnt_from() -> None:
     frame = stations()
     frame["b"] = 10.0 ** np.linspace(-20, 20, len(frame))
     frame["c"] *= 1e25
-    assert ti.TableImputer().prepared(frame).seen.features
+    assert ti.TableImputer().prepared(frame).visible.features
 
 
 def test_settings_are_read_and_written_as_in_scikit_learn() -> None:

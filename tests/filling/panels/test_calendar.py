@@ -135,14 +135,14 @@ def test_only_the_tables_own_features_come_back(fitted: ti.TableImputer) -> None
     samples = found.fillings[0].samples
     assert samples is not None
     assert samples.shape == (5, 2, len(table))
-    assert [f.name for f in found.prepared.kept.features] == ["a", "b"]
+    assert [f.name for f in found.prepared.panel.features] == ["a", "b"]
 
 
 def test_scores_and_calibration_are_of_the_tables_own_features_and_in_their_unit() -> None:
     table = cycles().rename(columns={"a": "a [m]", "b": "b [m]"})
     imputer = ti.TableImputer(**SMALL | {"calibrate": True}, calendar=True, limits={"*": (0.0, None)}).fit(table)
     assert {row["units"] for row in imputer.scores_} == {"m"}
-    hidden = hidden_cells(imputer.prepared(table).seen, 0.1, 0)[0]
+    hidden = hidden_cells(imputer.prepared(table).visible, 0.1, 0)[0]
     assert hidden.shape == (2, len(table))
     assert 0 < imputer.scores_[0]["cells"] <= hidden.sum()
     assert imputer.draw(table.mask(hidden.T)).table.min(axis=None) >= 0
@@ -152,7 +152,7 @@ def test_scores_and_calibration_are_of_the_tables_own_features_and_in_their_unit
 def test_values_hidden_to_measure_with_reach_neither_model_nor_scaler() -> None:
     table, _ = with_long_gaps(cycles(24 * 14))
     settings = {"effort": "trial", "n_samples": 5, "missing_codes": (), "calendar": True}
-    hidden = hidden_cells(ti.TableImputer(**settings).prepared(table).seen, 0.1, 0)[0]
+    hidden = hidden_cells(ti.TableImputer(**settings).prepared(table).visible, 0.1, 0)[0]
     assert hidden.any()
     other = table.mask(hidden.T, 1e9)
     one, two = (ti.TableImputer(**settings).fit(x).imputer_ for x in (table, other))

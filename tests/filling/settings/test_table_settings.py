@@ -167,16 +167,16 @@ def test_every_setting_of_a_wrong_kind_is_refused_with_what_was_expected_and_cam
 def test_a_text_is_one_column() -> None:
     frame = pd.DataFrame({"ab": [1.0, None, 3.0] * 20, "a": [2.0, 4.0, None] * 20, "b": 1.0})
     for features in ("ab", ["ab"], ("ab",)):
-        panel = ti.TableImputer(features=features).prepared(frame).kept
+        panel = ti.TableImputer(features=features).prepared(frame).panel
         assert [feature.name for feature in panel.features] == ["ab"]
 
 
 def test_one_unit_is_of_all_features_and_one_by_name_comes_first() -> None:
     frame = pd.DataFrame({"a [s]": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
     for units, expected in (("m", ["m", "m"]), ({"b": "mm", "*": "m"}, ["m", "mm"]), ({"b": "mm"}, ["s", "mm"])):
-        panel = ti.TableImputer(units=units).prepared(frame).kept
+        panel = ti.TableImputer(units=units).prepared(frame).panel
         assert [feature.unit for feature in panel.features] == expected
-    assert {f.unit for f in ti.TableImputer(units="m").prepared(frame.to_numpy()).kept.features} == {"m"}
+    assert {f.unit for f in ti.TableImputer(units="m").prepared(frame.to_numpy()).panel.features} == {"m"}
     for table in (frame, frame.to_xarray()):
         with pytest.raises(ConfigError, match=r"units: expected features of the table .*came 'c'"):
             ti.TableImputer(units={"c": "m"}).prepared(table)
@@ -203,7 +203,7 @@ def test_codes_are_those_that_are_said_and_all_others_stay(codes: Any, missing: 
     prepared = ti.TableImputer(missing_codes=codes).prepared(frame)
     found = np.argwhere(prepared.coded[0])
     assert [("ab"[k], t) for k, t in found] == missing
-    assert np.isnan(prepared.kept.series[0].values).sum() == len(missing)
+    assert np.isnan(prepared.panel.series[0].values).sum() == len(missing)
     assert any("code for missing and" in warning for warning in prepared.warnings) is bool(missing)
 
 

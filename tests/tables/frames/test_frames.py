@@ -15,8 +15,10 @@ from tsimpute.core.panel import PROVENANCE, Filling
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
-from tsimpute.filling.preparing.prepare import Prepared, matched, prepare
+from tsimpute.filling.preparing.prepare import matched, prepare
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
+from tsimpute.filling.settings.table_settings import limits_by_name
 from tsimpute.tables.frames.frame_table import FrameTable, time_text
 from tsimpute.tables.frames.frames import TimeOptions, numbers, read_frame
 from tsimpute.tables.roles.columns import ColumnSpec
@@ -36,15 +38,18 @@ def prepared(
     codes: Any = "certain",
     drop: bool = False,
     time_options: TimeOptions | None = None,
+    policy: Policy | None = None,
 ) -> Prepared:
-    return prepare(read_table(frame, None, time_options), limits=limits or {}, missing_codes=codes, drop_invalid=drop)
+    table = read_table(frame, None, time_options)
+    return prepare(
+        table, limits=limits_by_name(limits or {}), missing_codes=codes, drop_invalid=drop, policy=policy or Policy()
+    )
 
 
-def imputed(ready: Prepared, policy: Policy | None = None) -> Imputation:
+def imputed(ready: Prepared) -> Imputation:
     """Filled with -1, and quantiles half a unit apart; no model is needed to see where what goes."""
-    codes = ready.provenance(policy or Policy())
     fillings = []
-    for series, code in zip(ready.kept.series, codes, strict=True):
+    for series, code in zip(ready.panel.series, ready.provenance, strict=True):
         fill = np.isin(code, (1, 2, 4))
         point = np.where(series.observed, series.values, np.where(fill, -1.0, np.nan))
         spread = np.where(fill, 0.5, 0.0)
@@ -157,8 +162,8 @@ def test_codes_are_taken_as_told() -> None:
 def test_values_outside_the_limits_are_hidden_from_the_model_and_kept_unless_they_are_to_be_dropped() -> None:
     frame = table(x=[735.0, *[7.0, 7.5] * 5, 7.2])
     kept = prepared(frame, {"x": (0, 14)})
-    assert np.isnan(kept.seen.series[0].values[0, 0])
-    assert kept.kept.series[0].values[0, 0] == 735.0
+    assert np.isnan(kept.visible.series[0].values[0, 0])
+    assert kept.panel.series[0].values[0, 0] == 735.0
     assert kept.warnings == (
         "1 value outside the limits is kept unchanged and hidden from the model; to fill such values, "
         "set drop_invalid=True (x: 1 value lies above the limit 14 (735))",
@@ -227,7 +232,7 @@ def test_cells_marks_and_counts_agree_on_a_wide_table_with_every_kind_of_cell() 
     frame.loc[[0, 6, 7, 8], "y"] = np.nan
     frame.loc[frame["station"] == "b", "x"] = np.nan
     frame.loc[2, "y"] = 99.5
-    done = imputed(prepared(frame, {"y": (-2, 2)}, drop=True), Policy(max_gap=2, fill_unseen=False))
+    done = imputed(prepared(frame, {"y": (-2, 2)}, drop=True, policy=Policy(max_gap=2, fill_unseen=False)))
     assert done.counts() == {"observed": 29, "imputed": 3, "no information": 0, "left empty": 15} | {
         "declared invalid": 1, "by rule": 0
     }  # fmt: skip
@@ -265,7 +270,7 @@ def test_air_quality_codes_are_found_and_filled_and_nothing_else_changes(data_ro
     frame = pd.read_csv(data_root / "air_quality/AirQualityUCI.csv", sep=";", decimal=",").dropna(how="all")
     done = imputed(prepared(frame))
     coded = frame.eq(-200)
-    features = [f.name for f in done.prepared.kept.features]
+    features = [f.name for f in done.prepared.panel.features]
     assert features == frame.columns[2:15].tolist()
     assert done.counts()["imputed"] == int(coded.to_numpy().sum()) == 16701
     pd.testing.assert_frame_equal(done.table.mask(coded), frame.mask(coded), check_exact=True)
@@ -299,8 +304,8 @@ def test_codes_and_impossible_values_are_never_averaged_in(long: bool) -> None:
     column = "value" if long else "x"
     for drop in (False, True):
         ready = prepared(frame, {"x": (0, 14)}, codes=[-200], drop=drop, time_options=MEAN)
-        assert ready.kept.series[0].values[0, :4].tolist()[2] == 6.0
-        assert ready.seen.series[0].values[0, 2] == 6.0
+        assert ready.panel.series[0].values[0, :4].tolist()[2] == 6.0
+        assert ready.visible.series[0].values[0, 2] == 6.0
         assert any("2 of the codes and values outside the limits stand beside others" in w for w in ready.warnings)
         done = imputed(ready)
         nothing = pytest.approx(np.nan, nan_ok=True)
@@ -311,11 +316,17 @@ def test_codes_and_impossible_values_are_never_averaged_in(long: bool) -> None:
 
 def test_a_code_in_a_gap_that_is_left_empty_is_written_as_an_empty_cell() -> None:
     frame = table(co=[5, 6, -200, -200, -200, 7, -200, 6, 5, 6, 7, 5])
-    done = imputed(prepared(frame), Policy(max_gap=2))
+    ready = prepared(frame, policy=Policy(max_gap=2))
+    done = imputed(ready)
+    assert any(
+        "-200: 4 cells of 1 feature hold a code for missing; 1 is filled, 3 written as empty; if" in text
+        for text in ready.warnings
+    )
     assert done.table["co"].tolist() == [5, 6, pd.NA, pd.NA, pd.NA, 7, -1, 6, 5, 6, 7, 5]
     assert done.provenance["co"].tolist()[2:7] == [*["left empty"] * 3, "observed", "imputed"]
     array = read_table(frame[["co"]].to_numpy())
-    done = imputed(prepare(array, limits={}, missing_codes="certain", drop_invalid=False), Policy(max_gap=2))
+    policy = Policy(max_gap=2)
+    done = imputed(prepare(array, limits={}, missing_codes="certain", drop_invalid=False, policy=policy))
     np.testing.assert_array_equal(done.table[:, 0], [5, 6, *[np.nan] * 3, 7, -1, 6, 5, 6, 7, 5])
 
 
@@ -326,8 +337,8 @@ def test_a_time_of_whose_rows_none_holds_a_value_is_filled_in_all_of_them() -> N
     assert imputed(ready).table["x"].tolist()[2:6] == [-1, -1, -1, -1]
     lies = {"x": (0, 14)}
     ready = prepared(repeated(-5.0, 25.0), lies, codes=(), time_options=MEAN)  # their mean would be a possible value
-    assert ready.kept.series[0].values[0, 2] == -5
-    assert np.isnan(ready.seen.series[0].values[0, 2])
+    assert ready.panel.series[0].values[0, 2] == -5
+    assert np.isnan(ready.visible.series[0].values[0, 2])
     assert imputed(ready).table["x"].tolist()[2:4] == [-5, 25]
     assert imputed(prepared(repeated(-5.0, 25.0), lies, codes=(), drop=True, time_options=MEAN)).table["x"].tolist()[
         2:4

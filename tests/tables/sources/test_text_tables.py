@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tsimpute.core.limits import Limits
 from tsimpute.core.panel import IMPUTED, OBSERVED
 from tsimpute.errors import DataError
 from tsimpute.filling.preparing.prepare import prepare
@@ -240,7 +241,7 @@ def test_a_column_that_is_named_as_groups_but_holds_readings_is_filled(tmp_path:
 def test_rounding_to_the_decimals_of_a_column_crosses_no_limit(tmp_path: Path) -> None:
     table = read(tmp_path, "time,x,y\n0,0.5,1\n1,,\n2,0.7,3\n")
     assert table.decimals == [1, 0]
-    prepared = prepare(table, limits={"x": (0.12, 0.96)}, missing_codes=(), drop_invalid=False)
+    prepared = prepare(table, limits={"x": Limits(0.12, 0.96)}, missing_codes=(), drop_invalid=False)
     for value, x in ((0.13, "0.2"), (0.959, "0.9"), (0.6, "0.6")):
         prepared.table.apply(prepared.edits(gaps(table), [np.full(gap.shape, value) for gap in gaps(table)])).write(
             tmp_path / "out.csv"

@@ -22,8 +22,7 @@ from tsimpute.filling.imputer.imputation import Imputation, imputation_of
 from tsimpute.filling.imputer.long_calls import after_a_while
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.measuring.calibration import uncalibrated_text
-from tsimpute.filling.preparing.prepare import Prepared
-from tsimpute.filling.preparing.series import Policy
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.summary import NOTHING, behind, is_complete, shortened, understood, unfilled, waited
 from tsimpute.reports.table_report import ReportContent, write_report
 from tsimpute.system.files import atomic_write, exclusive_lock, remove_partial
@@ -99,13 +98,12 @@ def fill_file(
         prepared = _prepared(imputer, source, form, after_a_while(progress, "reading"))
         if imputer.model is None:
             check_any_value(prepared)
-        policy = _policy(imputer)
-        about = understood(prepared, policy, where=f"see {outputs.report.name}")
+        about = understood(prepared, where=f"see {outputs.report.name}")
         say("\n".join([f"{source}:", about, *(f"  look: {text}" for text in imputer.ignored())]))
-        if is_complete(prepared, policy):
+        if is_complete(prepared):
             what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
             say(f"{what}: the output holds the table as it is")
-            return _copied(outputs, source, prepared, policy, imputer.levels, say, progress)
+            return _copied(outputs, source, prepared, imputer.levels, say, progress)
 
         def show(what: str, done: int, total: int) -> None:
             progress(what, done, total)
@@ -202,7 +200,7 @@ def _finish(
         say(f"wrote {outputs.table}")
 
 
-def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | None = None) -> tuple[Prepared, Policy]:
+def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | None = None) -> Prepared:
     """What ``fill_file`` understands a file to be, and what it would fill; nothing is trained and nothing is written.
 
     Raises:
@@ -210,7 +208,7 @@ def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | Non
     """
     imputer = TableImputer(**settings)
     imputer.check()
-    return _prepared(imputer, source, form), _policy(imputer)
+    return _prepared(imputer, source, form)
 
 
 def _prepared(
@@ -221,10 +219,6 @@ def _prepared(
 ) -> Prepared:
     table = read_file(source, imputer.spec, imputer.time_options, imputer.settings.units, form, progress)
     return imputer.prepared(table)
-
-
-def _policy(imputer: TableImputer) -> Policy:
-    return Policy(imputer.settings.max_gap, imputer.settings.no_information == "fill")
 
 
 @contextmanager
@@ -242,14 +236,13 @@ def _copied(
     outputs: Outputs,
     source: Path,
     prepared: Prepared,
-    policy: Policy,
     levels: tuple[float, ...],
     say: Callable[[str], None],
     progress: Callable[[str, int, int], None],
 ) -> Imputation:
     """The files of a table in which there is nothing to fill: the table to the bit, and no model."""
-    codes = prepared.provenance(policy)
-    parts = zip(prepared.kept.series, codes, strict=True)
+    codes = prepared.provenance
+    parts = zip(prepared.panel.series, codes, strict=True)
     fillings = [Filling(s.values, levels, np.repeat(s.values[None], len(levels), 0), code) for s, code in parts]
     found = imputation_of(prepared, fillings)
     files = replace(outputs, model=None)
@@ -271,7 +264,7 @@ def _content(
     prepared = found.prepared
     about = [(name, spell(value)) for name, value in prepared.about]
     warnings = [*map(spell, (*prepared.warnings, *hints, *filter(None, [unfilled(prepared)])))]
-    return ReportContent(f"{source.name} filled", about, done, warnings, scores, prepared.kept, found.fillings)
+    return ReportContent(f"{source.name} filled", about, done, warnings, scores, prepared.panel, found.fillings)
 
 
 def _write(
@@ -305,7 +298,7 @@ _ROWS = 100_000
 
 def _write_cells(found: Imputation, path: Path) -> None:
     """Writes ``Imputation.cells`` in pieces: of thousands of series the whole does not fit beside the rest."""
-    labels = np.concatenate([series.labels for series in found.prepared.kept.series])
+    labels = np.concatenate([series.labels for series in found.prepared.panel.series])
     in_pieces, form = True, None
     if labels.dtype.kind == "M":  # pandas writes a column of dates shorter, and seconds only as far as there are any
         in_pieces = not (labels != labels.astype("M8[s]")).any()

@@ -11,7 +11,7 @@ from tsimpute.core.panel import Clock
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.learnt_tables import LearntTable
 from tsimpute.filling.panels.calendar import calendar_text
-from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.tables.clock.axes import step_text
@@ -48,8 +48,8 @@ def check_any_value(prepared: Prepared) -> None:
     Raises:
         DataError: all cells are missing.
     """
-    if not any(series.observed.any() for series in prepared.kept.series):
-        names = [feature.name for feature in prepared.kept.features]
+    if not any(series.observed.any() for series in prepared.panel.series):
+        names = [feature.name for feature in prepared.panel.features]
         raise DataError(
             f"table: expected at least one value to learn from, all cells of {', '.join(names[:10])}"
             f"{', ...' if len(names) > 10 else ''} are missing. Choose the columns to fill (features), or give a model "

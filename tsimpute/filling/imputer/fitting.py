@@ -28,7 +28,8 @@ from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import TimeBudget, drawn_at
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
-from tsimpute.filling.preparing.prepare import Prepared, matched
+from tsimpute.filling.preparing.prepare import matched
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.terminal import Tell, silent
@@ -94,14 +95,14 @@ class Fitting(Persistent):
         share = hidden_share(effort, panel)
         hidden = hidden_cells(panel, share, settings.seed) if settings.calibrate else nothing
         if settings.model is None and effort.methods != "network":
-            gaps = [np.isin(code[prepared.predicted], FILLED) for code in prepared.provenance(self._policy)]
+            gaps = [np.isin(code[prepared.predicted], FILLED) for code in prepared.provenance]
             about = prepared.model_limits, settings.levels, settings.n_samples, settings.seed, effort.windows
-            material = FittingData(panel, hidden, gaps, *about, prepared.given)
+            material = FittingData(panel, hidden, gaps, *about, prepared.calendar)
             answer = first_answer(material, progress)
             self._first = prepared, name, material, answer
             return self._take_answer(prepared, name, answer)
         if settings.model is None:
-            shown, limits = with_calendar(without(panel, hidden), prepared.given), prepared.model_limits
+            shown, limits = with_calendar(without(panel, hidden), prepared.calendar), prepared.model_limits
             self.imputer_ = learnt(shown, limits, effort, settings.seed, folder, progress, should_stop)
         model = model_of(self.imputer_, prepared)
         if settings.model is not None:
@@ -196,7 +197,7 @@ class Fitting(Persistent):
 
     def has_to_predict(self, prepared: Prepared) -> bool:
         """Whether any cell is to be filled by a model."""
-        return has_to_predict(prepared, prepared.provenance(self._policy))
+        return has_to_predict(prepared, prepared.provenance)
 
     @property
     def _policy(self) -> Policy:
@@ -217,7 +218,7 @@ class Fitting(Persistent):
         hidden = [found.to_model(cells, False) for cells in hidden]
         if not any(cells.any() for cells in hidden):
             return
-        codes = [found.to_model(code[prepared.predicted], LEFT_EMPTY) for code in prepared.provenance(self._policy)]
+        codes = [found.to_model(code[prepared.predicted], LEFT_EMPTY) for code in prepared.provenance]
         gaps = [np.isin(code, FILLED) for code in codes]
         measured = drawn_at(
             model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed, gaps=gaps,
@@ -237,7 +238,7 @@ class Fitting(Persistent):
 
     def _check_model(self, model: TableModel, prepared: Prepared) -> None:
         check_limits(model, prepared.model_limits)
-        check_clock(model, prepared.seen.clock)
+        check_clock(model, prepared.visible.clock)
         if hasattr(self, "table_"):
-            check_step(self.table_, prepared.seen.clock)
+            check_step(self.table_, prepared.visible.clock)
         check_calendar(model, self.settings.calendar)

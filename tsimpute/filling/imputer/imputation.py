@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.core.panel import OBSERVED, PROVENANCE, Filling, Panel
-from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.tables.frames.table import Edits
 
 
@@ -50,7 +50,7 @@ class Imputation:
 
     def cells_by_series(self) -> Iterator[pd.DataFrame]:
         """``cells``, one series after another."""
-        return cells_of(self.prepared.kept, self.fillings, self.prepared.table.absent)
+        return cells_of(self.prepared.panel, self.fillings, self.prepared.table.absent)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {what}" for what, count in self.counts().items() if count)
@@ -70,8 +70,8 @@ class Imputation:
         """What a reader may want to do otherwise, now that the table is filled."""
         below = [
             feature.name
-            for k, feature in enumerate(self.prepared.kept.features)
-            if not any((s.values[k][s.observed[k]] < 0).any() for s in self.prepared.kept.series)
+            for k, feature in enumerate(self.prepared.panel.features)
+            if not any((s.values[k][s.observed[k]] < 0).any() for s in self.prepared.panel.series)
             and any((filling.quantiles[:, k][:, filling.filled[k]] < 0).any() for filling in self.fillings)
         ]
         if not below:

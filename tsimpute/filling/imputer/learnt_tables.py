@@ -15,7 +15,7 @@ from tsimpute.core.panel import Clock
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.filling.blending.mixture import model_from_file
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.preparing.prepare import Prepared
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.values import is_list, listed
 from tsimpute.imputers.base import TableModel
 from tsimpute.models.checkpoints import read_model, write_model
@@ -66,7 +66,7 @@ class LearntTable:
         layout = dict(prepared.table.understood).get("layout", "table")
         today = datetime.date.today().isoformat()
         roles = prepared.table.roles_by_name
-        names, clock = tuple(feature.name for feature in prepared.seen.features), prepared.seen.clock
+        names, clock = tuple(feature.name for feature in prepared.visible.features), prepared.visible.clock
         about = (names, clock, dict(prepared.limits), dict(prepared.codes), roles, prepared.kinds)
         return cls(name or f"a table ({layout})", today, *about)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import tsimpute
 from tsimpute.errors import ImputationWarning
 from tsimpute.filling.measuring.calibration import uncalibrated_text
-from tsimpute.filling.preparing.prepare import Prepared, some_of
+from tsimpute.filling.preparing.prepare import some_of
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.table_settings import Settings
 
 _PACKAGE = str(Path(tsimpute.__file__).parent)

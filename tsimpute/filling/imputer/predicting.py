@@ -11,7 +11,8 @@ import numpy as np
 from tsimpute.core.panel import FILLED, LEFT_EMPTY, Filling
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.preparing.prepare import Prepared, matched
+from tsimpute.filling.preparing.prepare import matched
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.rules import with_rules
 from tsimpute.filling.preparing.series import fill_series
 from tsimpute.filling.settings.table_settings import Settings
@@ -70,7 +71,7 @@ def predicted_fillings(
     seen, place = matched(panel, model.features_, prepared.rules)
     fillings = []
     total, done = sum(len(s.times) for s in seen.series), 0
-    for kept, view, codes in zip(prepared.kept.series, seen.series, provenance, strict=True):
+    for kept, view, codes in zip(prepared.panel.series, seen.series, provenance, strict=True):
         found = fill_series(
             model, seen, replace(kept, values=place.to_model(kept.values[at], np.nan)), view.values,
             place.to_model(codes[at], LEFT_EMPTY),
@@ -98,7 +99,7 @@ def fillings_of(
         with_rules(
             series, codes, settings.levels, (at, predicted[n]) if predicted else None, prepared.bands(n), n_samples
         )
-        for n, (series, codes) in enumerate(zip(prepared.kept.series, provenance, strict=True))
+        for n, (series, codes) in enumerate(zip(prepared.panel.series, provenance, strict=True))
     )
 
 

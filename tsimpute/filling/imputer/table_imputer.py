@@ -16,8 +16,9 @@ from tsimpute.filling.imputer.long_calls import long_call, never, path_of
 from tsimpute.filling.imputer.notices import notices, uncalibrated
 from tsimpute.filling.imputer.predicting import fillings_of, has_to_predict, model_of, predicted_fillings
 from tsimpute.filling.learning.efforts import EFFORTS
-from tsimpute.filling.preparing.model_rules import check_medians, limits_with
-from tsimpute.filling.preparing.prepare import Prepared, check_features, prepare
+from tsimpute.filling.preparing.limits import limits_for
+from tsimpute.filling.preparing.prepare import check_features, prepare
+from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.terminal import Progress, Tell, silent
 from tsimpute.tables.clock.duplicates import Duplicates
@@ -245,7 +246,7 @@ class TableImputer(Fitting):
     def fillings_of(self, prepared: Prepared, *, progress: Tell = silent) -> tuple[Filling, ...]:
         """What ``draw`` puts into a table that has been understood, one per series."""
         self._check_fitted()
-        settings, codes = self.settings, prepared.provenance(self._policy)
+        settings, codes = self.settings, prepared.provenance
         predicted: tuple[Filling, ...] = ()
         if has_to_predict(prepared, codes) or (self.imputer_ is not None and prepared.model_panel is not None):
             model = model_of(self.imputer_, prepared)
@@ -271,15 +272,14 @@ class TableImputer(Fitting):
             check_features(names, self.table_.features)
         check_names(settings.units, [*names, *read.time_columns])
         prepared = prepare(
-            read, limits=limits_with(settings.limits, names, rules), missing_codes=settings.codes,
+            read, limits=limits_for(settings.limits, names, rules), missing_codes=settings.codes,
             drop_invalid=settings.drop_invalid, calendar=settings.calendar, learnt_codes=learnt_codes,
             predict=[str(name) for name in settings.predict or ()], learnt=self._learnt_features(names), kinds=kinds,
+            policy=self._policy, rules=rules, units=settings.units,
         )  # fmt: skip
-        if prepared.given and self._finds_seasons:
-            prepared = replace(prepared, given=(), warnings=(*prepared.warnings, _NO_CALENDAR))
-        if rules is not None:
-            check_medians(prepared.table.panel, settings.units, rules)
-        return replace(prepared, rules=rules)
+        if prepared.calendar and self._finds_seasons:
+            prepared = replace(prepared, calendar=(), warnings=(*prepared.warnings, _NO_CALENDAR))
+        return prepared
 
     @property
     def _finds_seasons(self) -> bool:

@@ -14,7 +14,6 @@ from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
 from tsimpute.datasets.base import OtherUnit, TableRules
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.screening.screening import read_limits
 from tsimpute.tables.roles.known_features import KnownFeatures
 
 FEWEST_VALUES = 5
@@ -55,17 +54,6 @@ def rules_of(features: Sequence[Feature] | None, rename: Mapping[str, str]) -> M
             known = KnownFeatures(own, rename, card.tables.descriptors, card.tables.step)
             return ModelRules(known, card.tables, card.limits)
     return ModelRules(KnownFeatures(own, rename), None)
-
-
-def limits_with(
-    given: Mapping[str, Limits] | str, names: Sequence[str], rules: ModelRules | None
-) -> Mapping[str, Limits] | str:
-    """The limits that are given, and else those of a given model's data set: it draws within them."""
-    if rules is None or not rules.limits:
-        return given
-    given = read_limits(given, names) if isinstance(given, str) else given
-    own = rules.known.of(names)
-    return {name: rules.limits[own[name]] for name in names if own.get(name) in rules.limits} | dict(given)
 
 
 @dataclass(frozen=True, eq=False)

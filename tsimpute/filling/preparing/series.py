@@ -11,7 +11,10 @@ from tsimpute.core.panel import FILLED, IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMA
 from tsimpute.core.windows import Windows
 from tsimpute.filling.measuring.calibration import Calibration, summarised
 from tsimpute.filling.panels.windows import clock_times
+from tsimpute.filling.preparing.rules import by_rule, rule_bands
 from tsimpute.imputers.base import TableModel
+from tsimpute.screening.column_kinds import ColumnKind
+from tsimpute.tables.frames.table import Table
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,34 @@ def provenance_of(series: Series, policy: Policy, invalid: np.ndarray, absent: n
         codes[longer_gaps(missing, policy.max_gap)] = LEFT_EMPTY
     codes[absent] = np.where(missing[absent], LEFT_EMPTY, codes[absent])
     return codes
+
+
+def provenance_of_table(
+    table: Table,
+    panel: Panel,
+    visible: Panel,
+    kinds: Sequence[ColumnKind],
+    invalid: Sequence[np.ndarray] | None,
+    policy: Policy,
+) -> list[np.ndarray]:
+    """Per series (K, T) uint8: what each cell of a table becomes.
+
+    Args:
+        panel: what is given back; visible: what a model may see.
+        kinds: of the features; a rule fills those that no model predicts, as far as it does.
+        invalid: per series (K, T) bool, cells whose value is dropped; None = no value is.
+    """
+    provenance, decimals = [], table.decimals
+    for n, (series, absent) in enumerate(zip(panel.series, table.absent, strict=True)):
+        dropped = np.zeros_like(absent) if invalid is None else invalid[n]
+        codes = provenance_of(series, policy, dropped, absent)
+        for k, kind in enumerate(kinds):
+            if not kind.predicted:
+                nothing = np.full((3, codes.shape[1]), np.nan)
+                bands = rule_bands(kind, visible.series[n], k, decimals[k]) if kind.by_rule else nothing
+                codes[k] = by_rule(codes[k], bands)
+        provenance.append(codes)
+    return provenance
 
 
 def longer_gaps(missing: np.ndarray, limit: int) -> np.ndarray:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tsimpute.core.panel import LEFT_EMPTY, OBSERVED
-from tsimpute.filling.preparing.prepare import Prepared
-from tsimpute.filling.preparing.series import Policy
+from tsimpute.core.panel import FILLED, LEFT_EMPTY
+from tsimpute.filling.preparing.prepared import Prepared
 
 MOST = 10
 """So many lines of a kind are shown; the others are counted."""
@@ -18,13 +17,12 @@ FIRST = "first answer"
 """Name of its row among the scores of a better one, at the same cells."""
 
 
-def understood(prepared: Prepared, policy: Policy, most: int | None = MOST, where: str = "") -> str:
+def understood(prepared: Prepared, most: int | None = MOST, where: str = "") -> str:
     """What the table was taken to be, what is to be filled, and what deserves a look, a line each."""
-    codes = prepared.provenance(policy)
     about = [(name, value) for name, value in prepared.about if name != "note"]
     notes = [value for name, value in prepared.about if name == "note"]
     return "\n".join([
-        *(f"  {name}: {value}" for name, value in [*about, ("to fill", _to_fill(prepared, codes))]),
+        *(f"  {name}: {value}" for name, value in [*about, ("to fill", _to_fill(prepared))]),
         *shortened("note", notes, most, where), *shortened("look", prepared.warnings, most, where),
     ])  # fmt: skip
 
@@ -36,25 +34,20 @@ def shortened(name: str, texts: Sequence[str], most: int | None = MOST, where: s
     return [*lines, f"  {name}: and {rest:,} more{f', {where}' * bool(where)}"] if rest else lines
 
 
-def is_complete(prepared: Prepared, policy: Policy) -> bool:
+def is_complete(prepared: Prepared) -> bool:
     """Whether the filled table would be the given one, to the last cell."""
-    codes = prepared.provenance(policy)
-    filled = [(of_series != OBSERVED) & (of_series != LEFT_EMPTY) for of_series in codes]
-    emptied = prepared.table.emptied
-    return not (
-        prepared.table.n_added or any(cells.any() for cells in filled) or (emptied is not None and emptied.any())
-    )
+    table = prepared.table
+    is_filled = any(np.isin(codes, FILLED).any() for codes in prepared.provenance)
+    return not (table.n_added or is_filled or (table.emptied is not None and table.emptied.any()))
 
 
-def _to_fill(prepared: Prepared, codes: Sequence[np.ndarray]) -> str:
+def _to_fill(prepared: Prepared) -> str:
     """How many cells are filled, and how many stay empty; what the table has no place for is not counted."""
-    there = np.concatenate([
-        of_series[~absent].ravel() for of_series, absent in zip(codes, prepared.table.absent, strict=True)
-    ])  # fmt: skip
-    n_left, total = int((there == LEFT_EMPTY).sum()), max(1, len(there))
-    n_filled = int((there != OBSERVED).sum()) - n_left
-    left = f"; {n_left:,} stay empty" * bool(n_left)
-    return f"{n_filled:,} of {len(there):,} cells ({n_filled / total:.1%}){left}"
+    parts = zip(prepared.provenance, prepared.table.absent, strict=True)
+    cells = np.concatenate([codes[~absent].ravel() for codes, absent in parts])
+    n_empty, n_filled = int((cells == LEFT_EMPTY).sum()), int(np.isin(cells, FILLED).sum())
+    empty = f"; {n_empty:,} stay empty" if n_empty else ""
+    return f"{n_filled:,} of {len(cells):,} cells ({n_filled / max(1, len(cells)):.1%}){empty}"
 
 
 def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None) -> str | None:

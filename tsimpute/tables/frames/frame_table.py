@@ -102,6 +102,10 @@ class FrameTable(Table):
         return super().absent if self.fixed is None else list(self.fixed)
 
     @property
+    def is_long(self) -> bool:
+        return self.roles.layout == "long"
+
+    @property
     def roles_by_name(self) -> ColumnSpec | None:
         return spec_of(self.columns, self.roles)
 

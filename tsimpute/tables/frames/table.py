@@ -119,6 +119,11 @@ class Table(ABC):
         return 0
 
     @property
+    def is_long(self) -> bool:
+        """Whether it has a row for each value, and no place for others."""
+        return False
+
+    @property
     def roles_by_name(self) -> ColumnSpec | None:
         """What the columns are, as a caller would name them; None of a table without columns."""
         return None

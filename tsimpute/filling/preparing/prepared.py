@@ -1,0 +1,115 @@
+"""A table made ready for a model: what of it is a value, and what becomes of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tsimpute.core.limits import Limits, limits_of
+from tsimpute.core.panel import Panel
+from tsimpute.core.windows import Feature
+from tsimpute.filling.panels.calendar import calendar_text
+from tsimpute.filling.preparing.model_rules import ModelRules
+from tsimpute.filling.preparing.rules import rule_bands
+from tsimpute.screening.column_kinds import ColumnKind
+from tsimpute.screening.findings import Finding
+from tsimpute.screening.kind_texts import kinds_text
+from tsimpute.tables.frames.table import Edits, Table, features_text
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table, what of it is a value, and what becomes of each cell.
+
+    Attributes:
+        table: as it was read, without codes for missing.
+        panel: what is given back: without codes, and without values outside the limits where these are dropped.
+        visible: what a model may see: also without values outside the limits, and without those far from all others.
+        coded: per series (K, T) bool, cells with codes.
+        provenance: per series (K, T) uint8, what each cell becomes: see ``core.panel.PROVENANCE``.
+        limits: by feature.
+        calendar: parts of the calendar that a model gets as further features.
+        codes: for missing, by feature.
+        kinds: of each feature, what kind of column it is; one that is no measurement is not predicted.
+        findings: what looks wrong.
+        warnings: what a reader should look at, a sentence each; what is only worth knowing is in ``table.notes``.
+        rules: how the table is brought to a given model.
+    """
+
+    table: Table
+    panel: Panel
+    visible: Panel
+    coded: list[np.ndarray]
+    provenance: list[np.ndarray]
+    limits: Mapping[str, Limits]
+    calendar: tuple[Feature, ...]
+    codes: Mapping[str, tuple[float, ...]]
+    kinds: tuple[ColumnKind, ...]
+    findings: tuple[Finding, ...]
+    warnings: tuple[str, ...]
+    rules: ModelRules | None = None
+
+    @property
+    def unfillable(self) -> tuple[tuple[str, str], ...]:
+        """Columns with gaps that look like numbers and cannot be filled, each with the reason; see ``Table``."""
+        return self.table.unfillable
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """(K',) places of the features that a model predicts."""
+        return np.array([k for k, kind in enumerate(self.kinds) if kind.predicted], int)
+
+    @cached_property
+    def model_panel(self) -> Panel | None:
+        """What a model sees: ``visible`` with the features that it predicts; None = there is none."""
+        if all(kind.predicted for kind in self.kinds):
+            return self.visible
+        at = self.predicted
+        if not len(at):
+            return None
+        series = tuple(replace(series, values=series.values[at]) for series in self.visible.series)
+        return replace(self.visible, features=tuple(self.visible.features[k] for k in at), series=series)
+
+    @property
+    def model_limits(self) -> dict[str, Limits]:
+        """Of the features that a model predicts, and "*"."""
+        others = {kind.feature for kind in self.kinds if not kind.predicted}
+        return {name: of_one for name, of_one in self.limits.items() if name not in others}
+
+    def bands(self, n: int) -> dict[int, np.ndarray]:
+        """Of the n-th series, for each feature that is filled by a rule, (3, T); see ``rule_bands``."""
+        decimals = self.table.decimals
+        ruled = [(k, kind) for k, kind in enumerate(self.kinds) if kind.by_rule]
+        return {k: rule_bands(kind, self.visible.series[n], k, decimals[k]) for k, kind in ruled}
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """What the table was understood to be, its features without what means missing, and what was noted."""
+        lines = [
+            (name, features_text(self.panel) if name == "features" else text) for name, text in self.table.understood
+        ]
+        if self.calendar:
+            lines.append(("calendar", calendar_text(self.calendar)))
+        if unpredicted := kinds_text(self.kinds):
+            lines.append(("not predicted", unpredicted))
+        lines += [("note", note) for note in dict.fromkeys(self.table.notes)]
+        if self.limits:
+            lines.append(("limits", ", ".join(f"{name} {of_one}" for name, of_one in self.limits.items())))
+        return lines
+
+    @property
+    def text(self) -> str:
+        """``about`` and ``warnings``, a line each."""
+        return "\n".join(f"  {name}: {value}" for name, value in [*self.about, *(("look", w) for w in self.warnings)])
+
+    def edits(self, cells: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Edits:
+        """Edits of the table; values that the table rounds are moved so that they stay within the limits."""
+        limits = limits_of([feature.name for feature in self.table.panel.features], self.limits)
+        inside = [of_series.copy() for of_series in values]
+        for k, (of_one, decimals) in enumerate(zip(limits, self.table.decimals, strict=True)):
+            for of_series in inside if decimals is not None else ():
+                of_series[k] = of_one.clipped(of_series[k], decimals)
+        return Edits(cells, inside)
