@@ -1,4 +1,4 @@
-"""Some cells of one window given others, in the way that costs least; factors are shared by windows that are alike."""
+"""Some cells of one window given others, in the way that costs least; windows of one layout share factors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from scipy.linalg import get_lapack_funcs
 from tsimpute.gaussian.covariance import at_positions
 
 BLOCK, NEIGHBOURS = 16, 16
-"""Features that are filled together where there are many, and the features beside them that are looked at."""
+"""Features that are filled together where there are many, and others that are conditioned on with them."""
 _JITTER = 1e-9
 _MOST_BYTES, _MOST_CONDITIONALS = 400_000_000, 8
-"""Of the matrices of windows that are kept, three for each; and ways of conditioning."""
+"""Of the matrices of windows in memory, three for each; and ways of conditioning."""
 
 _POTRF, _TRTRS = get_lapack_funcs(("potrf", "trtrs"))  # many windows: no wrappers
 
@@ -45,14 +45,14 @@ class Conditional(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Features that are filled together, first, and others that are looked at for it."""
+    """Features that are filled together, first, and others that are conditioned on."""
 
     features: np.ndarray
     n_targets: int
 
 
 class Prior:
-    """A process, with what was computed for the windows that were looked at last.
+    """A process, with what was computed for the windows that came last.
 
     Args:
         covariance: (W, K, K), see ``covariance.Estimated.regularised``.
@@ -286,9 +286,9 @@ def _noise(rng: np.random.Generator | None, n_cells: int, n_draws: int) -> np.nd
     return rng.standard_normal((n_cells, n_draws)) if rng is not None and n_draws else np.zeros((n_cells, n_draws))
 
 
-def _forget_first(kept: dict[bytes, Any], most: int) -> None:
-    if len(kept) >= most:
-        kept.pop(next(iter(kept)))
+def _forget_first(cache: dict[bytes, Any], most: int) -> None:
+    if len(cache) >= most:
+        cache.pop(next(iter(cache)))
 
 
 def is_wide(n_features: int) -> bool:
@@ -296,7 +296,7 @@ def is_wide(n_features: int) -> bool:
 
 
 def _blocks(correlation: np.ndarray) -> Iterator[Block]:
-    """Features that correlate most come together, and the others that correlate most with them beside them.
+    """Features that correlate most are targets of one block; others that correlate most with them complete it.
 
     Args:
         correlation: (K, K).

@@ -11,9 +11,10 @@ import pytest
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.filling.measuring import hidden_draws
-from tsimpute.filling.measuring.accuracy import calibrated_on, drawn_again, held_out_coverage, hidden_cells
+from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of, drawn_again
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
+from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.windows import without
 from tsimpute.scaling.standardizer import Standardizer
 
@@ -41,31 +42,30 @@ class TooSure:
             yield Samples(draws, one.visible, one.features, one.record_ids)
 
 
-def windows(n: int = 200) -> Windows:
+def windows() -> Windows:
+    values = np.random.default_rng(0).normal(size=(200, 2, 24))
+    times, names = np.tile(np.arange(24.0), (200, 1)), tuple(f"r{i}" for i in range(200))
+    return Windows(values, times, (Feature("a"), Feature("b")), names)
+
+
+def too_narrow(n_cells: int) -> Hidden:
+    """Draws with half of the spread of the truth, in many blocks."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(n, 2, 24))
-    held_out = rng.random(values.shape) < 0.3
-    times = np.tile(np.arange(24.0), (n, 1))
-    return Windows(values, times, (Feature("a"), Feature("b")), tuple(f"r{i}" for i in range(n)), held_out)
+    feature = rng.integers(0, 2, n_cells)
+    return Hidden(0.5 * rng.normal(size=(200, n_cells)), rng.normal(size=n_cells), feature, np.arange(n_cells) // 10)
 
 
 def test_intervals_that_are_too_narrow_as_drawn_hold_with_calibration() -> None:
-    records = windows()
-    imputer: Any = TooSure(records)
-    found = held_out_coverage(imputer, records, n_samples=200)
-    assert (found["cells"], found["records"]) == (int(records.held_out_mask.sum()), 200)
+    coverage = coverage_of(cast(Any, TooSure(windows())), too_narrow(3_000))
     for percent, narrow in ((50, 0.264), (90, 0.589), (95, 0.673)):  # P(|N(0, 1)| < z / 2)
-        assert found[f"coverage {percent} %, as drawn"] == pytest.approx(narrow, abs=0.03)
-        assert found[f"coverage {percent} %, calibrated"] == pytest.approx(percent / 100, abs=0.02)
-    assert np.isnan(imputer.seen[0].values[records.held_out_mask]).all()
+        assert coverage[f"coverage {percent} %, as drawn"] == pytest.approx(narrow, abs=0.03)
+        assert coverage[f"coverage {percent} %, calibrated"] == pytest.approx(percent / 100, abs=0.02)
 
 
 def test_where_a_half_has_too_few_cells_no_coverage_is_told_as_calibrated() -> None:
-    records = windows(12)
-    assert 100 < records.held_out_mask.sum() < 200
-    found = held_out_coverage(cast(Any, TooSure(records)), records, n_samples=50)
-    assert "coverage 90 %, as drawn" in found
-    assert not any("calibrated" in name for name in found)
+    coverage = coverage_of(cast(Any, TooSure(windows())), too_narrow(150))
+    assert "coverage 90 %, as drawn" in coverage
+    assert not any("calibrated" in name for name in coverage)
 
 
 def panel(n_steps: int = 500) -> Panel:
@@ -188,7 +188,7 @@ def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pyte
     of_series = (found.draws[0] // 1e8).astype(int)
     assert (np.diff(of_series) >= 0).all()
     blind = without(whole, hidden).series
-    where = zip(of_series, found.feature, step.astype(int), *list(found.guesses.values())[::-1], strict=True)
+    where = zip(of_series, found.feature, step.astype(int), *list(found.baselines.values())[::-1], strict=True)
     for n, k, t, linear, locf in where:
         known = np.flatnonzero(blind[n].observed[k])
         earlier = known[known < t]
@@ -210,7 +210,7 @@ def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(
 def test_nothing_hidden_is_nothing_drawn() -> None:
     whole = panel(60)
     found = drawn_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
-    assert (found.draws.shape, len(found.truth), len(found.guesses)) == ((3, 0), 0, 0)
+    assert (found.draws.shape, len(found.truth), len(found.baselines)) == ((3, 0), 0, 0)
 
 
 def test_of_many_short_series_cells_are_hidden_evenly_over_time() -> None:

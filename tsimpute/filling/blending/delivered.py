@@ -15,7 +15,7 @@ from tsimpute.filling.blending.blend import Comparison
 from tsimpute.filling.blending.mixture import GAUSSIAN, METHODS, NETWORK, FittedMethods
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
-from tsimpute.filling.measuring.simple_guesses import LINEAR
+from tsimpute.filling.measuring.simple_baselines import LINEAR
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.imputers.base import TableModel

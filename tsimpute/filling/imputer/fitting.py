@@ -23,9 +23,10 @@ from tsimpute.filling.imputer.persistent import Persistent
 from tsimpute.filling.imputer.predicting import has_to_predict, model_of
 from tsimpute.filling.learning.efforts import EFFORTS, Effort
 from tsimpute.filling.learning.learning import learnt
-from tsimpute.filling.measuring.accuracy import calibrated_on, hidden_cells, scores_of
+from tsimpute.filling.measuring.accuracy import calibrated_on, scores_of
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import TimeBudget, drawn_at
+from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.filling.preparing.prepare import matched
