@@ -166,7 +166,7 @@ def straight(name: str, n_steps: int) -> Series:
 
 
 @pytest.mark.parametrize("most", [4, 10_000])
-def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_draws_and_baselines_are_those_of_their_own_cells(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     built, windows_at = [], hidden_draws.windows_at
     monkeypatch.setattr(hidden_draws, "windows_at", lambda p, at, n: (built.append(len(at)), windows_at(p, at, n))[1])
     series = straight("0", 150), straight("1", 17), straight("2", 61)

@@ -94,7 +94,7 @@ def test_a_record_without_any_value_hides_nothing() -> None:
     assert not hidden_cells(empty, 0.1, 0)[0].any()
 
 
-def test_simple_guesses_are_interpolation_and_the_last_value() -> None:
+def test_simple_baselines_are_interpolation_and_the_last_value() -> None:
     times = np.array([0.0, 1.0, 3.0, 4.0, 8.0])
     guesses = simple_baselines(Series("s", times, np.array([[np.nan, 1.0, np.nan, 4.0, np.nan]]), times))
     locf, linear = guesses.values()
