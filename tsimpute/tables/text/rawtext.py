@@ -21,6 +21,7 @@ from tsimpute.system.files import atomic_write
 
 BLANKS = " "
 """The delimiter that stands for any run of blanks and tabs."""
+_MOST_SHARED = 100_000
 _LINE_ENDS = ("\n", "\r\n", "\r")
 
 _MARKS = (
@@ -107,17 +108,19 @@ def read_records(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]],
     records: list[list[str]] = []
     starts: list[int] = []
     unfinished: list[str] = []
+    known: dict[str, str] = {}  # equal texts are one object: of millions of fields most are equal to others
     for at, line in enumerate(lines):
         if not unfinished:
             starts.append(at)
-            if '"' not in line:
-                records.append([] if line in _LINE_ENDS else list(map(str.strip, line.split(delimiter))))
-                continue
-        if (stays_open if unfinished else is_open).match(line):
+        if '"' not in line and not unfinished:
+            fields = [] if line in _LINE_ENDS else list(map(str.strip, line.split(delimiter)))
+        elif (stays_open if unfinished else is_open).match(line):
             unfinished.append(line)
+            continue
         else:
-            records.append(_field_texts("".join([*unfinished, line]), delimiter))
-            unfinished = []
+            fields, unfinished = _field_texts("".join([*unfinished, line]), delimiter), []
+        share = known.setdefault if len(known) < _MOST_SHARED else known.get
+        records.append(list(map(share, fields, fields)))
     if unfinished:
         raise DataError(f"line {starts[-1] + 1}: expected a quote that closes, it is open to the end of the file.")
     return records, [*starts, len(lines)]
