@@ -36,7 +36,7 @@ class ContextCells(Trunk):
     def condition_on(self, condition: Condition) -> VectorField:
         shown, asked = (
             Tokens(condition, mask, condition.query_mask, self.width_time, self.feature.weight, self.n_given)
-            for mask in (condition.cond_mask, condition.query_mask)
+            for mask in (condition.layout.visible, condition.layout.queried)
         )
         context = self._context(condition, shown)
         has_logit_bias = self._dense_records(condition)[asked.record_of]
@@ -86,25 +86,26 @@ class ContextCells(Trunk):
 
     def bytes_per_row(self, condition: Condition) -> int:
         attention: Any = self.blocks[0].time_axis
-        asked, shown = condition.query_mask[0], self._shown(condition)
+        asked, shown = condition.layout.queried[0], self._shown(condition)
         if is_compiled(attention.qkv.weight.T, attention.n_heads):
             return int(asked.sum()) * self.bytes_per_cell * 5 // 4  # and the copies of reordering
         cells = asked | shown  # each row of states gets its copy of shown cells, and of who looks at whom
-        masks = sum(int(cells.sum(axis).square().sum()) for axis in (0, 1))
+        masks = sum(int((cells.sum(axis) ** 2).sum()) for axis in (0, 1))
         return int(cells.sum()) * self.bytes_per_cell * 5 // 4 + 4 * masks
 
     def bytes_once(self, condition: Condition) -> int:
         return int(self._shown(condition).sum()) * self.bytes_per_cell * 7 // 8  # gone, in part, before the first draw
 
-    def _shown(self, condition: Condition) -> Tensor:
+    def _shown(self, condition: Condition) -> np.ndarray:
         """(K, L) bool, of the first record."""
-        given = torch.arange(self.n_features, device=condition.cond_mask.device) >= self.n_features - self.n_given
-        return condition.cond_mask[0] & ~given[:, None]
+        given = np.arange(self.n_features) >= self.n_features - self.n_given
+        return condition.layout.visible[0] & ~given[:, None]
 
     def _dense_records(self, condition: Condition) -> np.ndarray:
         """(B,) bool: whether a quarter more cells are looked at, shown or to be filled, than training records hold."""
-        looked_at = (condition.cond_mask | condition.query_mask)[:, : self.n_features - self.n_given]
-        return (looked_at.sum((1, 2)) > 1.25 * condition.usual_cells).cpu().numpy()
+        layout, n_own = condition.layout, self.n_features - self.n_given
+        present = (layout.visible | layout.queried)[:, :n_own]
+        return present.sum((1, 2)) > 1.25 * condition.usual_cells
 
 
 PLUGIN = ContextCells

@@ -17,6 +17,7 @@ from tsimpute.backbones.packing import pack
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.backbones.trunk import Attend, Axis, TokenLayout, attention
 from tsimpute.core.containers import Condition
+from tsimpute.core.layouts import CellIndex
 
 
 class Tokens(TokenLayout):
@@ -26,8 +27,8 @@ class Tokens(TokenLayout):
 
     Args:
         condition: B records.
-        mask: (B, K, L) bool, of which cells.
-        marked: (B, K, L) bool, the cells that side information marks.
+        mask: (B, K, L) bool, of which cells: masks of ``condition.layout``.
+        marked: (B, K, L) bool, the cells that side information marks, on the device of the records.
         width_time: channels of the clock's embedding.
         feature: (K, F) embedding.
         n_given: how many features, the last ones, have no tokens and are told with the clock.
@@ -41,7 +42,7 @@ class Tokens(TokenLayout):
     def __init__(
         self,
         condition: Condition,
-        mask: Tensor,
+        mask: np.ndarray,
         marked: Tensor,
         width_time: int,
         feature: Tensor,
@@ -50,29 +51,28 @@ class Tokens(TokenLayout):
         self.n_records, self.n_features, self.n_steps = mask.shape
         device, dtype = condition.values.device, condition.values.dtype
         own = self.n_features - n_given
-        cells = mask.cpu().numpy() & (np.arange(self.n_features) < own)[:, None]
-        record, k, step = np.nonzero(cells)
-        by_time = record * self.n_steps + step
-        order = np.argsort(by_time, kind="stable")
-        self.row_of = (record * self.n_features + k, by_time[order])
-        self.record_of = record
+        index = CellIndex.of(mask, own)
+        order = np.argsort(index.by_time, kind="stable")
+        self.row_of = (index.by_feature, index.by_time[order])
+        self.record_of = index.record
         self.attend: Sequence[Attend] = [RaggedAttention(rows) for rows in self.row_of]
 
-        def there(index: np.ndarray) -> Tensor:
-            return torch.from_numpy(index).to(device)
+        def on_device(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
 
-        self.cell, self.k = there(np.flatnonzero(cells)), there(k)
-        self.to_features, self.to_times = there(order), there(np.argsort(order, kind="stable"))
-        self.no_blank = there(np.empty(0, np.int64))
+        self.cell, self.k = on_device(index.cell), on_device(index.feature)
+        self.to_features, self.to_times = on_device(order), on_device(np.argsort(order, kind="stable"))
+        self.no_blank = on_device(np.empty(0, np.int64))
         # As a matrix of 0 and 1: the backward of a gather adds row by row, many times slower than a product.
-        self.of_record = F.one_hot(there(record), self.n_records).to(dtype)
+        self.of_record = F.one_hot(on_device(index.record), self.n_records).to(dtype)
         self.marked = self.take(marked.to(dtype))
-        clock, which = torch.unique(condition.times, return_inverse=True)
-        self.when = there(which.cpu().numpy()[record, step])
-        self.clock = clock_embedding(clock, width_time).to(dtype)
+        distinct, which = condition.layout.clock
+        self.clock = clock_embedding(on_device(distinct), width_time).to(dtype)
         if n_given:
-            self.when = there(by_time)
-            self.clock = torch.cat([self.clock[which], condition.values[:, own:].mT], -1).flatten(0, 1)
+            self.when = on_device(index.by_time)
+            self.clock = torch.cat([self.clock[on_device(which)], condition.values[:, own:].mT], -1).flatten(0, 1)
+        else:
+            self.when = on_device(which[index.record, index.step])
         self.feature = feature
 
     def attending(self, attend: Sequence[Attend]) -> Self:

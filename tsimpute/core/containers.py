@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from tsimpute.core.layouts import CellLayout
 from tsimpute.core.shapes import ShortRepr, check_shape
 from tsimpute.errors import DataError
 
@@ -59,6 +61,16 @@ class Condition(ShortRepr):
     def __len__(self) -> int:
         return len(self.values)
 
+    @cached_property
+    def layout(self) -> CellLayout:
+        """Masks and times in the CPU's memory; it goes along with ``select``, ``steps`` and ``to``."""
+        return CellLayout.of(self.cond_mask, self.query_mask, self.times)
+
+    def with_layout(self, layout: CellLayout) -> Condition:
+        """The same records; ``layout`` is that of their masks and times, as whoever made these has it."""
+        vars(self)["layout"] = layout
+        return self
+
     @property
     def known(self) -> Tensor:
         """(B, K, L) shown values, and the first guess at other cells where there is one."""
@@ -77,20 +89,24 @@ class Condition(ShortRepr):
         return values if self.spread is None else values / self.spread
 
     def select(self, index: slice | Tensor) -> Condition:
-        return replace(self, **{n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor)})
+        part = replace(self, **{n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor)})
+        return part.with_layout(self.layout.select(index))
 
     def steps(self, index: slice) -> Condition:
         """The same records at those steps only, their times counted from the first of them, in the values' dtype."""
-        values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.query_mask))
+        values, visible, queried = (x[..., index] for x in (self.values, self.cond_mask, self.query_mask))
         guess, spread = (None if x is None else x[..., index] for x in (self.guess, self.spread))
-        times = self.times[:, index]
-        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.usual_cells, guess, spread)
+        times = torch.from_numpy(self.layout.times[:, index])
+        times = (times - times[:, :1]).to(values.dtype)
+        part = Condition(values, visible, queried, times.to(values.device), self.usual_cells, guess, spread)
+        masks = self.layout.visible[..., index], self.layout.queried[..., index]
+        return part.with_layout(CellLayout(*masks, times.numpy()))
 
     def to(self, device: torch.device | str) -> Condition:
         """On another device, but for times in a dtype of their own: not every device has float64."""
         stay = () if self.times.dtype == self.values.dtype else ("times",)
         moving = {n: x for n, x in vars(self).items() if isinstance(x, Tensor) and n not in stay}
-        return replace(self, **{n: x.to(device) for n, x in moving.items()})
+        return replace(self, **{n: x.to(device) for n, x in moving.items()}).with_layout(self.layout)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,18 +164,43 @@ class Batch(ShortRepr):
         return self.observed & ~self.cond_mask
 
     @property
+    def query_mask(self) -> Tensor:
+        """(B, K, L) bool: the targets, and the unobserved cells that are queried with them."""
+        return self.target_mask if self.asked is None else self.target_mask | self.asked
+
+    @cached_property
     def condition(self) -> Condition:
         """What the model sees: the shown cells, and noise to be turned into data at the targets."""
-        query_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
-        shown = self.values * self.cond_mask
-        return Condition(shown, self.cond_mask, query_mask, self.times, self.usual_cells, self.guess, self.spread)
+        shown, spread = self.values * self.cond_mask, self.spread
+        condition = Condition(shown, self.cond_mask, self.query_mask, self.times, self.usual_cells, self.guess, spread)
+        return condition.with_layout(self.layout)
+
+    @cached_property
+    def layout(self) -> CellLayout:
+        """Masks and times of ``condition`` in the CPU's memory; it goes along with ``select`` and ``to``."""
+        return CellLayout.of(self.cond_mask, self.query_mask, self.times)
+
+    @cached_property
+    def unobserved_layout(self) -> CellLayout | None:
+        """The same with all observed cells visible and only unobserved ones queried; None where none is."""
+        if self.asked is None:
+            return None
+        layout = CellLayout.of(self.observed, self.asked, self.times)
+        return layout if layout.queried.any() else None
 
     def select(self, index: slice) -> Batch:
-        by_record = {n: x for n, x in vars(self).items() if isinstance(x, Tensor | tuple)}
-        return replace(self, **{n: x[index] for n, x in by_record.items()})
+        by_record = {n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor | tuple)}
+        part, unobserved = replace(self, **by_record), self.unobserved_layout
+        if unobserved is not None:
+            unobserved = unobserved.select(index)
+            unobserved = unobserved if unobserved.queried.any() else None
+        vars(part).update(layout=self.layout.select(index), unobserved_layout=unobserved)
+        return part
 
     def to(self, device: torch.device | str) -> Batch:
-        return replace(self, **{n: x.to(device) for n, x in vars(self).items() if isinstance(x, Tensor)})
+        moved = replace(self, **{n: x.to(device) for n, x in vars(self).items() if isinstance(x, Tensor)})
+        vars(moved).update(layout=self.layout, unobserved_layout=self.unobserved_layout)
+        return moved
 
 
 @dataclass(frozen=True, eq=False)

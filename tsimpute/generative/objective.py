@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tsimpute.backbones.base import Backbone
 from tsimpute.core.containers import Batch, Condition
+from tsimpute.core.layouts import CellLayout
 from tsimpute.processes.base import Process
 
 
@@ -25,15 +27,16 @@ def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tens
         (B, K, L).
     """
     state = process.corrupt(batch.values, noise, tau)
-    if batch.asked is not None and bool(batch.asked.any()):
-        state = torch.where(batch.asked, _rollout_unobserved(backbone, process, batch, batch.asked, tau, noise), state)
+    if batch.asked is not None and batch.unobserved_layout is not None:
+        rollout = _rollout_unobserved(backbone, process, batch, batch.asked, batch.unobserved_layout, tau, noise)
+        state = torch.where(batch.asked, rollout, state)
     output = backbone(state, tau, batch.condition)
     return (output - process.target(batch.values, noise, tau)).square() * batch.target_mask
 
 
 @torch.no_grad()
 def _rollout_unobserved(
-    backbone: Backbone, process: Process, batch: Batch, asked: Tensor, tau: Tensor, noise: Tensor
+    backbone: Backbone, process: Process, batch: Batch, asked: Tensor, layout: CellLayout, tau: Tensor, noise: Tensor
 ) -> Tensor:
     """(B, K, L) states at ``tau`` of cells that nobody observed: where the model takes them, in two steps from noise.
 
@@ -41,18 +44,19 @@ def _rollout_unobserved(
     targets as the parts of one draw do. With a first guess they are, like the targets' states, those of the difference
     to the guess that is made without the targets, in units of its spread.
     """
-    rows = asked.flatten(1).any(1).nonzero()[:, 0]
+    rows = torch.from_numpy(np.flatnonzero(layout.queried.any((1, 2))))
     condition = batch.condition
     values = torch.where(batch.target_mask, condition.restored(batch.values), batch.values)[rows]
     guess, spread = (None if x is None else x[rows] for x in (batch.guess_given_all, batch.spread_given_all))
     known = Condition(values, batch.observed[rows], asked[rows], batch.times[rows], batch.usual_cells, guess, spread)
-    field = backbone.condition_on(known)
-    end, state = tau[rows.cpu()], noise[rows]
-    found = process.predict(field(state, 0 * end), state, 0 * end)
-    state = process.scales(end / 2).mix(found.clean, found.noise)
-    found = process.predict(field(state, end / 2), state, end / 2)
-    clean = condition.select(rows).residuals(known.restored(found.clean))
-    return torch.zeros_like(noise).index_copy(0, rows, process.scales(end).mix(clean, found.noise))
+    field = backbone.condition_on(known.with_layout(layout.select(rows)))
+    end, state = tau[rows], noise[rows]
+    first = process.predict(field(state, 0 * end), state, 0 * end)
+    state = process.scales(end / 2).mix(first.clean, first.noise)
+    second = process.predict(field(state, end / 2), state, end / 2)
+    clean = condition.select(rows).residuals(known.restored(second.clean))
+    states = process.scales(end).mix(clean, second.noise)
+    return torch.zeros_like(noise).index_copy(0, rows.to(noise.device), states)
 
 
 def loss_per_record(errors: Tensor, target_mask: Tensor) -> Tensor:

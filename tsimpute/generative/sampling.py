@@ -88,7 +88,7 @@ def sample(
     needed = 1
     for b, seed in enumerate(seeds):
         record = condition.select(slice(b, b + 1))
-        if not bool(record.query_mask.any()):
+        if not record.layout.queried.any():
             continue
         size = rows_at_once or rows_within(memory_mib, backbone, record)
         needed = max(needed, size * backbone.bytes_per_row(record) + backbone.bytes_once(record))

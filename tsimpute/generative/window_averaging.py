@@ -97,7 +97,7 @@ class WindowAveraging:
     def _parts(self, condition: Condition) -> list[tuple[slice, Condition]]:
         """The windows in which anything is asked for; their times begin at 0."""
         places = [slice(a, a + self.length) for a in window_starts(condition.values.shape[2], self.length, self.stride)]
-        return [(at, condition.steps(at)) for at in places if bool(condition.query_mask[..., at].any())]
+        return [(at, condition.steps(at)) for at in places if condition.layout.queried[..., at].any()]
 
     def _weights(self, n_steps: int, like: Tensor) -> dict[int, Tensor]:
         """Start of each window -> (length,) what its word counts at its steps; over all windows 1 at every step."""
