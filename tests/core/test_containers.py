@@ -193,7 +193,8 @@ def test_a_layout_is_that_of_the_masks_and_goes_along_wherever_a_condition_goes(
     whole = batch.condition
     for condition in (
         whole, batch.to("cpu").condition, batch.select(slice(1, 3)).condition, whole.select(slice(1, 3)),
-        whole.select(torch.tensor([2, 0])), whole.steps(slice(2, 6)), whole.to("cpu").select(slice(0, 2)).steps(slice(1, 3)),
+        whole.select(torch.tensor([2, 0])), whole.steps(slice(2, 6)), 
+        whole.to("cpu").select(slice(0, 2)).steps(slice(1, 3)),
     ):  # fmt: skip
         assert "layout" in vars(condition)
         np.testing.assert_array_equal(condition.layout.visible, condition.cond_mask)

@@ -12,7 +12,7 @@ from tsimpute.config.yaml_files import config_path, from_dict, load_config, to_d
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.network.fitted import FittedModel, RecordClock
 from tsimpute.models.csdi_weights import load_csdi_weights
 from tsimpute.suites.own import files_of, is_own, own_imputer
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
@@ -167,7 +167,6 @@ def original_csdi(path: Path, of_task: TaskConfig, task: Task, sampling: Samplin
             "protocol, fold, seed). Records that they have seen would be scored; name tasks of that split."
         )
     imputer = GenerativeImputer(ProcessConfig("diffusion"), NetworkConfig("dual_transformer"), sampling=sampling)
-    imputer.network_, imputer.scaler_, imputer.features_ = load_csdi_weights(path), task.scaler, task.train.features
-    (imputer.time_step_, imputer.regular_), imputer.n_steps_ = usual_step(task.train), task.train.n_steps
-    imputer.fitted_ = {"epoch": 0, "step": 0}
+    clock = RecordClock.of(task.train)
+    imputer.model_ = FittedModel(load_csdi_weights(path), task.scaler, task.train.features, clock)
     return imputer
