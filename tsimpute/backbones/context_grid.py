@@ -36,8 +36,8 @@ class ContextGrid(Trunk):
 
     def condition_on(self, condition: Condition) -> VectorField:
         dtype = condition.values.dtype
-        own = torch.arange(self.n_features, device=condition.values.device) < self.n_features - self.n_given
-        shown, asked = (mask & own[:, None] for mask in (condition.cond_mask, condition.query_mask))
+        tokenised = torch.arange(self.n_features, device=condition.values.device) < self.n_features - self.n_given
+        shown, asked = (mask & tokenised[:, None] for mask in (condition.cond_mask, condition.query_mask))
         clock = clock_embedding(condition.times, self.width_time).to(dtype)
         clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
         about = clock, self.feature.weight, condition.query_mask[..., None].to(dtype)
@@ -122,13 +122,13 @@ class _MaskedAttention:
         if qkv.is_cuda and self.dense_records is None and has_triton():
             from tsimpute.backbones.grid_attention import grid_attention
 
-            own, shown = (x.expand(len(qkv), -1, -1).contiguous() for x in self._bytes)
-            return grid_attention(qkv, own, n_heads, self.axis, shared, shown)
+            looked_at, shown = (x.expand(len(qkv), -1, -1).contiguous() for x in self._bytes)
+            return grid_attention(qkv, looked_at, n_heads, self.axis, shared, shown)
         return self._in_rows(qkv, n_heads, shared)
 
     @cached_property
     def _bytes(self) -> tuple[Tensor, Tensor]:
-        """Whether cells of their own, and shown ones, may be looked at, as bytes."""
+        """The cells of the queries themselves, and shown ones, that may be looked at, as bytes."""
         shown = self.visible.to(torch.uint8)
         return (shown if self.asked is None else self.asked.to(torch.uint8)), shown
 
@@ -139,11 +139,11 @@ class _MaskedAttention:
         if shared is not None:
             _, keys, values = self._rows(shared, n_heads)
             k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
-        found = F.scaled_dot_product_attention(q, k, v, mask.to(q.dtype))
+        read = F.scaled_dot_product_attention(q, k, v, mask.to(q.dtype))
         n_records = len(qkv)
         if self.axis == "time":
-            return rearrange(found, "(b k) h l d -> b k l (h d)", b=n_records)
-        return rearrange(found, "(b l) h k d -> b k l (h d)", b=n_records)
+            return rearrange(read, "(b k) h l d -> b k l (h d)", b=n_records)
+        return rearrange(read, "(b l) h k d -> b k l (h d)", b=n_records)
 
     def _rows(self, qkv: Tensor, n_heads: int) -> Tensor:
         """Queries, keys and values, each (rows, heads, tokens, channels)."""

@@ -50,8 +50,8 @@ class Tokens(TokenLayout):
     ) -> None:
         self.n_records, self.n_features, self.n_steps = mask.shape
         device, dtype = condition.values.device, condition.values.dtype
-        own = self.n_features - n_given
-        index = CellIndex.of(mask, own)
+        n_tokenised = self.n_features - n_given
+        index = CellIndex.of(mask, n_tokenised)
         order = np.argsort(index.by_time, kind="stable")
         self.row_of = (index.by_feature, index.by_time[order])
         self.record_of = index.record
@@ -70,7 +70,8 @@ class Tokens(TokenLayout):
         self.clock = clock_embedding(on_device(distinct), width_time).to(dtype)
         if n_given:
             self.when = on_device(index.by_time)
-            self.clock = torch.cat([self.clock[on_device(which)], condition.values[:, own:].mT], -1).flatten(0, 1)
+            given = condition.values[:, n_tokenised:].mT  # (B, L, n_given)
+            self.clock = torch.cat([self.clock[on_device(which)], given], -1).flatten(0, 1)  # (B L, T + n_given)
         else:
             self.when = on_device(which[index.record, index.step])
         self.feature = feature

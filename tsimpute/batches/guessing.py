@@ -134,8 +134,8 @@ def first_guess(
     low, high = (np.take_along_axis(known, i, 2) for i in (last, following))
     both = np.isfinite(since) & np.isfinite(until)
     share = np.divide(since, since + until, out=np.isinf(since).astype(np.float64), where=both & ~shown)
-    kept = np.clip(1 - np.minimum(since, until) / span, 0, None) if span > 0 else 0.0
-    return np.where(shown, 0.0, ((1 - share) * low + share * high) * kept)
+    fading = np.clip(1 - np.minimum(since, until) / span, 0, None) if span > 0 else 0.0
+    return np.where(shown, 0.0, ((1 - share) * low + share * high) * fading)
 
 
 def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
@@ -144,14 +144,14 @@ def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
     Args:
         shown: (N, K, L) bool; looked at once, whatever the number of steps.
     """
-    found, last, seen = [], np.full(shown.shape[:2], -1), 0
+    steps_before, last, seen = [], np.full(shown.shape[:2], -1), 0
     for step in steps:
         if step > seen:
             part = shown[..., seen:step]
             last = np.where(part.any(2), step - 1 - part[..., ::-1].argmax(2), last)
             seen = step
-        found.append(last)
-    return found
+        steps_before.append(last)
+    return steps_before
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,8 @@ class Linear:
         for n, part in enumerate(parts):
             outside = _nearest(known, before[n], -np.inf), _nearest(known, after[n], np.inf)
             times = known.times[:, part]
-            found = first_guess(known.values(part), shown[..., part], times, self.span, *outside)
-            yield Guessed(found.astype(np.float32))
+            mean = first_guess(known.values(part), shown[..., part], times, self.span, *outside)
+            yield Guessed(mean.astype(np.float32))
 
 
 def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:

@@ -76,8 +76,8 @@ class Loader:
         self.values = _standardised(windows.values, self.visible, scaler)
         self.times = single_precision(windows.times)
         self.record_ids, self.features = windows.record_ids, windows.features
-        self.own = _own(windows)
-        self.usable = np.flatnonzero(self.visible[:, self.own].any((1, 2)))
+        self.targetable = _not_given(windows)
+        self.usable = np.flatnonzero(self.visible[:, self.targetable].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
         self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
@@ -107,8 +107,9 @@ class Loader:
     def _shares(self, order: np.ndarray, epoch: int, first: int, rank: int, n_ranks: int) -> Iterator[RankShard]:
         for b in range(first, self.n_batches):
             chosen = order[b * self.batch_size : (b + 1) * self.batch_size]
-            own = chosen[rank::n_ranks]
-            yield RankShard(self._batch(own if len(own) else chosen[:1], epoch), len(chosen), float(len(own) > 0))
+            of_rank = chosen[rank::n_ranks]
+            batch = self._batch(of_rank if len(of_rank) else chosen[:1], epoch)
+            yield RankShard(batch, len(chosen), float(len(of_rank) > 0))
 
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
@@ -146,11 +147,11 @@ class Loader:
 
     def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
         mask = self.visible[record].copy()
-        mask[self.own] = self.policy(mask[self.own], rng)
+        mask[self.targetable] = self.policy(mask[self.targetable], rng)
         return mask
 
     def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return ~shown & self.own[:, None] & (rng.random() < self.ask_unobserved)
+        return ~shown & self.targetable[:, None] & (rng.random() < self.ask_unobserved)
 
 
 def usual_cells(train: Windows) -> int:
@@ -158,7 +159,7 @@ def usual_cells(train: Windows) -> int:
 
     Of up to a hundred records it is the most that one has.
     """
-    return int(np.quantile(train.visible[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
+    return int(np.quantile(train.visible[:, _not_given(train)].sum((1, 2)), 0.99, method="higher"))
 
 
 def condition_of(
@@ -181,10 +182,10 @@ def condition_of(
     if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
         raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
     known, cells = _Known(windows, scaler), _to_fill(windows, fill)
-    found = None
+    guessed = None
     if guess is not None:
-        found = guess.of(known.values(slice(None)), known.visible, known.times, _wanted(guess, known.visible, cells))
-    return _condition(windows, single_precision(windows.times), scaler, cells, found, usual)
+        guessed = guess.of(known.values(slice(None)), known.visible, known.times, _wanted(guess, known.visible, cells))
+    return _condition(windows, single_precision(windows.times), scaler, cells, guessed, usual)
 
 
 def conditions_of(
@@ -208,10 +209,10 @@ def conditions_of(
     if guess is not None:
         known = _Known(windows, scaler)
         guesses = guess.of_parts(known, parts, _to_fill(windows, fill) if guess.has_spread else fill)
-    for part, found in zip(parts, guesses, strict=False):
+    for part, guessed in zip(parts, guesses, strict=False):
         steps = windows.steps(part)
         cells = _to_fill(steps, fill[..., part])
-        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, found, usual)
+        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, guessed, usual)
 
 
 def single_precision(times: np.ndarray) -> np.ndarray:
@@ -220,13 +221,13 @@ def single_precision(times: np.ndarray) -> np.ndarray:
     Raises:
         DataError: they no longer increase.
     """
-    found = times.astype(np.float32)
-    if (np.diff(found, axis=1) <= 0).any():
+    single = times.astype(np.float32)
+    if (np.diff(single, axis=1) <= 0).any():
         raise DataError(
             "times: too large for single precision to tell neighbouring steps apart, the largest is "
             f"{np.abs(times).max():g}. Count time from the start of each record, and part records at long pauses."
         )
-    return found
+    return single
 
 
 def standardised_residuals(values: np.ndarray, guess: Guessed, cells: np.ndarray) -> np.ndarray:
@@ -287,7 +288,7 @@ class _Known:
         return _standardised(values, shown, self.scaler)[..., 0]
 
 
-def _own(windows: Windows) -> np.ndarray:
+def _not_given(windows: Windows) -> np.ndarray:
     """(K,) bool: the features that are not given."""
     return np.array([not feature.given for feature in windows.features])
 

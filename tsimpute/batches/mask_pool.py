@@ -75,8 +75,8 @@ class MaskPool:
         if not self.size:
             return self.masker(record, rng), -1
         number = int(rng.integers(self.size))
-        own = np.random.default_rng(derive_seed(self.seed, "mask", self.record_ids[record], number))
-        return self.masker(record, own), number
+        generator = np.random.default_rng(derive_seed(self.seed, "mask", self.record_ids[record], number))
+        return self.masker(record, generator), number
 
     def guesses(
         self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
@@ -91,23 +91,23 @@ class MaskPool:
         """
         keys = [(i, number, everywhere) for i, number in zip(index.tolist(), numbers, strict=True)]
         new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]
-        found: dict[int, _Kept] = {}
+        fresh: dict[int, _Kept] = {}
         for guess, at in _by_guess(new, [self.guess_of(keys[b][0]) for b in new]):
             made = guess.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
             for n, b in enumerate(at):
                 cells = wanted[b]
-                found[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
+                fresh[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
                 if self.size:
-                    self._kept[keys[b]] = found[b]
-        return self._filled([found.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)
+                    self._kept[keys[b]] = fresh[b]
+        return self._filled([fresh.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)
 
     def _filled(self, of_records: Sequence[_Kept], wanted: np.ndarray) -> Guessed:
         mean = np.zeros(wanted.shape, np.float32)
         spread = None if of_records[0].spread is None else np.ones(wanted.shape, np.float32)
-        for b, kept in enumerate(of_records):
-            mean[b][wanted[b]] = kept.mean
+        for b, guess in enumerate(of_records):
+            mean[b][wanted[b]] = guess.mean
             if spread is not None:
-                spread[b][wanted[b]] = kept.spread
+                spread[b][wanted[b]] = guess.spread
         return Guessed(mean, spread)
 
 

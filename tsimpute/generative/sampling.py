@@ -104,8 +104,8 @@ def sample(
 
     # Several pieces at once only as far as they fit into memory together, and on a GPU not at all.
     fit = max(1, memory_mib * 2**20 // needed) if condition.values.device.type == "cpu" else 1
-    for b, rows, found in in_threads(work, pieces, fit):
-        draws[rows.start : rows.stop, b] = condition.select(slice(b, b + 1)).restored(found)
+    for b, rows, of_rows in in_threads(work, pieces, fit):
+        draws[rows.start : rows.stop, b] = condition.select(slice(b, b + 1)).restored(of_rows)
     return draws
 
 
@@ -209,10 +209,10 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 def _draw(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
     """Draws ``rows`` of one record, (len(rows), K, L); half as many at once from where memory runs out."""
-    found, size = [], len(rows)
+    draws, size = [], len(rows)
     while rows:
         try:
-            found.append(_sample_rows(field, way, record, seed, rows[:size]))
+            draws.append(_sample_rows(field, way, record, seed, rows[:size]))
         except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
@@ -222,7 +222,7 @@ def _draw(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, 
             size //= 2  # tried when this block is left, and what the failed call held with it
         else:
             rows = rows[size:]
-    return torch.cat(found)
+    return torch.cat(draws)
 
 
 def _sample_rows(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
@@ -233,8 +233,8 @@ def _sample_rows(field: VectorField, way: _SamplingPlan, record: Condition, seed
         return torch.stack([of_row.draw() for of_row in noise]).to(record.values) * asked
 
     def predict(state: Tensor, tau: Tensor) -> Prediction:
-        found = way.process.predict(field(state, tau), state, tau)
+        prediction = way.process.predict(field(state, tau), state, tau)
         # With noise and predictions 0 outside the cells to fill, so is every state that a solver makes of them.
-        return Prediction(found.clean * asked, found.noise * asked)
+        return Prediction(prediction.clean * asked, prediction.noise * asked)
 
     return way.solver.solve(predict, way.process.scales, draw_noise(), way.grid, draw_noise)

@@ -58,7 +58,7 @@ class WindowAveraging:
         """See ``Backbone``; windows beyond those that fit in half the budget are bound anew in every evaluation."""
         parts = self._parts(condition)
         weights = self._weights(condition.values.shape[2], condition.values)
-        kept = self._kept(parts)
+        stay_bound = self._kept(parts)
         bound: dict[int, VectorField] = {}
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
@@ -68,13 +68,13 @@ class WindowAveraging:
                 steps, part = place
                 with torch.inference_mode(inferring), torch.set_grad_enabled(grads):
                     of_window = bound.get(steps.start) or self.backbone.condition_on(part)
-                    if steps.start in kept:
+                    if steps.start in stay_bound:
                         bound[steps.start] = of_window
                     return steps, self._of_window(of_window, part, state[..., steps], tau)
 
             out = torch.zeros_like(state)
-            for steps, found in in_threads(work, parts):
-                out[..., steps] += found * weights[steps.start]
+            for steps, output in in_threads(work, parts):
+                out[..., steps] += output * weights[steps.start]
                 self.computed(len(state) / len(parts))
             return out
 

@@ -208,10 +208,10 @@ class GaussianImputer:
         """The arrays and the description that a model file holds."""
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
-        own = None if self.settings is None else asdict(self.settings)
+        regularisation = None if self.settings is None else asdict(self.settings)
         about = {
             "imputer": self.name,
-            "settings": {"periods": self.periods, "settings": own, "seed": self.seed},
+            "settings": {"periods": self.periods, "settings": regularisation, "seed": self.seed},
             "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
@@ -236,8 +236,12 @@ class GaussianImputer:
             raise CheckpointError(f"{path}: expected a model of imputer {cls.name!r}, came another one.")
         try:
             settings = about["settings"]
-            own = settings["settings"]
-            made = cls(settings["periods"], None if own is None else Regularisation(**own), settings["seed"])
+            regularisation = settings["settings"]
+            made = cls(
+                settings["periods"],
+                None if regularisation is None else Regularisation(**regularisation),
+                settings["seed"],
+            )
             made.features_ = tuple(Feature(*of_one) for of_one in about["features"])
             made.scaler_ = Standardizer.from_dict(about["scaler"])
             arrays = {name: array.numpy() for name, array in weights.items()}

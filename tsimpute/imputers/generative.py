@@ -208,7 +208,7 @@ class GenerativeImputer:
             + (f", base {digest_of(base)}" if base else ""),
         )
         for step in trainer.run():
-            model.network, model.fitted = trainer.kept, {"epoch": trainer.epochs_done, "step": step.step}
+            model.network, model.fitted = trainer.output_network, {"epoch": trainer.epochs_done, "step": step.step}
             yield step
         if training.patience is not None and trainer.at.best_epoch and folder is not None:
             self._take(*read_model(folder / "best.safetensors"))
@@ -308,13 +308,14 @@ class GenerativeImputer:
         network = WindowAveraging(self._network_for_use(), length, stride, memory, done.add)
         n_at_once = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
         parts = pieces(record.n_steps, length, stride, n_evaluations, n_at_once)
-        parts = [piece for piece in parts if cells[..., piece.kept].any()]
+        parts = [piece for piece in parts if cells[..., piece.delivered].any()]
         conditions = model.conditions_of(record, [piece.computed for piece in parts], cells, length)
         for piece, condition in zip(parts, conditions, strict=True):
-            done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
+            done.begin(piece.delivered.start / record.n_steps, piece.delivered.stop / record.n_steps)
             draws = sampler.draw(network, condition, n_samples, seeds, (piece.computed.start, record.n_steps))
-            draws = draws[..., piece.kept_within]
-            yield piece.kept, completed(record.steps(piece.kept), model.scale, draws, cells[..., piece.kept])
+            draws = draws[..., piece.delivered_within]
+            part = record.steps(piece.delivered)
+            yield piece.delivered, completed(part, model.scale, draws, cells[..., piece.delivered])
 
     def _fitted(self) -> FittedModel:
         if not hasattr(self, "model_"):

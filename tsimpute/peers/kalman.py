@@ -149,9 +149,9 @@ def _most_likely(parts: np.ndarray, records: list[np.ndarray]) -> np.ndarray:
 
     n_components = (len(parts) - 1) // 2
     start = np.log([0.2] + [0.5] * n_components + [0.02] * n_components)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(_LOWEST, _HIGHEST)] * len(start),
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(_LOWEST, _HIGHEST)] * len(start),
                      options={"maxiter": 50})  # fmt: skip
-    return np.exp(found.x)
+    return np.exp(optimum.x)
 
 
 def _seen(change: np.ndarray, look: np.ndarray, first: np.ndarray, moved: np.ndarray, n_steps: int) -> np.ndarray:

@@ -37,9 +37,9 @@ def gradients_side_by_side(network: nn.Module, parts: Sequence[Batch], losses: L
         return loss.detach(), torch.autograd.grad(loss, weights, allow_unused=True)
 
     total = torch.zeros(())
-    for loss, found in in_threads(work, parts):
+    for loss, gradients in in_threads(work, parts):
         total += loss
-        for of, gradient in zip(weights, found, strict=True):
+        for of, gradient in zip(weights, gradients, strict=True):
             if gradient is not None:
                 of.grad = gradient.clone() if of.grad is None else of.grad.add_(gradient)
     return total

@@ -27,15 +27,15 @@ class Piece:
     """
 
     computed: slice
-    kept: slice
+    delivered: slice
 
     @property
-    def kept_within(self) -> slice:
+    def delivered_within(self) -> slice:
         """``kept``, counted from the first computed step."""
-        return slice(self.kept.start - self.computed.start, self.kept.stop - self.computed.start)
+        return slice(self.delivered.start - self.computed.start, self.delivered.stop - self.computed.start)
 
 
-def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, kept_steps: int) -> list[Piece]:
+def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, steps_per_piece: int) -> list[Piece]:
     """A record of ``n_steps`` cut into pieces of about ``kept_steps``.
 
     In one evaluation a window of ``length`` steps carries what is known by its length, so beyond ``n_evaluations``
@@ -43,9 +43,9 @@ def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, kept_step
     """
     margin = n_evaluations * length
     starts = window_starts(n_steps, length, stride)
-    if n_steps <= kept_steps + margin:
+    if n_steps <= steps_per_piece + margin:
         return [Piece(slice(0, n_steps), slice(0, n_steps))]
-    n_pieces = -(-n_steps // kept_steps)
+    n_pieces = -(-n_steps // steps_per_piece)
     bounds = [n_steps * i // n_pieces for i in range(n_pieces + 1)]
     made = []
     for first, last in pairwise(bounds):
@@ -63,8 +63,8 @@ def check_times(times: np.ndarray, length: int, stride: int) -> None:
     windows = sliding_window_view(times, length)
     starts = np.array(window_starts(len(times), length, stride))
     for first in range(0, len(starts), _AT_ONCE):
-        own = windows[starts[first : first + _AT_ONCE]]
-        single_precision(own - own[:, :1])
+        of_windows = windows[starts[first : first + _AT_ONCE]]
+        single_precision(of_windows - of_windows[:, :1])
 
 
 def steps_within(memory_mib: int, n_samples: int, n_features: int, least: int) -> int:

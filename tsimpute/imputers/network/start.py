@@ -47,10 +47,10 @@ def base_of(
 
 def digest_of(base: GaussianModel) -> str:
     """What tells one process from others."""
-    found = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(digest_size=8)
     for name, array in sorted(base.to_arrays().items()):
-        found.update(name.encode() + array.tobytes())
-    return found.hexdigest()
+        digest.update(name.encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def guesses_apart(
