@@ -20,8 +20,7 @@ from torch.nn import functional as F
 
 from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.grid import Grid
-from tsimpute.backbones.trunk import Attend, Axis, Trunk
+from tsimpute.backbones.trunk import Attend, Axis, Grid, Trunk
 from tsimpute.core.containers import Condition
 
 _NEVER = -1e9

@@ -113,45 +113,41 @@ class Loader:
 
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
-        rngs = [np.random.default_rng(s) for s in seeds]
-        drawn = [self._drawn(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)]
-        masks = np.stack([mask for mask, _ in drawn])
-        asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
-        asked = None
-        if asks:
-            asked = np.stack([self._asked(self.visible[i], rng) for i, rng in zip(index, rngs, strict=True)])
-        values, guess, given_all = self.values[index], None, None
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        draw = (lambda record, rng: (self._mask(record, rng), -1)) if self.guesses is None else self.guesses.draw
+        masks, numbers = zip(*(draw(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)), strict=True)
+        cond_mask, observed, values = np.stack(masks), self.visible[index], self.values[index]
+        queried = None
+        if self.ask_unobserved > 0 and epoch >= self.ask_from_epoch:
+            whole = np.array([rng.random() < self.ask_unobserved for rng in rngs])[:, None, None]
+            queried = ~observed & self.targetable[:, None] & whole
+        guess, guess_given_all = None, None
         if self.guesses is not None:
-            shown = self.visible[index]
-            wanted = ~masks if asks or not self.guesses.size else shown & ~masks
-            guess = self.guesses.guesses(index, masks, [number for _, number in drawn], wanted, asks)
-            values = standardised_residuals(values, guess, shown)
-            given_all = self.guesses.guesses(index, shown, [-1] * len(index), ~shown, True) if asks else None
+            everywhere = queried is not None
+            wanted = ~cond_mask if everywhere or not self.guesses.size else observed & ~cond_mask
+            guess = self.guesses.guesses(index, cond_mask, numbers, wanted, everywhere)
+            values = standardised_residuals(values, guess, observed)
+            if everywhere:
+                guess_given_all = self.guesses.guesses(index, observed, [-1] * len(index), ~observed, True)
         return Batch(
             values=torch.from_numpy(values),
-            observed=torch.from_numpy(self.visible[index]),
-            cond_mask=torch.from_numpy(masks),
+            observed=torch.from_numpy(observed),
+            cond_mask=torch.from_numpy(cond_mask),
             times=torch.from_numpy(self.times[index]),
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
-            asked=None if asked is None else torch.from_numpy(asked),
-            guess=_mean(guess),
-            spread=_spread(guess),
-            guess_given_all=_mean(given_all),
-            spread_given_all=_spread(given_all),
-            usual_cells=self.usual_cells if asks else math.inf,
+            asked=None if queried is None else torch.from_numpy(queried),
+            guess=_tensor(guess and guess.mean),
+            spread=_tensor(guess and guess.spread),
+            guess_given_all=_tensor(guess_given_all and guess_given_all.mean),
+            spread_given_all=_tensor(guess_given_all and guess_given_all.spread),
+            usual_cells=math.inf if queried is None else self.usual_cells,
         )
-
-    def _drawn(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-        return (self._mask(record, rng), -1) if self.guesses is None else self.guesses.draw(record, rng)
 
     def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
         mask = self.visible[record].copy()
         mask[self.targetable] = self.policy(mask[self.targetable], rng)
         return mask
-
-    def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return ~shown & self.targetable[:, None] & (rng.random() < self.ask_unobserved)
 
 
 def usual_cells(train: Windows) -> int:
@@ -184,7 +180,8 @@ def condition_of(
     known, cells = _Known(windows, scaler), _to_fill(windows, fill)
     guessed = None
     if guess is not None:
-        guessed = guess.of(known.values(slice(None)), known.visible, known.times, _wanted(guess, known.visible, cells))
+        wanted = cells if guess.has_spread else ~known.visible  # where it costs time, cells to fill alone
+        guessed = guess.of(known.values(slice(None)), known.visible, known.times, wanted)
     return _condition(windows, single_precision(windows.times), scaler, cells, guessed, usual)
 
 
@@ -250,8 +247,8 @@ def _condition(
         query_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
         usual_cells=usual,
-        guess=_mean(guess),
-        spread=_spread(guess),
+        guess=_tensor(guess and guess.mean),
+        spread=_tensor(guess and guess.spread),
     )
 
 
@@ -259,17 +256,8 @@ def _to_fill(windows: Windows, fill: np.ndarray | None) -> np.ndarray:
     return ~windows.visible if fill is None else fill & ~windows.visible
 
 
-def _wanted(guess: Guess, shown: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Cells to guess: where it costs time, those to fill alone."""
-    return cells if guess.has_spread else ~shown
-
-
-def _mean(guess: Guessed | None) -> torch.Tensor | None:
-    return None if guess is None else torch.from_numpy(guess.mean)
-
-
-def _spread(guess: Guessed | None) -> torch.Tensor | None:
-    return None if guess is None or guess.spread is None else torch.from_numpy(guess.spread)
+def _tensor(array: np.ndarray | None) -> torch.Tensor | None:
+    return None if array is None else torch.from_numpy(array)
 
 
 class _Known:

@@ -18,8 +18,7 @@ from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
-from tsimpute.imputers.shared.checks import cells_asked
-from tsimpute.imputers.shared.completing import check_steps, collected, completed, usual_step
+from tsimpute.imputers.shared.records import cells_asked, check_steps, collected, completed, usual_step
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.terminal import Progress, progress_bars

@@ -31,8 +31,7 @@ from tsimpute.imputers.network.fitted import FittedModel, new_network
 from tsimpute.imputers.network.long_records import WindowProgress, check_times, pieces, steps_within
 from tsimpute.imputers.network.sampler import Sampler
 from tsimpute.imputers.network.start import base_of, digest_of, guesses_apart
-from tsimpute.imputers.shared.checks import cells_to_fill, check_features, check_given
-from tsimpute.imputers.shared.completing import collected, completed
+from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
 from tsimpute.scaling.standardizer import Standardizer

@@ -8,9 +8,8 @@ import numpy as np
 
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.imputers.shared.hiding import moved_gaps
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.imputers.shared.standardised import StandardisedImputer, moved_gaps
 
 _CHANGE = 1e-4
 

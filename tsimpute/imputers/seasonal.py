@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tsimpute.core.windows import Windows
-from tsimpute.imputers.shared.completing import usual_step
-from tsimpute.imputers.shared.hiding import moved_gaps
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.imputers.shared.records import usual_step
+from tsimpute.imputers.shared.standardised import StandardisedImputer, moved_gaps
 
 _DAY, _WEEK = 24.0, 168.0
 _PEAKS, _MOST_RECORDS = 3, 50

@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.shared.records import usual_step
 from tsimpute.imputers.shared.standardised import StandardisedImputer
 
 TRENDS = {"level": "local level", "linear": "local linear trend"}

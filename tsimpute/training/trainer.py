@@ -25,8 +25,14 @@ from tsimpute.generative.objective import draw, loss_per_record, squared_errors
 from tsimpute.models.checkpoints import read_state, write_state
 from tsimpute.processes.base import Process
 from tsimpute.system.files import exclusive_lock, remove_partial
-from tsimpute.training.devices import CallableModule, launched, wait_for_gloo
-from tsimpute.training.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
+from tsimpute.training.devices import (
+    CallableModule,
+    gradients_one_by_one,
+    gradients_side_by_side,
+    launched,
+    side_by_side_here,
+    wait_for_gloo,
+)
 from tsimpute.training.progress import Progress, Step, check_same, log_epoch, settings_key
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.imputers.shared.checks import check_features
-from tsimpute.imputers.shared.completing import check_steps, usual_step
+from tsimpute.imputers.shared.records import check_features, check_steps, usual_step
 from tsimpute.models.checkpoints import part_of
 from tsimpute.scaling.standardizer import Scale, Standardizer
 

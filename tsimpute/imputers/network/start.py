@@ -13,7 +13,7 @@ from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
-from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.shared.records import usual_step
 from tsimpute.scaling.standardizer import Standardizer
 
 
