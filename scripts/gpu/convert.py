@@ -72,10 +72,10 @@ def convert(
             task.scaler,
             task.train.features,
             RecordClock.of(task.train),
-            {"epoch": epoch, "step": step},
+            imputer.network.guess,
+            process,
             usual_cells=task.train.n_features * task.train.n_steps,  # no record is dense
-            base=process,
-            baseline=imputer.network.guess,
+            fitted={"epoch": epoch, "step": step},
         )
         imputer.save(out / f"epoch-{epoch:04d}.safetensors")
     imputer.save(out / "last.safetensors")

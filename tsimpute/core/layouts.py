@@ -33,11 +33,6 @@ class CellIndex:
         return cls(*np.nonzero(mask[:, :n_features]), mask.shape[1], mask.shape[2])
 
     @property
-    def cell(self) -> np.ndarray:
-        """(T,) the cells among all B * K * L."""
-        return (self.record * self.n_features + self.feature) * self.n_steps + self.step
-
-    @property
     def by_feature(self) -> np.ndarray:
         """(T,) a number for each pair of record and feature; it rises."""
         return self.record * self.n_features + self.feature
@@ -46,6 +41,11 @@ class CellIndex:
     def by_time(self) -> np.ndarray:
         """(T,) a number for each pair of record and step."""
         return self.record * self.n_steps + self.step
+
+    @property
+    def cell(self) -> np.ndarray:
+        """(T,) the cells among all B * K * L."""
+        return self.by_feature * self.n_steps + self.step
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from tsimpute.batches.guessing import Guess
-from tsimpute.batches.loading import Loader
+from tsimpute.batches.loading import Loader, usual_cells
 from tsimpute.batches.mask_pool import Masks
 from tsimpute.batches.masking import MaskPolicy, make_policy
 from tsimpute.config.registry import check_imported
@@ -27,7 +27,7 @@ from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.generative.window_averaging import WindowAveraging
-from tsimpute.imputers.network.fitted import FittedModel, new_network
+from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
 from tsimpute.imputers.network.long_records import WindowProgress, check_times, pieces, steps_within
 from tsimpute.imputers.network.sampler import Sampler
 from tsimpute.imputers.network.start import base_of, digest_of, guesses_apart
@@ -133,7 +133,7 @@ class GenerativeImputer:
 
     @property
     def _sampler(self) -> Sampler:
-        return Sampler(self.process, self.sampling)
+        return Sampler.of(self.process, self.sampling)
 
     def fit(self, train: Windows, valid: Windows | None = None, *, progress: Progress = "auto") -> Self:
         """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.progress_bars``."""
@@ -183,10 +183,13 @@ class GenerativeImputer:
                 f"them; came {training.ask_unobserved}."
             )
         scaler = scaler or Standardizer.fit(train)
-        process_of_start = base_of(train, scaler, self.network.guess, base, training.seed, training.base_folds)
+        start = base_of(train, scaler, self.network.guess, base, training.seed, training.base_folds)
         network = new_network(self.network, train.features, process.tau_frequency, training.seed)
-        model = FittedModel.untrained(network, train, scaler, process_of_start, self.network.guess, time_unit)
-        self.model_, policy = model, make_policy(training.masks, train)
+        clock, usual = RecordClock.of(train, time_unit), usual_cells(train)
+        model = FittedModel(network, scaler, train.features, clock, self.network.guess, start, usual, {})
+        self.model_, policy, guess_of = model, make_policy(training.masks, train), None
+        if start is not None and training.base_folds > 1:
+            guess_of = guesses_apart(train, scaler, start, training.base_folds, training.seed)
 
         def save_model(name: str, network: nn.Module, fitted: dict[str, Any]) -> None:
             if folder is not None:
@@ -196,7 +199,7 @@ class GenerativeImputer:
         trainer = Trainer(
             network,
             process,
-            self._loader(model, train, policy, training.seed, self._guesses_apart(model, train), masks),
+            self._loader(model, train, policy, training.seed, guess_of, masks),
             None if valid is None else self._loader(model, valid, policy, derive_seed(training.seed, "valid")),
             training,
             folder,
@@ -224,11 +227,6 @@ class GenerativeImputer:
         n_masks = 0 if model.base is None else settings.masks_per_record
         guessing = model.guess, guess_of, n_masks, masks
         return Loader(windows, model.scale, policy, settings.batch_size, seed, *asks, *guessing)
-
-    def _guesses_apart(self, model: FittedModel, train: Windows) -> Callable[[int], Guess] | None:
-        if model.base is None or self.training.base_folds == 1:
-            return None
-        return guesses_apart(train, model.scaler, model.base, self.training.base_folds, self.training.seed)
 
     def impute(
         self,
@@ -302,7 +300,8 @@ class GenerativeImputer:
         length = min(model.clock.n_steps or record.n_steps, record.n_steps)
         memory, stride = self.sampling.memory_mib, max(1, round(length * (1 - overlap)))
         check_times(record.times[0], length, stride)
-        n_evaluations, seeds = sampler.n_evaluations, [derive_seed(seed, "impute", record.record_ids[0])]
+        n_evaluations = sampler.solver.n_evaluations(sampler.n_steps)
+        seeds = [derive_seed(seed, "impute", record.record_ids[0])]
         done = WindowProgress(n_samples * n_evaluations, progress)
         network = WindowAveraging(self._network_for_use(), length, stride, memory, done.add)
         n_at_once = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
@@ -328,7 +327,7 @@ class GenerativeImputer:
     # Files ------------------------------------------------------------------------------------------------------------
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
-        """See ``Imputer``; ``also`` is kept beside, as plain values by names that models do not use."""
+        """See ``Imputer``; ``also`` holds more plain values, by names that models do not use."""
         weights, about = self.parts()
         write_model(Path(path), weights, {**(also or {}), **about})
 

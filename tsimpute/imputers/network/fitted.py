@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tsimpute.batches.guessing import Guess, Linear
-from tsimpute.batches.loading import condition_of, conditions_of, usual_cells
+from tsimpute.batches.loading import condition_of, conditions_of
 from tsimpute.config.registry import make
 from tsimpute.config.settings import NetworkConfig
 from tsimpute.core.containers import Condition
@@ -57,29 +57,20 @@ class FittedModel:
         scaler: means and standard deviations of the training cells.
         features: names and units, in the network's order.
         clock: of the training records.
-        fitted: epoch, step and seconds of the weights.
-        usual_cells: see ``usual_cells``; 0 = not known, as of models of before.
-        base: the Gaussian process of standardised values whose posterior is the first guess; None = there is none.
         baseline: see ``NetworkConfig.guess``.
+        base: the Gaussian process of standardised values whose posterior is the first guess; None = there is none.
+        usual_cells: see ``usual_cells``; 0 = not known, as of models of before.
+        fitted: epoch, step and seconds of the weights.
     """
 
     network: nn.Module
     scaler: Standardizer
     features: tuple[Feature, ...]
     clock: RecordClock
-    fitted: dict[str, Any] = field(default_factory=lambda: {"epoch": 0, "step": 0})
-    usual_cells: int = 0
-    base: GaussianModel | None = None
     baseline: Literal["none", "linear", "gaussian"] = "none"
-
-    @classmethod
-    def untrained(
-        cls, network: nn.Module, train: Windows, scaler: Standardizer, base: GaussianModel | None, baseline: Any,
-        time_unit: str | None,
-    ) -> FittedModel:  # fmt: skip
-        """The model of a network that is still to be trained on ``train``."""
-        clock, usual = RecordClock.of(train, time_unit), usual_cells(train)
-        return cls(network, scaler, train.features, clock, {}, usual, base, baseline)
+    base: GaussianModel | None = None
+    usual_cells: int = 0
+    fitted: dict[str, Any] = field(default_factory=lambda: {"epoch": 0, "step": 0})
 
     @property
     def never_visible(self) -> tuple[str, ...]:
@@ -152,18 +143,17 @@ class FittedModel:
         network = new_network(config, features, tau_frequency)
         network.load_state_dict({name: x for name, x in arrays.items() if not name.startswith(f"{_BASE}.")})
         base = {name: x.numpy() for name, x in part_of(arrays, _BASE).items()}
-        clock = RecordClock(
-            about["time_step"], about.get("regular", True), about.get("n_steps", 0), about.get("time_unit")
-        )
         return cls(
             network,
             Standardizer.from_dict(about["scaler"]),
             features,
-            clock,
-            about["fitted"],
-            about.get("usual_cells", 0),
-            GaussianModel.from_arrays(base) if base else None,
+            RecordClock(
+                about["time_step"], about.get("regular", True), about.get("n_steps", 0), about.get("time_unit")
+            ),
             config.guess,
+            GaussianModel.from_arrays(base) if base else None,
+            about.get("usual_cells", 0),
+            about["fitted"],
         )
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tsimpute.backbones.base import Backbone
 from tsimpute.config.registry import make, options_of
 from tsimpute.config.settings import ProcessConfig, SamplingConfig
 from tsimpute.core.containers import Condition
@@ -24,39 +22,34 @@ class Sampler:
     """Samples from a network with the process that it was trained for.
 
     Attributes:
-        process_config, settings: as of a generative imputer.
+        process: that it was trained for.
+        settings: as set; None in them = the process's own default.
+        solver_name, n_steps, grid_power, eta: see ``SamplingConfig``. Another solver than the process's own has evenly
+            spaced steps by default.
     """
 
-    process_config: ProcessConfig
+    process: Process
     settings: SamplingConfig
+    solver_name: str
+    n_steps: int
+    grid_power: float
+    eta: float
 
-    @cached_property
-    def process(self) -> Process:
-        return make("processes", self.process_config.name, **self.process_config.options)
-
-    @property
-    def solver_name(self) -> str:
-        """As set, or the process's own default."""
-        return self.settings.solver or self.process.default_solver
-
-    @property
-    def grid_power(self) -> float:
-        """How the steps are spaced: as set, or the process's own default with its own solver, else evenly."""
-        return self.settings.grid_power or (1.0 if self.settings.solver else self.process.default_power)
-
-    @property
-    def n_steps(self) -> int:
-        """Solver steps: as set, or the process's own default."""
-        return self.settings.n_steps or self.process.default_steps
+    @classmethod
+    def of(cls, config: ProcessConfig, settings: SamplingConfig) -> Sampler:
+        process = make("processes", config.name, **config.options)
+        return cls(
+            process,
+            settings,
+            solver_name=settings.solver or process.default_solver,
+            n_steps=settings.n_steps or process.default_steps,
+            grid_power=settings.grid_power or (1.0 if settings.solver else process.default_power),
+            eta=process.default_eta if settings.eta is None else settings.eta,
+        )
 
     @property
-    def eta(self) -> float:
-        """Share of fresh noise in the first-order solver: as set, or the process's own default."""
-        return self.process.default_eta if self.settings.eta is None else self.settings.eta
-
-    @cached_property
     def solver(self) -> Solver:
-        """See ``solver_name``.
+        """The solver of that name.
 
         Raises:
             ConfigError: an ``eta`` is set for a solver that has none.
@@ -69,14 +62,9 @@ class Sampler:
             )
         return make("solvers", self.solver_name)
 
-    @property
-    def n_evaluations(self) -> int:
-        """Network evaluations (NFE) per sample."""
-        return self.solver.n_evaluations(self.n_steps)
-
     def draw(
         self,
-        network: Backbone | Any,
+        network: Any,
         condition: Condition,
         n_samples: int,
         seeds: Sequence[int],
