@@ -189,7 +189,7 @@ def test_a_layout_is_that_of_the_masks_and_goes_along_wherever_a_condition_goes(
     """What reaches a device with a layout never has its masks read back from there."""
     batch = random_batch()
     unobserved = ~batch.observed & (torch.arange(len(batch)) > 1)[:, None, None]
-    batch = replace(batch, asked=unobserved)
+    batch = replace(batch, unobserved_query=unobserved)
     whole = batch.condition
     for condition in (
         whole, batch.to("cpu").condition, batch.select(slice(1, 3)).condition, whole.select(slice(1, 3)),

@@ -1,4 +1,4 @@
-"""Some cells of records as tokens, and attention among those that share a feature or a time."""
+"""Cells of a mask as tokens, and attention among those that share a feature or a time."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Tokens(TokenLayout):
         marked: (B, K, L) bool, the cells that side information marks, on the device of the records.
         width_time: channels of the clock's embedding.
         feature: (K, F) embedding.
-        n_given: how many features, the last ones, have no tokens and are told with the clock.
+        n_given: how many features, the last ones, have no tokens and go with the clock.
 
     Attributes:
         row_of: for tokens in the order of either axis, time and feature, a number for the row that each is in.
         record_of: (T,) the record of each, in the order of either axis alike: one record stands after the other.
-        attend: for either axis, what its attention is; among these tokens alone, if ``attending`` says no other.
+        attend: the attention along either axis; among these tokens only, unless ``attending`` sets another.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Tokens(TokenLayout):
 
 
 class RaggedAttention:
-    """Attention of tokens among those of their row, and among other tokens of the same row that all states share.
+    """Attention of tokens to those of their row, and to other tokens of the row that all states share.
 
     Compiled where it can be; elsewhere rows are packed into bins of one length (see ``packing``) for torch's kernel.
 
@@ -179,7 +179,7 @@ class _InBins:
 
     def attend(self, qkv: Tensor, n_heads: int) -> Tensor:
         token, position, blank = (x.to(qkv.device) for x in (self.token, self.position, self.blank))
-        # What blank positions hold is seen by none, and no gradient comes from there.
+        # Blank positions are masked, and no gradient comes from there.
         spread: Tensor = Reorder.apply(qkv, token, position, blank[:0])  # type: ignore[assignment]
         read = []
         for bins, part in zip(self.groups, spread.split([g.n_bins * g.size for g in self.groups], 1), strict=True):
@@ -190,7 +190,7 @@ class _InBins:
 
 
 class _Bins:
-    """Bins of one size, who may look at whom in them, and what is added to the scores of each."""
+    """Bins of one size, and what is added to the scores in them: -inf between rows, a bias of each token."""
 
     def __init__(self, row_of: np.ndarray, bias: np.ndarray) -> None:
         self.n_bins, self.size = row_of.shape
@@ -217,12 +217,12 @@ class _Bins:
 
 
 class Reorder(torch.autograd.Function):
-    """``cells[:, index]``, whose backward is a gather too: ``inverse`` says where each cell has gone.
+    """``cells[:, index]``, whose backward is a gather too, by ``inverse``.
 
     A gather's own backward, adding up rows one by one, took 45 % of a training step.
 
     Args of ``apply``:
-        blank: cells that have gone nowhere.
+        blank: cells that ``index`` leaves out.
     """
 
     @staticmethod

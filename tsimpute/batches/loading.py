@@ -48,7 +48,7 @@ class Loader:
         policy: chooses targets among the shown cells.
         batch_size: records of a global batch.
         seed: of everything drawn.
-        ask_unobserved: share of records in which all unobserved cells are asked for too, from ``ask_from_epoch`` on.
+        ask_unobserved: share of records in which all unobserved cells are queried too, from ``ask_from_epoch`` on.
         guess: where given, targets are the differences to it, in units of its spread where it has one.
         guess_of: another guess for some records, by their index; None = ``guess`` for all.
         n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
@@ -136,7 +136,7 @@ class Loader:
             times=torch.from_numpy(self.times[index]),
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
-            asked=None if queried is None else torch.from_numpy(queried),
+            unobserved_query=None if queried is None else torch.from_numpy(queried),
             guess=_tensor(guess and guess.mean),
             spread=_tensor(guess and guess.spread),
             guess_given_all=_tensor(guess_given_all and guess_given_all.mean),

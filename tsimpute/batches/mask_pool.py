@@ -1,4 +1,4 @@
-"""Masks for training: drawn anew in each epoch, or out of a few per record where each costs a guess that takes time."""
+"""Masks for training: new in each epoch, or a few per record where each needs a guess that takes time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Masker = Callable[[int, np.random.Generator], np.ndarray]
 
 
 class Masks(Protocol):
-    """Gives masks of training records, and first guesses at what they hide.
+    """Gives masks of training records, and baselines at the cells that they hide.
 
     Attributes:
         size: masks of each record; 0 = any number.
@@ -35,23 +35,23 @@ class Masks(Protocol):
 
 
 class _Kept(NamedTuple):
-    """Of the cells of one record that a guess was asked for, in the order of the record."""
+    """A guess at the wanted cells of one record, in the order of the record."""
 
     mean: np.ndarray
     spread: np.ndarray | None
 
 
 class MaskPool:
-    """A few masks for each record, whose guesses are made when they are first needed, and kept.
+    """A few masks for each record, whose guesses are computed once, when they are first needed.
 
-    Masks come from (seed, record, number), so a run that goes on from a state has the same ones.
+    Masks come from (seed, record, number), so a resumed run has the same ones.
 
     Args:
         guess_of: makes the guesses of a record, by its index.
         masker: draws masks.
         values, observed, times: of all records, see ``Guess.of``.
         record_ids: of all records.
-        size: masks of each record; 0 = any number, each drawn from the generator given, and no guess is kept.
+        size: masks of each record; 0 = any number, each from the generator that is passed, and no guess is stored.
         seed: of the masks.
     """
 
@@ -87,7 +87,7 @@ class MaskPool:
             index: (B,) which ones.
             shown, wanted: (B, K, L) bool.
             numbers: of their masks, as ``draw`` gave them.
-            everywhere: whether wanted are all cells that are not shown, not targets alone.
+            everywhere: whether all cells that are not visible are wanted, not only targets.
         """
         keys = [(i, number, everywhere) for i, number in zip(index.tolist(), numbers, strict=True)]
         new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]

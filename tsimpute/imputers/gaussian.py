@@ -194,9 +194,9 @@ class GaussianImputer:
         steps_at_once = max(1, _CHUNK_BYTES // (8 * n_samples * record.n_features))
         for steps, draws in self._pieces(record, n_samples, seed, steps_at_once):
             progress(steps.stop / record.n_steps)
-            asked = cells[..., steps]
-            if asked.any():
-                yield steps, completed(record.steps(steps), self.scaler_, draws[:, None], asked)
+            queried = cells[..., steps]
+            if queried.any():
+                yield steps, completed(record.steps(steps), self.scaler_, draws[:, None], queried)
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``TableModel``."""

@@ -46,9 +46,9 @@ _SETTINGS = {
     "sampling": SamplingConfig,
 }
 _CHUNK_BYTES = 8 * 2**20
-"""Of draws that are computed side by side, at most."""
+"""Of samples that are computed together, at most."""
 _CELLS_AT_ONCE = 100_000
-"""Draws of cells after which records are given out, about: of cells to fill a few seconds' work."""
+"""Samples of cells, about, after which records are yielded: a few seconds' work."""
 
 
 def _part(path: str) -> Any:
@@ -243,9 +243,9 @@ class GenerativeImputer:
     def impute_records(
         self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
     ) -> Iterator[Samples]:
-        """What ``impute`` gives, one record after another: few draws are in memory, those of one record at least.
+        """The result of ``impute``, one record after another: few samples are in memory, those of one record at least.
 
-        Args, Raises: see ``impute``; what can be refused before any work is done, is.
+        Args, Raises: see ``impute``; bad arguments are refused before any work is done.
         """
         model, sampler = copy.copy(self._fitted()), self._sampler
         model.check(windows)
@@ -273,17 +273,17 @@ class GenerativeImputer:
         overlap: float = 1 / 3,
         progress: Callable[[float], None] = lambda share: None,
     ) -> Iterator[tuple[slice, Samples]]:
-        """One record of any length, by overlapping windows of the length learnt: each draw is one path without seams.
+        """One record of any length, by overlapping windows of the fitted length; each sample is one path.
 
         Args:
             record: one record; its features are those learnt.
             n_samples, seed, fill: see ``impute``.
-            overlap: share of a window that the next one holds too, in [0, 1).
-            progress: called now and then with the share of the record that is done.
+            overlap: share of a window that it has in common with the next one, in [0, 1).
+            progress: called from time to time with the share of the record that is done.
 
         Yields:
             Steps and their draws, from the first step to the last; as many at once as ``sampling.memory_mib`` allows.
-            Where nothing is asked for, no steps are given.
+            Steps without a queried cell are left out.
 
         Raises:
             ConfigError: ``overlap`` out of range.

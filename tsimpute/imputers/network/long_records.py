@@ -1,4 +1,4 @@
-"""One long record in pieces that fit into memory: what a piece gives is what the whole record at once would give."""
+"""One long record in pieces that fit into memory; the result is that of the whole record at once."""
 
 from __future__ import annotations
 
@@ -73,22 +73,22 @@ def steps_within(memory_mib: int, n_samples: int, n_features: int, least: int) -
 
 
 class WindowProgress:
-    """How much of a record is done, told as its windows are computed.
+    """Progress through a record, reported as its windows are computed.
 
     Args:
-        per_piece: what the shares of a piece's windows add up to.
-        tell: gets the share of the whole record.
+        per_piece: the sum of the shares of a piece's windows.
+        report: called with the share of the whole record.
     """
 
-    def __init__(self, per_piece: int, tell: Callable[[float], None]) -> None:
-        self._per_piece, self._tell = per_piece, tell
+    def __init__(self, per_piece: int, report: Callable[[float], None]) -> None:
+        self._per_piece, self._report = per_piece, report
         self._from, self._to, self._sum = 0.0, 0.0, 0.0
 
     def begin(self, start: float, end: float) -> None:
-        """A piece begins: the record from ``start`` to ``end``, as shares of it."""
+        """A piece begins, from ``start`` to ``end`` as shares of the record."""
         self._from, self._to, self._sum = start, end, 0.0
 
     def add(self, share: float) -> None:
-        """Some of the piece's windows are computed."""
+        """A share of the piece's windows is computed."""
         self._sum += share
-        self._tell(self._from + (self._to - self._from) * min(1.0, self._sum / self._per_piece))
+        self._report(self._from + (self._to - self._from) * min(1.0, self._sum / self._per_piece))

@@ -46,7 +46,7 @@ def base_of(
 
 
 def digest_of(base: GaussianModel) -> str:
-    """What tells one process from others."""
+    """A short text that identifies a process."""
     digest = hashlib.blake2b(digest_size=8)
     for name, array in sorted(base.to_arrays().items()):
         digest.update(name.encode() + array.tobytes())

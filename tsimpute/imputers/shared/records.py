@@ -13,19 +13,21 @@ from tsimpute.scaling.standardizer import Scale
 from tsimpute.system.terminal import Progress, progress_bars
 
 
-def check_features(learnt: Sequence[Feature], given: Sequence[Feature]) -> None:
+def check_features(fitted: Sequence[Feature], given: Sequence[Feature]) -> None:
     """Refuses records of other features than those learnt.
 
     Raises:
         DataError: names, units or their order differ; the message says which.
     """
-    learnt, given = tuple(learnt), tuple(given)
-    if learnt == given:
+    fitted, given = tuple(fitted), tuple(given)
+    if fitted == given:
         return
-    names, came = [f.name for f in learnt], [f.name for f in given]
+    names, came = [f.name for f in fitted], [f.name for f in given]
     if names == came:
-        said = lambda feature: f"{feature.unit!r}{', given' * feature.given}"
-        pairs = [f"{a.name} in {said(a)}, came {said(b)}" for a, b in zip(learnt, given, strict=True) if a != b]
+        unit_text = lambda feature: f"{feature.unit!r}{', given' * feature.given}"
+        pairs = [
+            f"{a.name} in {unit_text(a)}, came {unit_text(b)}" for a, b in zip(fitted, given, strict=True) if a != b
+        ]
         raise DataError(f"units: expected those learnt in fit: {'; '.join(pairs)}. Convert the values or fit again.")
     absent, new = [n for n in names if n not in came], [n for n in came if n not in names]
     if absent or new:
