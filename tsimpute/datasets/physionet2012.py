@@ -13,8 +13,7 @@ import numpy as np
 from tsimpute.core.windows import Windows
 from tsimpute.datasets._download import check_sha256, download_with_tsdb, sha256
 from tsimpute.datasets._physionet_rows import RecordFile, Rows, is_record_name, join_rows, read_files
-from tsimpute.datasets._physionet_units import OTHER_UNITS, SAME_UNITS
-from tsimpute.datasets._physionet_variables import FEATURES, LIMITS
+from tsimpute.datasets._physionet_variables import FEATURES, LIMITS, OTHER_UNITS, SAME_UNITS
 from tsimpute.datasets.base import Card, Source, TableRules
 from tsimpute.errors import ConfigError, DataError, SourceError
 
