@@ -30,7 +30,8 @@ class CellIndex:
     @classmethod
     def of(cls, mask: np.ndarray, n_features: int) -> CellIndex:
         """The cells of the first ``n_features`` features of a mask (B, K, L)."""
-        return cls(*np.nonzero(mask[:, :n_features]), mask.shape[1], mask.shape[2])
+        record, feature, step = np.nonzero(mask[:, :n_features])
+        return cls(record, feature, step, mask.shape[1], mask.shape[2])
 
     @property
     def by_feature(self) -> np.ndarray:
