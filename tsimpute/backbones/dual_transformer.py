@@ -11,7 +11,8 @@ from torch import Tensor
 
 from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.trunk import Grid, Trunk
+from tsimpute.backbones.grid import Grid
+from tsimpute.backbones.trunk import Trunk
 from tsimpute.core.containers import Condition
 
 

@@ -100,9 +100,9 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def _digest(weights: Mapping[str, Tensor], text: str) -> str:
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    found = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(weights):
-        digest.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
+        found.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
         if weights[name].numel():  # what is empty has no bytes to be viewed
-            digest.update(weights[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+            found.update(weights[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()

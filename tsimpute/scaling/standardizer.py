@@ -107,11 +107,11 @@ class Standardizer(ShortRepr):
 
     def outside(self, values: np.ndarray) -> np.ndarray:
         """(..., K, L) bool: values outside their feature's limits; the scaler can take none of them."""
-        outside = np.zeros(values.shape, bool)
+        found = np.zeros(values.shape, bool)
         for k, warp in enumerate(self.warps or ()):
             if warp is not None:
-                outside[..., k, :] = warp.limits.outside(values[..., k, :])
-        return outside
+                found[..., k, :] = warp.limits.outside(values[..., k, :])
+        return found
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """(..., K, L) data units to standardised float64, NaN staying NaN; the input is not changed.
