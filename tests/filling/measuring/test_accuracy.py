@@ -11,9 +11,9 @@ import pytest
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.filling.measuring import hidden_draws
-from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of, drawn_again
+from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of, draws_at_further_cells
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
 from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.windows import without
 from tsimpute.scaling.standardizer import Standardizer
@@ -48,11 +48,13 @@ def windows() -> Windows:
     return Windows(values, times, (Feature("a"), Feature("b")), names)
 
 
-def too_narrow(n_cells: int) -> Hidden:
+def too_narrow(n_cells: int) -> HiddenDraws:
     """Draws with half of the spread of the truth, in many blocks."""
     rng = np.random.default_rng(0)
     feature = rng.integers(0, 2, n_cells)
-    return Hidden(0.5 * rng.normal(size=(200, n_cells)), rng.normal(size=n_cells), feature, np.arange(n_cells) // 10)
+    return HiddenDraws(
+        0.5 * rng.normal(size=(200, n_cells)), rng.normal(size=n_cells), feature, np.arange(n_cells) // 10
+    )
 
 
 def test_intervals_that_are_too_narrow_as_drawn_hold_with_calibration() -> None:
@@ -90,23 +92,23 @@ def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_no
     hidden = hidden_cells(whole, 0.1, seed=0)
     imputer: Any = TooSure(windows())
     imputer.features_ = whole.features
-    found = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(10_000))
+    found = draws_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(10_000))
     assert len(found.truth) == hidden[0].sum()
     assert sorted(found.truth) == sorted(whole.series[0].values[hidden[0]])
     blind = without(whole, hidden).series[0].values
     for values, name in zip(imputer.seen[0].values, imputer.seen[0].record_ids, strict=True):
         start = int(name.rpartition("@")[2])
         np.testing.assert_array_equal(values, blind[:, start : start + 24])
-    few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(3))
+    few = draws_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(3))
     assert len(np.unique(few.block)) == 3
 
 
-def hidden_of(n: int, spread: float, seed: int) -> Hidden:
+def hidden_of(n: int, spread: float, seed: int) -> HiddenDraws:
     """Draws of spread 1 at cells of one feature, each a gap and a block of its own, with truth of another spread."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(n, int)
     own = rng.normal(size=(99, n)), spread * rng.normal(size=n), nothing, np.arange(n)
-    return Hidden(*own, place=np.stack([nothing, np.arange(n)]), run=np.arange(n))
+    return HiddenDraws(*own, place=np.stack([nothing, np.arange(n)]), run=np.arange(n))
 
 
 def test_cells_that_were_learnt_from_count_beside_hidden_ones_as_if_errors_there_were_a_tenth_larger() -> None:
@@ -127,7 +129,7 @@ def test_further_cells_are_none_of_those_that_were_hidden_and_are_not_shown() ->
     hidden = hidden_cells(whole, 0.1, seed=0)
     model: Any = TooSure(windows())
     model.features_ = whole.features
-    parts = drawn_again(model, whole, hidden, [~series.observed for series in whole.series], 9, 0)
+    parts = draws_at_further_cells(model, whole, hidden, [~series.observed for series in whole.series], 9, 0)
     assert len(parts) == 2
     assert len({part.truth.tobytes() for part in parts}) == 2
     for part, seen in zip(parts, model.seen, strict=True):
@@ -173,7 +175,7 @@ def test_draws_and_baselines_are_those_of_their_own_cells(monkeypatch: pytest.Mo
     whole = Panel(tuple(Feature(f"f{k}") for k in range(3)), series, Clock("hours", 1.0))
     hidden = [one.observed & (np.random.default_rng(3).random(one.values.shape) < 0.2) for one in series]
     told: list[tuple[int, int]] = []
-    found = drawn_at(
+    found = draws_at(
         cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, budget=TimeBudget(most),
         progress=lambda *share: told.append(share),
     )  # fmt: skip
@@ -209,7 +211,7 @@ def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(
 
 def test_nothing_hidden_is_nothing_drawn() -> None:
     whole = panel(60)
-    found = drawn_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
+    found = draws_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
     assert (found.draws.shape, len(found.truth), len(found.baselines)) == ((3, 0), 0, 0)
 
 
@@ -256,9 +258,9 @@ def test_measuring_asks_for_the_cells_that_are_filled_and_no_others() -> None:
     hidden[0][0, np.flatnonzero(~np.isnan(values[0]))[:3]] = True
     gaps = [np.isnan(values) & np.array([[True], [False]])]
     imputer: Any = Asking(windows())
-    drawn_at(imputer, whole, hidden, n_samples=2, seed=0, gaps=gaps)
+    draws_at(imputer, whole, hidden, n_samples=2, seed=0, gaps=gaps)
     assert (imputer.asked[0][0] == (gaps[0] | hidden[0])).all()
-    drawn_at(imputer, whole, hidden, n_samples=2, seed=0)
+    draws_at(imputer, whole, hidden, n_samples=2, seed=0)
     assert (imputer.asked[1][0] == (np.isnan(values) | hidden[0])).all()
 
 

@@ -11,7 +11,7 @@ from tsimpute.core.quantiles import central_levels
 from tsimpute.core.seeding import derive_seed
 from tsimpute.evaluation.ensembles import INTERVALS, crps
 from tsimpute.filling.measuring.calibration import LEAST, Calibration, calibrate, summarised
-from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
 from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.gaps import apart
 from tsimpute.imputers.base import TableModel
@@ -19,18 +19,18 @@ from tsimpute.imputers.base import TableModel
 _NEIGHBOURS = 8
 """Blocks that follow each other in time and go into one half together: a gap may reach over several."""
 _OPTIMISM = 1.1
-"""Errors, measured by draws, are so much wider at cells that a model was not fitted to; see ``drawn_again``."""
+"""Errors, in units of draws, are so much wider at cells that a model was not fitted to."""
 _AGAIN, _AGAIN_CELLS = 2, 50_000
 """How often further cells are hidden, and cells of the stretches of time that are drawn each time, about."""
 
 
 def calibrated_on(
-    imputer: TableModel, hidden: Hidden, levels: Sequence[float], again: Sequence[Hidden] = ()
+    imputer: TableModel, hidden: HiddenDraws, levels: Sequence[float], again: Sequence[HiddenDraws] = ()
 ) -> Calibration:
     """The calibration from hidden cells, in the scale in which the model works.
 
     Args:
-        again: see ``drawn_again``; they count where the hidden cells alone are enough.
+        again: see ``draws_at_further_cells``; they count where the hidden cells alone are enough.
     """
     every = hidden, *again
     scaled = [[imputer.scaler_.transform_cells(x, part.feature) for x in (part.draws, part.truth)] for part in every]
@@ -43,9 +43,9 @@ def calibrated_on(
     return calibrate(levels, draws, truth, apart([part.block for part in every]), apart([part.run for part in every]))
 
 
-def drawn_again(
+def draws_at_further_cells(
     model: TableModel, panel: Panel, hidden: Sequence[np.ndarray], gaps: Sequence[np.ndarray], n_samples: int, seed: int
-) -> list[Hidden]:
+) -> list[HiddenDraws]:
     """Draws of the model that fills tables at further cells, which it was fitted to but does not see.
 
     The cells that were hidden for measuring lie in few gaps, and the model that was measured is another one. A model is
@@ -63,12 +63,12 @@ def drawn_again(
         cells = [new & ~before for new, before in zip(others, hidden, strict=True)]
         if any(mask.any() for mask in cells):
             most = TimeBudget(cells=_AGAIN_CELLS)
-            draws.append(drawn_at(model, panel, cells, n_samples=n_samples, seed=seed, gaps=gaps, budget=most))
+            draws.append(draws_at(model, panel, cells, n_samples=n_samples, seed=seed, gaps=gaps, budget=most))
     return draws
 
 
 def scores_of(
-    imputer: TableModel, panel: Panel, hidden: Hidden, others: Sequence[tuple[TableModel, Hidden]] = ()
+    imputer: TableModel, panel: Panel, hidden: HiddenDraws, others: Sequence[tuple[TableModel, HiddenDraws]] = ()
 ) -> tuple[dict[str, str | float], ...]:
     """One row per imputer: error, CRPS, and coverage of central intervals without and with calibration.
 
@@ -95,7 +95,7 @@ def scores_of(
     return tuple(rows)
 
 
-def coverage_of(imputer: TableModel, hidden: Hidden) -> dict[str, float]:
+def coverage_of(imputer: TableModel, hidden: HiddenDraws) -> dict[str, float]:
     """The share of cells inside central intervals, as drawn and with calibration.
 
     Calibration is cross-fitted: each half of the blocks is calibrated on the other; it is left out where a half has too
@@ -126,13 +126,13 @@ def spreads_of(panel: Panel) -> np.ndarray:
     return np.array([(np.std(row[~np.isnan(row)]) if (~np.isnan(row)).any() else 0.0) or 1.0 for row in pooled])
 
 
-def halves(hidden: Hidden) -> tuple[np.ndarray, np.ndarray]:
+def halves(hidden: HiddenDraws) -> tuple[np.ndarray, np.ndarray]:
     """Two (M,) bool masks of cells: neighbouring blocks are in one half."""
     first = np.unique(hidden.block, return_inverse=True)[1] // _NEIGHBOURS % 2 == 0
     return first, ~first
 
 
-def _cross_fitted(imputer: TableModel, levels: Sequence[float], hidden: Hidden) -> np.ndarray | None:
+def _cross_fitted(imputer: TableModel, levels: Sequence[float], hidden: HiddenDraws) -> np.ndarray | None:
     """(Q, M) quantiles of each cell, calibrated on the other half of the blocks; neighbours are in one half.
 
     None where a half has too few cells.

@@ -26,7 +26,7 @@ _PIECE, _AROUND = 500, 100
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden:
+class HiddenDraws:
     """Draws at M hidden cells.
 
     Attributes:
@@ -47,10 +47,10 @@ class Hidden:
     place: np.ndarray = field(default_factory=lambda: np.empty((2, 0), int))
     run: np.ndarray = field(default_factory=lambda: np.empty(0, int))
 
-    def at(self, cells: np.ndarray) -> Hidden:
+    def at(self, cells: np.ndarray) -> HiddenDraws:
         """Some of the cells, of a bool mask or indices (M,)."""
         rows = {name: getattr(self, name)[cells] for name in ("truth", "feature", "block")}
-        return Hidden(
+        return HiddenDraws(
             self.draws[:, cells], **rows, baselines={name: value[cells] for name, value in self.baselines.items()},
             place=self.place[:, cells] if self.place.size else self.place,
             run=self.run[cells] if self.run.size else self.run,
@@ -76,7 +76,7 @@ Drawn = tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Of a stretch of one series: the series, features (M,), steps (M,), draws (S, M) and blocks (M,)."""
 
 
-def drawn_at(
+def draws_at(
     model: TableModel,
     panel: Panel,
     hidden: Sequence[np.ndarray],
@@ -87,7 +87,7 @@ def drawn_at(
     budget: TimeBudget | None = None,
     at: Sequence[np.ndarray] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Hidden:
+) -> HiddenDraws:
     """Draws at hidden cells, with every cell as a query that is filled in use.
 
     Args:
@@ -108,7 +108,7 @@ def drawn_at(
     )
     if not parts:
         nothing = np.empty(0, int)
-        return Hidden(np.empty((n_samples, 0)), np.empty(0), nothing, nothing)
+        return HiddenDraws(np.empty((n_samples, 0)), np.empty(0), nothing, nothing)
     season = season_of(panel)
     of_series = lru_cache(1)(lambda s: simple_baselines(blind.series[s], season))  # parts come series by series
     truth = np.concatenate([panel.series[s].values[feature, step] for s, feature, step, *_ in parts])
@@ -118,7 +118,7 @@ def drawn_at(
         for row in zip(*((np.full(len(f), s), f, t) for s, f, t, *_ in parts), strict=True)
     )  # fmt: skip
     place = np.stack([series, step])
-    return Hidden(
+    return HiddenDraws(
         np.concatenate([part[3] for part in parts], -1), truth, feature, np.concatenate([part[4] for part in parts]),
         {name: np.concatenate([of_part[name] for of_part in baselines]) for name in baselines[0]}, place,
         _runs(blind, feature, place),
