@@ -34,6 +34,10 @@ class Crowd(OneStep):
         return super().solve(predict, scales, state, grid, draw_noise) * (1 + 1e-14 * len(state))
 
 
+class Nameless(OneStep):
+    name = ""
+
+
 class Boaster(Heun):
     order = 3
 
@@ -70,6 +74,10 @@ class Rounded(FlowMatching):
     def predict(self, output: Tensor, state: Tensor, tau: Tensor) -> Prediction:
         found = super().predict(output, state, tau)
         return Prediction(found.clean.float().double(), found.noise.float().double())
+
+
+class Unnamed(FlowMatching):
+    name = None  # type: ignore[assignment]
 
 
 class Bent(FlowMatching):
@@ -247,6 +255,8 @@ class Unitless(Few):
 
 SMALL = {key: SIZES[key] for key in ("width", "n_heads", "n_blocks")}
 BROKEN = [
+    ("solvers", Nameless, "it_has_a_name_and_an_order"),
+    ("processes", Unnamed, "it_has_a_name"),
     ("solvers", Crowd, "a_row_does_not_depend_on_the_others"),
     ("solvers", Boaster, "order_on_a_flow_that_is_not_linear_is_the_declared_one"),
     ("solvers", Miscounting, "declared_evaluations_are_those_made"),
@@ -254,7 +264,7 @@ BROKEN = [
     ("solvers", Shaky, "same_seed_same_result_another_seed_another"),
     ("processes", Rounded, "the_target_predicts_clean_data_and_noise"),
     ("processes", Bent, "corrupt_gives_the_state_that_the_scales_say"),
-    ("processes", Obliging, "a_power_that_a_process_has_no_grid_for_is_refused"),
+    ("processes", Obliging, "a_grid_that_a_process_does_not_have_is_refused"),
     ("processes", Late, "training_times_cover_the_way_evenly"),
     ("processes", Dangling, "default_sampler_is_one_it_can_run"),
     ("backbones", Prying, "state_matters_at_the_cells_to_fill_and_nowhere_else"),

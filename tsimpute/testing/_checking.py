@@ -41,8 +41,8 @@ def subject(kind: str, plug: Any, options: Mapping[str, Any] | None = None, **of
     Raises:
         ConfigError: no such plug-in or option, or no laws of that kind.
     """
-    name, kept = registry.named(kind, plug)
-    return _module(kind).subject(partial(registry.make, kind, name, **kept | dict(options or {})), **of_kind)
+    name, saved = registry.named(kind, plug)
+    return _module(kind).subject(partial(registry.make, kind, name, **saved | dict(options or {})), **of_kind)
 
 
 def check_plugin(
@@ -68,21 +68,21 @@ def check_plugin(
         ContractError: laws are broken; the message names every one and says what was expected and what came.
         ConfigError: no such plug-in or option, or no laws of that kind.
     """
-    given = subject(kind, plug, options, **of_kind)
+    under_test = subject(kind, plug, options, **of_kind)
     broken: dict[str, str] = {}
     for law in laws(kind).values():
-        reasons, beside = [], []
+        reasons, inapplicable = [], []
         for case in law.cases():
             try:
-                case.check(given)
+                case.check(under_test)
             except DoesNotApply as why:
-                beside.append(str(why))
+                inapplicable.append(str(why))
             except Exception as error:
                 reasons.append(_reason(case, error))
         if reasons:
             broken[law.name] = reasons[0] + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
         if report is not None:
-            outcome = f"BROKEN   {broken[law.name]}" if reasons else "does not apply" if beside else "holds"
+            outcome = f"BROKEN   {broken[law.name]}" if reasons else "does not apply" if inapplicable else "holds"
             report(f"{law.name}: {outcome}")
     if broken:
         name = plug if isinstance(plug, str) else registry.named(kind, plug)[0]
@@ -91,8 +91,8 @@ def check_plugin(
 
 def _reason(case: Case, error: Exception) -> str:
     text = " ".join(str(error).split())
-    said = text if isinstance(error, AssertionError) else f"{type(error).__name__}: {text}"
-    return f"{case.law.statement} {said[:1].upper()}{said[1:]}" + (f" [{case}]" if case.options else "")
+    reason = text if isinstance(error, AssertionError) else f"{type(error).__name__}: {text}"
+    return f"{case.law.statement} {reason[:1].upper()}{reason[1:]}" + (f" [{case}]" if case.options else "")
 
 
 def _module(kind: str) -> Any:

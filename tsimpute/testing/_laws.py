@@ -65,18 +65,18 @@ class Laws:
     def law(self, options: Cases = lambda: [{}]) -> Callable[[Checked], Checked]:
         """Makes a function a law; ``options`` gives the keyword arguments of each of its cases."""
 
-        def kept(function: Checked) -> Checked:
+        def register(function: Checked) -> Checked:
             self.by_name[function.__name__] = Law(function, options)
             return function
 
-        return kept
+        return register
 
 
 def over(**values: Iterable[Any]) -> Cases:
     """One case for each value of a name."""
     ((name, each),) = values.items()
-    kept = tuple(each)
-    return lambda: [{name: value} for value in kept]
+    repeatable = tuple(each)
+    return lambda: [{name: value} for value in repeatable]
 
 
 def expect(holds: Any, expected: str, came: object) -> None:
@@ -87,6 +87,16 @@ def expect(holds: Any, expected: str, came: object) -> None:
     """
     if not bool(holds):
         raise AssertionError(f"expected {expected}; came {came}")
+
+
+def expect_name(plugin: Any) -> None:
+    """Raises where a plug-in has no ``name`` of its own to stand in tables, messages and settings.
+
+    Raises:
+        AssertionError: ``name`` is absent, empty or no text.
+    """
+    name = getattr(plugin, "name", None)
+    expect(isinstance(name, str) and name, "a text as its name", repr(name))
 
 
 def expect_refused(error: type[Exception], call: Callable[[], object], says: str = "") -> None:

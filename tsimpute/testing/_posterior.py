@@ -28,16 +28,16 @@ def recovers_the_posterior(process: Process, solver: Solver, n_steps: int) -> No
     draws = _run(process, solver, ExactGaussian(process, expected_mean, expected_cov), 10_000, n_steps)[:, 0]
 
     scale = expected_cov.diagonal().sqrt()
-    found_mean, found_cov = draws.mean(0), draws.T.cov()
+    sample_mean, sample_cov = draws.mean(0), draws.T.cov()
     expect(
-        ((found_mean - expected_mean).abs() < 0.04 * scale).all(),
+        ((sample_mean - expected_mean).abs() < 0.04 * scale).all(),
         f"a mean of {expected_mean.tolist()}, within .04 standard deviations",
-        found_mean.tolist(),
+        sample_mean.tolist(),
     )
     expect(
-        ((found_cov - expected_cov).abs() < 0.06 * scale[:, None] * scale).all(),
+        ((sample_cov - expected_cov).abs() < 0.06 * scale[:, None] * scale).all(),
         f"a covariance of {expected_cov.tolist()}, within .06 variances",
-        found_cov.tolist(),
+        sample_cov.tolist(),
     )
 
 

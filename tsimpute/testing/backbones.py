@@ -58,10 +58,10 @@ def greatest(a: torch.Tensor, b: torch.Tensor) -> str:
 def one_finite_number_per_cell_for_any_size(networks: Networks, n: int, k: int, length: int) -> None:
     """It gives one finite float32 number per cell, for any number of records, features and steps."""
     with torch.no_grad():
-        found = networks(k)(state_of(n, k, length), tau_of(n), random_condition(n, k, length))
-    expect(found.shape == (n, k, length), f"shape {(n, k, length)}", tuple(found.shape))
-    expect(found.dtype == torch.float32, "torch.float32", found.dtype)
-    expect(found.isfinite().all(), "finite numbers", found.tolist())
+        output = networks(k)(state_of(n, k, length), tau_of(n), random_condition(n, k, length))
+    expect(output.shape == (n, k, length), f"shape {(n, k, length)}", tuple(output.shape))
+    expect(output.dtype == torch.float32, "torch.float32", output.dtype)
+    expect(output.isfinite().all(), "finite numbers", output.tolist())
 
 
 @LAWS.law()
@@ -69,12 +69,14 @@ def state_matters_at_the_cells_to_fill_and_nowhere_else(networks: Networks) -> N
     """The noisy state matters at the cells to fill, and at no other cell."""
     network, condition, state = networks(), random_condition(), state_of()
     with torch.no_grad():
-        found = network(state, tau_of(4), condition)
+        output = network(state, tau_of(4), condition)
         elsewhere = network(torch.where(condition.query_mask, state, 1e6), tau_of(4), condition)
-        there = network(torch.where(condition.query_mask, state + 1, state), tau_of(4), condition)
-    expect(torch.equal(found, elsewhere), "the same where the state of other cells changes", greatest(found, elsewhere))
+        moved = network(torch.where(condition.query_mask, state + 1, state), tau_of(4), condition)
     expect(
-        ((found != there).flatten(1).any(1)).all(), "a change in each record where the state changes", "none in some"
+        torch.equal(output, elsewhere), "the same where the state of other cells changes", greatest(output, elsewhere)
+    )
+    expect(
+        ((output != moved).flatten(1).any(1)).all(), "a change in each record where the state changes", "none in some"
     )
 
 
@@ -85,9 +87,9 @@ def hidden_values_cannot_matter(networks: Networks) -> None:
     hidden = replace(batch, values=torch.where(batch.target_mask, 1e6, batch.values))
     shown = replace(batch, values=torch.where(batch.cond_mask, batch.values + 1, batch.values))
     with torch.no_grad():
-        found, other, changed = (network(state, tau_of(4), b.condition) for b in (batch, hidden, shown))
-    expect(torch.equal(found, other), "the same where hidden values change", greatest(found, other))
-    expect((found != changed).any(), "a change where shown values change", "the same")
+        output, other, changed = (network(state, tau_of(4), b.condition) for b in (batch, hidden, shown))
+    expect(torch.equal(output, other), "the same where hidden values change", greatest(output, other))
+    expect((output != changed).any(), "a change where shown values change", "the same")
 
 
 @LAWS.law()
@@ -111,12 +113,12 @@ def process_time_clock_and_mask_matter(networks: Networks) -> None:
     blank = replace(condition, values=torch.zeros_like(condition.values))
     unknown = replace(blank, cond_mask=torch.zeros_like(condition.cond_mask))
     with torch.no_grad():
-        found = network(state, tau_of(4), condition)
+        output = network(state, tau_of(4), condition)
         later = network(state, tau_of(4) + 0.05, condition)
         slower = network(state, tau_of(4), replace(condition, times=condition.times * 2))
         known, not_known = network(state, tau_of(4), blank), network(state, tau_of(4), unknown)
-    expect(not torch.allclose(found, later, atol=1e-6), "a change with tau", greatest(found, later))
-    expect(not torch.allclose(found, slower), "a change with the times", greatest(found, slower))
+    expect(not torch.allclose(output, later, atol=1e-6), "a change with tau", greatest(output, later))
+    expect(not torch.allclose(output, slower), "a change with the times", greatest(output, slower))
     expect(not torch.allclose(known, not_known, atol=1e-6), "a change with the mask alone", greatest(known, not_known))
 
 

@@ -15,7 +15,7 @@ from tsimpute.core.windows import Windows
 from tsimpute.datasets.base import DatasetAdapter
 from tsimpute.datasets.fetching import FileBased
 from tsimpute.errors import ConfigError, SourceError
-from tsimpute.testing._laws import DoesNotApply, Laws, expect, expect_refused
+from tsimpute.testing._laws import DoesNotApply, Laws, expect, expect_name, expect_refused
 
 LAWS = Laws()
 
@@ -34,6 +34,10 @@ class DataSet:
     def load(self) -> Windows:
         return self.make().load(self.root)
 
+    def files(self) -> dict[Path, bytes]:
+        under = [] if self.root is None else self.root.rglob("*")
+        return {path: path.read_bytes() for path in under if path.is_file()}
+
 
 def subject(make: Callable[[], DatasetAdapter], root: Path | str | None = None) -> DataSet:
     """What the laws of this kind take.
@@ -50,8 +54,9 @@ def subject(make: Callable[[], DatasetAdapter], root: Path | str | None = None) 
 
 
 @LAWS.law()
-def card_of_the_adapter_is_complete(data: DataSet) -> None:
-    """The card has a title, a licence, a citation, and sources with checksums where there are files."""
+def name_and_card_of_the_adapter_are_complete(data: DataSet) -> None:
+    """It has a name, and a card with title, licence and citation, and sources with checksums where there are files."""
+    expect_name(data.make())
     card = data.make().card
     for field in ("title", "licence", "citation"):
         expect(getattr(card, field), f"a {field} of the card", repr(getattr(card, field)))
@@ -106,14 +111,12 @@ def records_can_be_written_to_without_touching_each_other(data: DataSet) -> None
 @LAWS.law()
 def loading_leaves_the_files_and_global_random_state_alone(data: DataSet) -> None:
     """Loading changes no file under the root, and does not draw from the global generator."""
-    under = [] if data.root is None else sorted(data.root.rglob("*"))
-    files = {path: path.read_bytes() for path in under if path.is_file()}
+    files = data.files()
     state = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
     data.load()
     same = np.array_equal(np.random.get_state()[1], state)  # type: ignore[index]  # noqa: NPY002
     expect(same, "numpy's global generator as it was", "another state")
-    under = [] if data.root is None else sorted(data.root.rglob("*"))
-    after = {path: path.read_bytes() for path in under if path.is_file()}
+    after = data.files()
     changed = [path.name for path in files.keys() | after.keys() if files.get(path) != after.get(path)]
     expect(not changed, "files as they were", f"others: {', '.join(sorted(changed))}")
 

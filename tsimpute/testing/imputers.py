@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tsimpute.core.windows import Feature, Windows
+from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError, TsimputeError
-from tsimpute.testing._laws import Laws, expect, expect_refused, over
+from tsimpute.testing._laws import Laws, expect, expect_name, expect_refused, over
 from tsimpute.testing._records import FEATURES
 
 LAWS = Laws()
@@ -44,11 +44,6 @@ def records(n: int, seed: int, dtype: type = np.float64) -> Windows:
 TRAIN, VALID, TEST = records(8, 1), records(3, 2), records(5, 3)
 
 
-def own(windows: Windows) -> Windows:
-    """A copy, so that an imputer that writes to what it is given spoils no other law."""
-    return copy.deepcopy(windows)
-
-
 @dataclass(frozen=True)
 class Imputers:
     """An imputer under test.
@@ -61,8 +56,14 @@ class Imputers:
     make: Callable[[], Any]
     deterministic: bool | None = None
 
+    # Each gets copies, so that an imputer that writes to its arguments spoils no other law.
+
     def fit(self, train: Windows = TRAIN, valid: Windows | None = VALID) -> Any:
-        return self.make().fit(own(train), None if valid is None else own(valid))
+        return self.make().fit(copy.deepcopy(train), copy.deepcopy(valid))
+
+    def impute(self, n: int, seed: int = 0, windows: Windows = TEST, fill: np.ndarray | None = None) -> Samples:
+        """``n`` draws of the fitted one."""
+        return self.fitted.impute(copy.deepcopy(windows), n, seed, fill)
 
     @cached_property
     def fitted(self) -> Any:
@@ -70,11 +71,7 @@ class Imputers:
 
 
 def subject(make: Callable[[], Any], deterministic: bool | None = None) -> Imputers:
-    """What the laws of this kind take.
-
-    Args:
-        deterministic: whether it repeats one answer whatever the seed; None = whether its draws of one seed are alike.
-    """
+    """What the laws of this kind take; the arguments are the attributes of ``Imputers``."""
     return Imputers(make, deterministic)
 
 
@@ -102,18 +99,15 @@ def learnt(imputer: object) -> dict[str, str]:
     return {key: digest(value) for key, value in vars(imputer).items() if key.endswith("_")}
 
 
-def expect_same(found: np.ndarray, expected: np.ndarray, what: str) -> None:
+def expect_same(values: np.ndarray, expected: np.ndarray, what: str) -> None:
     """To the bit, so that -0.0 is not 0.0."""
-    if found.shape == expected.shape and found.dtype == expected.dtype and found.tobytes() == expected.tobytes():
-        return
-    if found.shape != expected.shape or found.dtype != expected.dtype:
-        came = f"{found.dtype} {found.shape} in place of {expected.dtype} {expected.shape}"
-    else:
-        differ = (found != expected) & ~(np.isnan(found) & np.isnan(expected))
-        came = f"{differ.sum()} other values of {differ.size}"
-        if differ.any():
-            came += f", the first {found[differ][0]!r} in place of {expected[differ][0]!r}"
-    raise AssertionError(f"expected {what}; came {came}")
+    if values.shape != expected.shape or values.dtype != expected.dtype:
+        came = f"{values.dtype} {values.shape} in place of {expected.dtype} {expected.shape}"
+        raise AssertionError(f"expected {what}; came {came}")
+    if values.tobytes() != expected.tobytes():
+        differ = (values != expected) & ~(np.isnan(values) & np.isnan(expected))
+        first = f", the first {values[differ][0]!r} in place of {expected[differ][0]!r}" if differ.any() else ""
+        raise AssertionError(f"expected {what}; came {differ.sum()} other values of {differ.size}{first}")
 
 
 def expect_numbers(values: np.ndarray, where: str) -> None:
@@ -127,7 +121,7 @@ def expect_numbers(values: np.ndarray, where: str) -> None:
 def shown_values_come_back_bit_for_bit(imputers: Imputers, dtype: type) -> None:
     """Observed values come back to the bit and in their dtype, -0.0 among them."""
     windows = records(5, 3, dtype)
-    samples = imputers.fitted.impute(own(windows), 3)
+    samples = imputers.impute(3, windows=windows)
     expect(samples.values.dtype == dtype, f"draws of {np.dtype(dtype)}", samples.values.dtype)
     expect(np.array_equal(samples.visible, windows.visible), "the mask of the shown cells", "another")
     for draw in samples.values:
@@ -137,8 +131,10 @@ def shown_values_come_back_bit_for_bit(imputers: Imputers, dtype: type) -> None:
 
 @LAWS.law()
 def every_missing_cell_is_filled_with_a_number_and_held_out_cells_are_missing(imputers: Imputers) -> None:
-    """Every missing cell gets a number; held-out cells count as missing and get other values than the true ones."""
-    samples = imputers.fitted.impute(own(TEST), 2)
+    """Missing cells get numbers, also in a record without values; held-out cells count as missing."""
+    empty = replace(TEST, values=np.full_like(TEST.values, np.nan), held_out=None)
+    expect_numbers(imputers.impute(2, windows=empty).values, "of records without values")
+    samples = imputers.impute(2)
     expect_numbers(samples.values, "of TEST")
     hidden = samples.values[:, TEST.held_out_mask]
     share = (hidden != TEST.values[TEST.held_out_mask]).mean()
@@ -149,22 +145,20 @@ def every_missing_cell_is_filled_with_a_number_and_held_out_cells_are_missing(im
 def only_the_cells_asked_for_are_filled_and_as_if_all_were(imputers: Imputers) -> None:
     """With ``fill``, the missing cells that it does not mark stay NaN; a mask of all cells is as none."""
     fill = TEST.held_out_mask.copy()
-    samples = imputers.fitted.impute(own(TEST), 2, seed=4, fill=fill)
+    samples = imputers.impute(2, seed=4, fill=fill)
     filled = np.array_equal(np.isfinite(samples.values).all(0), TEST.visible | fill)
     expect(filled, "numbers at the shown cells and those of fill", f"{np.isfinite(samples.values).sum()} numbers")
     expect(np.isnan(samples.values[:, ~(TEST.visible | fill)]).all(), "NaN elsewhere", "numbers")
-    nothing = imputers.fitted.impute(own(TEST), 2, fill=np.zeros_like(fill))
+    nothing = imputers.impute(2, fill=np.zeros_like(fill))
     expect(np.array_equal(np.isnan(nothing.values[0]), ~TEST.visible), "no cell filled with a mask of none", "some")
-    everything = imputers.fitted.impute(own(TEST), 2, fill=np.ones_like(fill))  # shown cells are not to be filled
-    expect_same(
-        everything.values, imputers.fitted.impute(own(TEST), 2).values, "with a mask of all cells as without one"
-    )
+    everything = imputers.impute(2, fill=np.ones_like(fill))  # shown cells are not to be filled
+    expect_same(everything.values, imputers.impute(2).values, "with a mask of all cells as without one")
 
 
 @LAWS.law()
 def ask_seven_get_seven(imputers: Imputers) -> None:
     """As many draws as asked for, with the features and ids of the records."""
-    samples, shape = imputers.fitted.impute(own(TEST), 7), (7, *TEST.values.shape)
+    samples, shape = imputers.impute(7), (7, *TEST.values.shape)
     expect(samples.values.shape == shape, f"draws of shape {shape}", samples.values.shape)
     expect(samples.features == TEST.features, f"features {TEST.features}", samples.features)
     expect(samples.record_ids == TEST.record_ids, f"ids {TEST.record_ids}", samples.record_ids)
@@ -173,7 +167,7 @@ def ask_seven_get_seven(imputers: Imputers) -> None:
 @LAWS.law()
 def seed_fixes_the_draws(imputers: Imputers) -> None:
     """The same seed gives the same bits; another seed, and another draw, other values, unless it is deterministic."""
-    a, b, c = (imputers.fitted.impute(own(TEST), 3, seed).values for seed in (0, 0, 1))
+    a, b, c = (imputers.impute(3, seed).values for seed in (0, 0, 1))
     expect_same(b, a, "the same draws from the same seed")
     gap = ~TEST.visible
     alike = (a == a[:1]).all()
@@ -189,10 +183,10 @@ def seed_fixes_the_draws(imputers: Imputers) -> None:
 @LAWS.law()
 def a_record_is_imputed_the_same_alone_in_a_batch_and_in_another_order(imputers: Imputers) -> None:
     """A record's draws depend on the seed and its id alone, not on its batch, its order or its neighbours."""
-    whole = imputers.fitted.impute(own(TEST), 2, seed=5).values
-    backwards = imputers.fitted.impute(own(TEST.select([4, 3, 2, 1, 0])), 2, seed=5).values
+    whole = imputers.impute(2, seed=5).values
+    backwards = imputers.impute(2, 5, TEST.select([4, 3, 2, 1, 0])).values
     for i in range(len(TEST)):
-        alone = imputers.fitted.impute(own(TEST.select([i])), 2, seed=5).values
+        alone = imputers.impute(2, 5, TEST.select([i])).values
         np.testing.assert_array_equal(alone[:, 0], whole[:, i], err_msg=f"record {i} alone and in a batch")
         np.testing.assert_array_equal(backwards[:, 4 - i], whole[:, i], err_msg=f"record {i} in the reverse order")
 
@@ -202,11 +196,11 @@ def the_callers_arrays_are_not_changed(imputers: Imputers) -> None:
     """Neither fitting nor imputing writes to what it is given."""
     train, valid, test = records(8, 1), records(3, 2), records(5, 3)
     fill = test.held_out_mask.copy()
-    given = {"train": train, "valid": valid, "windows": test, "fill": fill}
-    before = {name: digest(value) for name, value in given.items()}
+    arguments = {"train": train, "valid": valid, "windows": test, "fill": fill}
+    before = {name: digest(value) for name, value in arguments.items()}
     imputers.make().fit(train, valid).impute(test, 2, fill=fill)
-    changed = [name for name, value in given.items() if digest(value) != before[name]]
-    expect(not changed, "that what is given stays as it is", f"changes of {', '.join(changed)}")
+    changed = [name for name, value in arguments.items() if digest(value) != before[name]]
+    expect(not changed, "that the arguments stay as they are", f"changes of {', '.join(changed)}")
 
 
 # -- leakage -------------------------------------------------------------------------------------------------------
@@ -223,11 +217,10 @@ def held_out_values_change_nothing(imputers: Imputers) -> None:
     of_clean, of_poison = learnt(clean), learnt(poison)
     changed = [key for key in of_clean | of_poison if of_clean.get(key) != of_poison.get(key)]
     expect(not changed, "the same learnt from other held-out values", f"others: {', '.join(changed)}")
-    draws = clean.impute(own(TEST), 3, 1).values
+    draws = imputers.impute(3, 1).values
     expect_same(poison.impute(poisoned(TEST), 3, 1).values, draws, "the same draws with other held-out values")
-    expect_same(
-        clean.impute(own(TEST.without_held_out()), 3, 1).values, draws, "the same draws without held-out values"
-    )
+    without = imputers.impute(3, 1, TEST.without_held_out()).values
+    expect_same(without, draws, "the same draws without held-out values")
 
 
 @LAWS.law()
@@ -247,18 +240,11 @@ def a_feature_that_was_never_observed_keeps_its_place_and_is_flagged(imputers: I
     values[:, 1] = np.nan
     imputer = imputers.fit(replace(TRAIN, values=values, held_out=TRAIN.held_out_mask & ~np.isnan(values)))
     expect(imputer.no_data_ == ("Temp",), "no_data_ ('Temp',)", imputer.no_data_)
-    samples = imputer.impute(own(TEST), 2)
+    samples = imputer.impute(copy.deepcopy(TEST), 2)
     expect_numbers(samples.values, "of TEST")
     expect(samples.features == FEATURES, f"features {FEATURES}", samples.features)
     no_data = imputers.fitted.no_data_
     expect(no_data == (), "no_data_ () where each feature has values", no_data)
-
-
-@LAWS.law()
-def a_record_without_any_value_is_filled(imputers: Imputers) -> None:
-    """A record without any value is filled with numbers."""
-    empty = replace(TEST, values=np.full_like(TEST.values, np.nan), held_out=None)
-    expect_numbers(imputers.fitted.impute(empty, 2).values, "of records without values")
 
 
 @LAWS.law()
@@ -281,48 +267,42 @@ def training_data_without_a_shown_cell_is_refused(imputers: Imputers) -> None:
 
 @LAWS.law()
 def the_constructor_does_nothing_and_fit_comes_first(imputers: Imputers) -> None:
-    """The constructor learns nothing; imputing and saving before fitting are refused, and no file is written."""
+    """It has a name and has learnt nothing; imputing and saving before fitting are refused, and no file is written."""
     imputer = imputers.make()
-    expect(isinstance(imputer.name, str) and imputer.name, "a name", repr(imputer.name))
+    expect_name(imputer)
     early = [key for key in vars(imputer) if key.endswith("_")]
     expect(not early, "no attribute ending in _ before fit", ", ".join(early))
-    expect_refused(NotFittedError, lambda: imputer.impute(own(TEST), 1))
+    expect_refused(NotFittedError, lambda: imputer.impute(TEST, 1))
     with tempfile.TemporaryDirectory() as folder:
         expect_refused(NotFittedError, lambda: imputer.save(Path(folder) / "model"))
-        left = [path.name for path in Path(folder).iterdir()]
-        expect(not left, "no file", ", ".join(left))
+        files = [path.name for path in Path(folder).iterdir()]
+        expect(not files, "no file", ", ".join(files))
 
 
 OTHERS = {
     "another order": ((FEATURES[1], FEATURES[0], FEATURES[2]), "order"),
     "another unit": ((FEATURES[0], Feature("Temp", "degF"), FEATURES[2]), "Temp.*degC.*degF"),
     "another feature": ((*FEATURES[:2], Feature("pH")), "Urine.*pH"),
+    "fewer features": (FEATURES[:2], "Urine"),
 }
 """By what is other: features, and what the message says."""
 
 
 @LAWS.law(over(what=OTHERS))
 def other_features_than_those_learnt_are_refused(imputers: Imputers, what: str) -> None:
-    """Features of another order, unit or name than those learnt are refused; the message names both."""
+    """Features of another order, unit, name or number than those learnt are refused; the message names both."""
     features, says = OTHERS[what]
-    other = replace(TEST, features=features)
-    expect_refused(DataError, lambda: imputers.fitted.impute(other, 1), says)
-
-
-@LAWS.law()
-def fewer_features_than_those_learnt_are_refused(imputers: Imputers) -> None:
-    """Fewer features than those learnt are refused; the message names what is missing."""
-    fewer = Windows(TEST.values[:, :2], TEST.times, FEATURES[:2], TEST.record_ids)
-    expect_refused(DataError, lambda: imputers.fitted.impute(fewer, 1), "Urine")
+    other = Windows(TEST.values[:, : len(features)], TEST.times, features, TEST.record_ids)
+    expect_refused(DataError, lambda: imputers.impute(1, windows=other), says)
 
 
 @LAWS.law()
 def senseless_requests_are_refused(imputers: Imputers) -> None:
     """Fewer than one draw, and a mask ``fill`` of another shape or dtype, are refused by name."""
     for n_samples in (0, -1):
-        expect_refused(ConfigError, lambda n=n_samples: imputers.fitted.impute(own(TEST), n), "n_samples")
+        expect_refused(ConfigError, lambda n=n_samples: imputers.impute(n), "n_samples")
     for fill in (TEST.held_out_mask[:, :2], TEST.held_out_mask.astype(int)):
-        expect_refused(DataError, lambda fill=fill: imputers.fitted.impute(own(TEST), 1, fill=fill), "fill")
+        expect_refused(DataError, lambda fill=fill: imputers.impute(1, fill=fill), "fill")
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -337,8 +317,8 @@ def saved_and_loaded_is_the_same(imputers: Imputers) -> None:
         written = [one.name for one in Path(folder).iterdir()]
         expect(written == ["model"], "one file, model", ", ".join(sorted(written)))
         loaded = type(imputers.fitted).load(path)
-        again, draws = (one.impute(own(TEST), 3, 2).values for one in (loaded, imputers.fitted))
-        expect_same(again, draws, "the same draws of what was saved and loaded")
+        again = loaded.impute(copy.deepcopy(TEST), 3, 2).values
+        expect_same(again, imputers.impute(3, 2).values, "the same draws of what was saved and loaded")
         backwards = replace(TEST, features=FEATURES[::-1])
         expect_refused(DataError, lambda: loaded.impute(backwards, 1), "order")
 

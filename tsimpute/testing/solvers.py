@@ -12,10 +12,9 @@ from torch import Tensor
 from tsimpute.config import registry
 from tsimpute.core.containers import Prediction, expand_like
 from tsimpute.processes.base import Process, takes
-from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.base import Solver
 from tsimpute.solvers.one_step import OneStep
-from tsimpute.testing._laws import Laws, expect
+from tsimpute.testing._laws import Laws, expect, expect_name
 from tsimpute.testing._posterior import recovers_the_posterior
 from tsimpute.testing._records import ExactGaussian
 
@@ -95,6 +94,13 @@ class TwoPeaks:
         return (self.weight * torch.special.ndtr((state - alpha * self.mean) / std)).sum(-1)
 
 
+@LAWS.law()
+def it_has_a_name_and_an_order(solver: Solver) -> None:
+    """It has a name, and its order is a whole number from 1 on."""
+    expect_name(solver)
+    expect(isinstance(solver.order, int) and solver.order >= 1, "an order of 1, 2, ...", repr(solver.order))
+
+
 @LAWS.law(each_process_and_power)
 def order_on_a_flow_that_is_not_linear_is_the_declared_one(solver: Solver, process_name: str, power: float) -> None:
     """On a flow that is not linear, the error falls with the number of steps as the declared order says."""
@@ -114,16 +120,6 @@ def order_on_a_flow_that_is_not_linear_is_the_declared_one(solver: Solver, proce
         expect(order > solver.order - 0.15, f"an order of {solver.order} from {few} to {many} steps", f"{order:.3g}")
         bound = 0.02 if solver.order == 1 else 1e-3
         expect(errors[0] < bound, f"an error below {bound} with {few} steps", f"{errors[0]:.3g}")
-
-
-@LAWS.law()
-def flow_of_a_gaussian_ends_where_it_must(solver: Solver) -> None:
-    """The flow of a Gaussian takes noise z to mean + covariance^(1/2) z."""
-    values, vectors = torch.linalg.eigh(COVARIANCE)
-    root = vectors @ values.sqrt().diag() @ vectors.T
-    start, end, _ = solved(FlowMatching(), solver, 128)
-    error, bound = (end - MEAN - start @ root).abs().max().item(), 0.02 if solver.order == 1 else 3e-4
-    expect(error < bound, f"an error below {bound} with 128 steps", f"{error:.3g}")
 
 
 @LAWS.law(each_process_and_steps)
@@ -196,24 +192,18 @@ def same_seed_same_result_another_seed_another(solver: Solver, process_name: str
 
 
 @LAWS.law(each_process)
-def last_step_ends_at_the_predicted_clean_data(solver: Solver, process_name: str) -> None:
-    """The last step ends at the clean data that the network predicts at its beginning."""
+def a_single_interval_is_the_first_order_step_and_the_last_ends_at_clean_data(
+    solver: Solver, process_name: str
+) -> None:
+    """A single interval is the deterministic step of first order; the last one ends at the predicted clean data."""
     process = registry.make("processes", process_name)
-    network = TwoPeaks(process)
-    grid, state = process.grid(10)[-2:], torch.full((3, 1, 1), 0.4, dtype=torch.float64)
-    found = network.predict(state, grid[:1].expand(3))
-    moved = solver.solve(network.predict, process.scales, state, grid, no_noise)
-    torch.testing.assert_close(moved, found.clean, rtol=1e-9, atol=1e-9)
-
-
-@LAWS.law(each_process)
-def over_a_single_interval_it_is_the_deterministic_first_order_step(solver: Solver, process_name: str) -> None:
-    """Over a single interval every solver takes the deterministic step of first order."""
-    process = registry.make("processes", process_name)
-    network, grid = TwoPeaks(process), process.grid(10)[4:6]
+    network, grid = TwoPeaks(process), process.grid(10)
     state = torch.linspace(-2, 2, 5, dtype=torch.float64)[:, None, None]
-    moved, ddim = (s.solve(network.predict, process.scales, state, grid, no_noise) for s in (solver, OneStep()))
+    moved, ddim = (s.solve(network.predict, process.scales, state, grid[4:6], no_noise) for s in (solver, OneStep()))
     torch.testing.assert_close(moved, ddim, rtol=1e-9, atol=1e-9)
+    end = solver.solve(network.predict, process.scales, state, grid[-2:], no_noise)
+    clean = network.predict(state, grid[-2:-1].expand(5)).clean
+    torch.testing.assert_close(end, clean, rtol=1e-9, atol=1e-9)
 
 
 @LAWS.law(each_process)
