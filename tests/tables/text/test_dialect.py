@@ -102,3 +102,8 @@ def test_of_one_column_no_delimiter_is_noted(tmp_path: Path, delimiter: str | No
     assert (table.header, texts(table)) == (("x",), [["1.5", "", "2.5"]])
     assert table.notes == ("1 blank line between values taken for missing values",)
     assert "fields are separated by semicolons" in read(tmp_path, "x;y\n1.5;2\n2.5;3\n").notes
+
+
+def test_one_column_may_begin_with_a_gap(tmp_path: Path) -> None:
+    table = read(tmp_path, "x\n\n\n2.5\n1.5\n")
+    assert texts(table) == [["", "", "2.5", "1.5"]]

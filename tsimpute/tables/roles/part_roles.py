@@ -136,7 +136,7 @@ def _mostly(column: pd.Series | pd.Index, part: str) -> bool:
     """Whether nearly all rows of a column that holds something else somewhere are a part of the time."""
     able = [item if isinstance(item, str) or is_real(item) else None for item in column]
     numbers = np.asarray(pd.to_numeric(pd.Series(able, dtype=object), errors="coerce"), np.float64)
-    inside = (numbers >= LOWEST.get(part, 0)) & (numbers <= HIGHEST[part]) & (numbers % 1 == 0)
+    inside = (numbers >= LOWEST.get(part, 0)) & (numbers <= HIGHEST[part]) & (numbers == np.floor(numbers))
     return bool(inside.mean() >= MOST and inside.sum() >= FEW)
 
 
