@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +58,37 @@ def small_windows() -> Windows:
         features=(Feature("HR", "bpm"), Feature("Temp", "degC"), Feature("Urine", "mL")),
         record_ids=tuple(f"r{i}" for i in range(6)),
     )
+
+
+SLOW = """
+cases/test_auto cases/test_clocks cases/test_delivered_intervals cases/test_exit_codes cases/test_icu cases/test_instant
+cli contracts/test_imputers demo experiments filling/blending filling/files filling/imputer filling/learning
+filling/measuring filling/methods filling/stores gaussian generative imputers models peers plots suites training
+test_benchmarks test_evidence test_examples test_gpu_scripts test_notebooks test_readme test_testing test_wheel test_zip
+"""
+"""Folders and files whose tests train networks, start programs or fill whole files. ``scripts/test --quick`` leaves
+them out, and CI runs them. A slow test elsewhere is marked ``slow`` where it stands."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    slow = [here / name for name in SLOW.split()]
+    for item in items:
+        if any(path in (item.path.with_suffix(""), *item.path.parents) for path in slow):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers(request: pytest.FixtureRequest) -> None:
+    """The generator ``RNG`` of a test's module begins anew in each test: none depends on which tests ran before."""
+    generator = getattr(request.module, "RNG", None)
+    if generator is not None:
+        state = _AFTER_IMPORT.setdefault(request.module.__name__, generator.bit_generator.state)
+        generator.bit_generator.state = state
+
+
+_AFTER_IMPORT: dict[str, Any] = {}
+"""By test module, the state of its ``RNG`` before its first test."""
 
 
 @pytest.fixture(autouse=True)

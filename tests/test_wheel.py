@@ -19,8 +19,6 @@ ROOT = Path(__file__).parent.parent
 HAS_COMPILER = sys.platform != "win32" and any(map(shutil.which, ("cc", "gcc", "clang")))
 QUICKSTART = json.loads((ROOT / "notebooks" / "01_quickstart.ipynb").read_text(encoding="utf-8"))
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
