@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tsimpute.gaussian.covariance import smoothed
+from tsimpute.gaussian.kernels import smoothed
 
 LAGS = np.arange(96)
 

@@ -1,10 +1,11 @@
-"""Methods other than the Gaussian process: each gives one value for each missing cell.
+"""Methods beside the Gaussian process that say one value for each missing cell.
 
-A mixture moves the process's draws towards these values as far as that lowers its score; see ``blending``. To add a
-method, write a class that is a ``Component`` and put it into ``AT_KNOWN`` or ``COMPONENTS``: methods take their turn in
-this order. No other code has to change. A component is fitted twice: with the process that has not seen the hidden
-cells, to be measured, and with the one that has seen all, to fill tables. It may use that process
-(``base.model_.moments``, for one); it must see no more of a table than the panel that it is fitted to.
+A mixture moves the process's draws towards such values as far as hidden cells say that it helps; see ``blending``. To
+add a method, write a class that is a ``Component`` and put it into ``AT_KNOWN`` or ``COMPONENTS``: methods
+take their turn in this order, and each moves what the ones before it have left. Nothing else has to know of it. A
+component is fitted twice: beside the process that has not seen the hidden cells, to be measured, and beside the one
+that has seen all, to be delivered. It may use that process (``base.model_.moments``, for one); it must not see more of
+a table than it is given.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Windows
 from tsimpute.filling.learning.learning import unseasonal
-from tsimpute.filling.measuring.simple_baselines import LINEAR
+from tsimpute.filling.measuring.simple_guesses import LINEAR
 from tsimpute.filling.methods.neighbours import Neighbours
 from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
@@ -30,31 +31,31 @@ _ROUNDS = 3
 
 
 class Component(Protocol):
-    """Gives a value for each missing cell, in the scale of a process (``base.scaler_``)."""
+    """Says a value for each missing cell, in the scale of a process (``base.scaler_``)."""
 
     name: str
-    """In texts and in model files."""
+    """What texts call it; also its name in model files."""
     local: bool
-    """Whether it uses only the values at the ends of a gap: then only gaps as long show how good it is. If it uses
-    other features, each stretch of time counts, and gaps of all lengths stand for one with too few hidden cells."""
+    """Whether it rests on the values at the ends of a gap, so that only gaps as long say how good it is. Where it rests
+    on other features and on all that a process looks at, each stretch of time counts, and gaps of all lengths stand for
+    one of which too little was hidden."""
 
     @classmethod
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
-        """Fits the method to the values of a panel; None where it cannot be used.
+        """Learns from the values of a panel beside the process fitted to them; None where it cannot be used.
 
         Args:
-            panel: of the features of the process; hidden cells are missing in it.
-            base: the process fitted to it.
+            panel: of the process's own features; hidden cells are missing in it.
             seed: of everything that is drawn.
         """
         ...
 
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
-        """(K, T) finite values at the missing cells of one record; others do not count.
+        """(K, T) finite values at the missing cells of one record; others are not looked at.
 
         Args:
             known: (K, T) in the scale of the process, NaN where nothing is known.
-            times: (T,) from one origin for all series.
+            times: (T,) as the process takes them: from one origin for all series.
             cells: (K, T) bool, the missing cells that are wanted; None = all.
         """
         ...
@@ -107,7 +108,7 @@ class Unseasonal:
 
 
 class _Between:
-    """Uses the known values around a gap only; there is nothing to fit."""
+    """What rests on the known values around a gap alone; there is nothing to learn."""
 
     local = True
 
@@ -147,9 +148,9 @@ class Lines(_Between):
 
 
 AT_KNOWN: tuple[type[Component], ...] = (Unseasonal, Cubic, Lines)
-"""Those that are compared at values that they were fitted to; see ``moved_gaps``."""
+"""Those that can be compared at values that they were fitted to; see ``moved_gaps``."""
 COMPONENTS: tuple[type[Component], ...] = (*AT_KNOWN, Neighbours)
-"""In the order in which they take their turn; those that remember single values are last."""
+"""In the order in which they take their turn; those that keep single values, which they know too well, are last."""
 
 
 def fitted_again(component: Component, panel: Panel, base: GaussianImputer, seed: int) -> Component:
@@ -158,6 +159,6 @@ def fitted_again(component: Component, panel: Panel, base: GaussianImputer, seed
 
 
 def record_of(windows: Windows, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values (K, T) of one record without covariates, NaN where they are not visible, and its times (T,)."""
+    """Values (K, T) of one record's own features, NaN where they are not shown, and its times (T,)."""
     known = np.where(windows.visible[0], windows.values[0], np.nan).astype(np.float64)
     return known[:n_features], windows.times[0].astype(np.float64)
