@@ -22,7 +22,7 @@ from tsimpute.evaluation.metrics import score
 from tsimpute.experiments import runs
 from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of
 from tsimpute.filling.measuring.calibration import Calibration, summarised
-from tsimpute.filling.measuring.hidden_draws import Hidden
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws
 from tsimpute.filling.preparing.series import Policy, fill_series, provenance_of
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer
@@ -186,10 +186,10 @@ def test_a_table_is_filled_with_the_interval_that_is_scored(n_samples: int) -> N
     np.testing.assert_allclose(filling.point[at], np.median(samples.values[:, 0, at], 0), rtol=1e-14)
 
 
-def hidden(windows: Windows, samples: Samples) -> Hidden:
+def hidden(windows: Windows, samples: Samples) -> HiddenDraws:
     n, feature, _ = np.nonzero(windows.held_out_mask)
     draws, truth = samples.values[:, windows.held_out_mask], windows.values[windows.held_out_mask]
-    return Hidden(draws, truth, feature, n)
+    return HiddenDraws(draws, truth, feature, n)
 
 
 @pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])

@@ -16,8 +16,8 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.imputer.fitting import hidden_share
 from tsimpute.filling.learning.efforts import EFFORTS
-from tsimpute.filling.measuring.accuracy import hidden_cells
-from tsimpute.filling.measuring.simple_guesses import season_of, simple_guesses
+from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.simple_baselines import season_of, simple_baselines
 from tsimpute.filling.panels.windows import clock_times
 
 SETTINGS: dict[str, Any] = {"effort": "instant", "n_samples": 20}
@@ -217,7 +217,7 @@ def test_a_daily_profile_is_guessed_where_there_are_days() -> None:
     series = Series("s", times, np.where(holes, np.nan, daily), labels)
     panel = Panel((Feature("a"),), (series,), Clock("hours", 1.0))
     assert season_of(panel) == "daily"
-    guess = simple_guesses(series, "daily")["daily profile and linear interpolation"]
+    guess = simple_baselines(series, "daily")["daily profile and linear interpolation"]
     np.testing.assert_allclose(guess, daily, atol=1e-9)
     assert season_of(Panel((Feature("a"),), (series,), Clock("steps", 1.0))) is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tsimpute.gaussian.kernels import smoothed
+from tsimpute.gaussian.covariance import smoothed
 
 LAGS = np.arange(96)
 

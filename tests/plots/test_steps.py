@@ -88,7 +88,7 @@ def test_lines_bands_and_rings_are_the_values(report: Report, tmp_path: Path):
     [
         ([row(n_samples=100, n_steps=2)], "one n_samples in a picture, came 100, 20"),
         ([row(fill="missing", n_steps=2)], "one fill in a picture, came missing, scored"),
-        ([row(epoch=20)], "one value per process, solver and number of steps"),
+        ([row(epoch=20)], "one value of .crps_fair. per process, solver, n_steps"),
         ([row(dataset="pm25", n_steps=2)], "one dataset in a picture"),
     ],
 )

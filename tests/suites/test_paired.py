@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tsimpute.config.settings import DataConfig, ProtocolConfig
-from tsimpute.suites.entries import Result, all_found, samples_of
+from tsimpute.suites.jobs import plan
 from tsimpute.suites.page import render
 from tsimpute.suites.paired import FEWEST, Run, difference, difference_table
+from tsimpute.suites.results import Result, read_results, samples_of
 from tsimpute.suites.running import run_suite
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
@@ -87,7 +88,7 @@ def suite() -> Suite:
     data = DataConfig("synthetic", options={"n_records": 120, "n_steps": 12})
     methods = {name: MethodConfig(name, n_samples=1) for name in ("linear", "locf", "mean")}
     return Suite(
-        "Three", {"few": TaskConfig(data, ProtocolConfig("clean", rate=0.3))}, methods, n_samples=1, sabotage=False
+        "Three", {"few": TaskConfig(data, ProtocolConfig("clean", rate=0.3))}, methods, n_samples=1, leakage_test=False
     )
 
 
@@ -96,44 +97,44 @@ def numbers(cell: str) -> list[float]:
 
 
 def values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    return {r.entry.method: {m: r.report.value(m) or 0.0 for m in METRICS} for r in results}
+    return {r.job.method: {m: r.report.value(m) or 0.0 for m in METRICS} for r in results}
 
 
 def test_a_suite_shows_each_method_against_its_first_on_what_both_have(suite: Suite, tmp_path: Path) -> None:
-    list(run_suite(suite, tmp_path))
-    results = list(all_found(suite, tmp_path))
+    list(run_suite(plan(suite), tmp_path))
+    results = list(read_results(plan(suite), tmp_path))
     head, rows = difference_table(suite, "few", results, tmp_path)
     assert head == ["difference to linear", "records", "CRPS", "fair CRPS", "MAE of median", "RMSE of mean"]
     assert [row[0] for row in rows] == ["locf", "mean"]
     of_methods = values(results)
     for name, n_records, *cells in rows:
-        assert n_records == str(results[0].found.n_records)
+        assert n_records == str(results[0].record.n_records)
         assert cells[1] == "-"  # one draw
         for metric, cell in zip(METRICS, cells, strict=True):
             if cell != "-":
                 shown, low, high = numbers(cell)
                 assert shown == pytest.approx(of_methods[name][metric] - of_methods["linear"][metric], abs=6e-4)
                 assert low < shown < high
-    render(suite, tmp_path)
+    render(suite, plan(suite), tmp_path)
     assert "| " + " | ".join(rows[0]) + " |" in (tmp_path / "tables.md").read_text()
     assert rows[0][2] in (tmp_path / "index.html").read_text()
 
 
 def test_the_first_method_stays_the_reference_and_lost_samples_are_a_dash(suite: Suite, tmp_path: Path) -> None:
-    list(run_suite(suite, tmp_path))
-    results = list(all_found(suite, tmp_path))
+    list(run_suite(plan(suite), tmp_path))
+    results = list(read_results(plan(suite), tmp_path))
     assert difference_table(suite, "few", results[1:], tmp_path)[1] == []
-    path = {r.entry.method: samples_of(tmp_path / r.entry.folder, None) for r in results}
+    path = {r.job.method: samples_of(tmp_path / r.job.folder, None) for r in results}
     whole = path["locf"].read_bytes()
     for damaged in (whole[:3000], whole.replace(b"{'descr'", b"('descr'", 1)):
         path["locf"].write_bytes(damaged)
         (locf, mean) = difference_table(suite, "few", results, tmp_path)[1]
         assert locf == ["locf", *"-----"]
         assert mean[2] != "-"
-        assert "| locf | - |" in (render(suite, tmp_path)[-1].parent / "tables.md").read_text()
+        assert "| locf | - |" in (render(suite, plan(suite), tmp_path)[-1].parent / "tables.md").read_text()
     path["locf"].unlink()
     assert difference_table(suite, "few", results, tmp_path)[1] == [locf, mean]
     # What a kill has left of another epoch is not taken for this one's.
-    scored = replace(results[2].found.scored[0], epoch=3)
-    other = replace(results[2], found=replace(results[2].found, scored=(scored,)))
+    checkpoint = replace(results[2].record.checkpoints[0], epoch=3)
+    other = replace(results[2], record=replace(results[2].record, checkpoints=(checkpoint,)))
     assert difference_table(suite, "few", [*results[:2], other], tmp_path)[1][1] == ["mean", *"-----"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tsimpute.config.settings import DataConfig, NetworkConfig, RunConfig, TrainingConfig
 from tsimpute.experiments.runs import task_of
-from tsimpute.suites.states import _training_key
+from tsimpute.suites.checkpoints import training_key
 
 
 def test_settings_of_the_gaussian_guess_count_with_it_alone() -> None:
@@ -16,6 +16,6 @@ def test_settings_of_the_gaussian_guess_count_with_it_alone() -> None:
     def keys(guess: str) -> set[str]:
         network = NetworkConfig(guess=guess)  # type: ignore[arg-type]
         changed = TrainingConfig(), TrainingConfig(masks_per_record=9), TrainingConfig(base_folds=3)
-        return {_training_key(replace(config, network=network, training=training), task) for training in changed}
+        return {training_key(replace(config, network=network, training=training), task) for training in changed}
 
     assert [len(keys(guess)) for guess in ("none", "linear", "gaussian")] == [1, 1, 3]

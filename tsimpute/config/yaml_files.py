@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -138,6 +139,25 @@ def from_dict(cls: type[T], values: dict[str, Any], where: str = "", source: str
         read = from_dict if nested else _checked
         made[key] = read(kinds[key], value, f"{where}{key}{'.' * nested}", source)
     return cls(**made)
+
+
+def with_settings(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
+    """A config with other values, as ``{"training.epochs": 40, "training": {"batch_size": 8}}``.
+
+    Raises:
+        ConfigError: an unknown key, or a value of the wrong kind.
+    """
+    values = to_dict(config)
+    for path, value in settings.items():
+        *parents, last = path.split(".")
+        node = values
+        for name in parents:
+            node = node.setdefault(name, {})
+            if not isinstance(node, dict):
+                raise ConfigError(f"settings: {path}: {name} is one value and holds no others.")
+        before = node.get(last)
+        node[last] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+    return from_dict(RunConfig, values)
 
 
 def check_config(path: Path) -> None:

@@ -23,7 +23,7 @@ from tsimpute.tasks.task import Task
 VALUES = (1e9, -12345.678, None)
 """What hidden cells are set to; None = the largest value of their feature, which no filter of outliers takes away."""
 
-NO_LEAK = "passes"
+NO_LEAK = "none"
 _RECORDS = {"train": 24, "valid": 8, "test": 4}
 
 

@@ -1,11 +1,11 @@
-"""Some cells of one window given others, in the way that costs least; factors are shared by windows that are alike."""
+"""Some cells of one window given others, in the way that costs least; windows of one layout share factors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
@@ -13,25 +13,21 @@ from scipy.linalg import get_lapack_funcs
 from tsimpute.gaussian.covariance import at_positions
 
 BLOCK, NEIGHBOURS = 16, 16
-"""Features that are filled together where there are many, and the features beside them that are looked at."""
+"""Features that are filled together where there are many, and others that are conditioned on with them."""
 _JITTER = 1e-9
 _MOST_BYTES, _MOST_CONDITIONALS = 400_000_000, 8
-"""Of the matrices of windows that are kept, three for each; and ways of conditioning."""
+"""Of the matrices of windows in memory, three for each; and ways of conditioning."""
 
 _POTRF, _TRTRS = get_lapack_funcs(("potrf", "trtrs"))  # many windows: no wrappers
 
 
-class Conditional(Protocol):
+class Conditional:
     """M wanted cells of a window of C cells, given those that are known."""
 
     @cached_property
     def spread(self) -> np.ndarray:
         """(M,) standard deviations."""
-        ...
-
-    def mean(self, cells: np.ndarray, n: int) -> np.ndarray:
-        """(M,) the mean for the n-th of (N, C) values of windows, most of them of this layout; 0 where not known."""
-        ...
+        raise NotImplementedError
 
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         """(1 + H, M) the mean, and H draws of a process around 0.
@@ -40,19 +36,23 @@ class Conditional(Protocol):
             cells: (1 + H, C); only the known ones count.
             rng: not needed where H is 0.
         """
-        ...
+        raise NotImplementedError
+
+    def mean(self, cells: np.ndarray, n: int) -> np.ndarray:
+        """(M,) the mean for the n-th of (N, C) values of windows, most of them of this layout; 0 where not known."""
+        return self.paths(cells[n : n + 1], None)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Features that are filled together, first, and others that are looked at for it."""
+    """Features that are filled together, first, and others that are conditioned on."""
 
     features: np.ndarray
     n_targets: int
 
 
 class Prior:
-    """A process, with what was computed for the windows that were looked at last.
+    """A process, with what was computed for the windows that came last.
 
     Args:
         covariance: (W, K, K), see ``covariance.Estimated.regularised``.
@@ -147,19 +147,8 @@ def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Cond
     return _FromCovariance.of(layout, seen, cells) if len(cells) <= len(seen) else _FromPriorDraws(layout, seen, cells)
 
 
-class _OneByOne:
-    """Whose mean costs no less for several windows at once."""
-
-    def mean(self, cells: np.ndarray, n: int) -> np.ndarray:
-        """See ``Conditional``."""
-        return self.paths(cells[n : n + 1], None)[0]
-
-    def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, eq=False)
-class _FromCovariance(_OneByOne):
+class _FromCovariance(Conditional):
     """By the root of the covariance of known cells, then wanted ones."""
 
     seen: np.ndarray
@@ -184,7 +173,7 @@ class _FromCovariance(_OneByOne):
 
 
 @dataclass(frozen=True, eq=False)
-class _FromPrecision:
+class _FromPrecision(Conditional):
     """By the root of the precision of all cells that are not known, wanted ones last: cheap where few are not known.
 
     See Rue and Held (2005), section 2.3.
@@ -233,7 +222,7 @@ class _FromPrecision:
 
 
 @dataclass(frozen=True, eq=False)
-class _FromPriorDraws(_OneByOne):
+class _FromPriorDraws(Conditional):
     """A draw of the whole window, moved by what its known cells lack (Matheron's rule): cheap where few are known."""
 
     layout: _Layout
@@ -286,9 +275,9 @@ def _noise(rng: np.random.Generator | None, n_cells: int, n_draws: int) -> np.nd
     return rng.standard_normal((n_cells, n_draws)) if rng is not None and n_draws else np.zeros((n_cells, n_draws))
 
 
-def _forget_first(kept: dict[bytes, Any], most: int) -> None:
-    if len(kept) >= most:
-        kept.pop(next(iter(kept)))
+def _forget_first(cache: dict[bytes, Any], most: int) -> None:
+    if len(cache) >= most:
+        cache.pop(next(iter(cache)))
 
 
 def is_wide(n_features: int) -> bool:
@@ -296,7 +285,7 @@ def is_wide(n_features: int) -> bool:
 
 
 def _blocks(correlation: np.ndarray) -> Iterator[Block]:
-    """Features that correlate most come together, and the others that correlate most with them beside them.
+    """Features that correlate most are targets of one block; others that correlate most with them complete it.
 
     Args:
         correlation: (K, K).

@@ -95,20 +95,20 @@ def marginals(
     """
     gaps = np.isnan(record)
     mean, spread = np.where(gaps, 0.0, record), np.zeros(record.shape)
-    asked = gaps if cells is None else cells & gaps
+    queries = gaps if cells is None else cells & gaps
     every = list(windows(record.shape[1], len(record)))
     for block in prior.blocks:
-        wanted = [_wanted(asked[:, w.start : w.stop].T, w, block) for w in every]
-        there = [n for n, of_window in enumerate(wanted) if of_window.any()]
-        for some in (there[n : n + CHUNK] for n in range(0, len(there), CHUNK)):
+        wanted = [_wanted(queries[:, w.start : w.stop].T, w, block) for w in every]
+        with_queries = [n for n, of_window in enumerate(wanted) if of_window.any()]
+        for some in (with_queries[n : n + CHUNK] for n in range(0, len(with_queries), CHUNK)):
             of_block = [record[block.features, every[n].start : every[n].stop].T.ravel() for n in some]
             values = np.nan_to_num(np.stack(of_block))
             for place, n in enumerate(some):
                 steps, known = slice(every[n].start, every[n].stop), ~np.isnan(of_block[place])
-                found = prior.conditional(block.features, positions[steps], known, wanted[n].ravel())
+                conditional = prior.conditional(block.features, positions[steps], known, wanted[n].ravel())
                 step, feature = np.nonzero(wanted[n])
                 at = block.features[feature], steps.start + step
-                mean[at], spread[at] = found.mean(values, place), found.spread
+                mean[at], spread[at] = conditional.mean(values, place), conditional.spread
     return mean, spread
 
 
@@ -145,9 +145,9 @@ def conditioned_pieces(
         fresh = record[:, start + len(known) : chunk[-1].stop].T
         drawn = np.zeros((1 + n_draws, *fresh.shape))
         drawn[0] = np.nan_to_num(fresh)
-        kept = chunk[0].start - start
-        paths = np.concatenate([paths[:, kept:], drawn], 1)
-        known = np.concatenate([known[kept:], ~np.isnan(fresh)])
+        passed = chunk[0].start - start
+        paths = np.concatenate([paths[:, passed:], drawn], 1)
+        known = np.concatenate([known[passed:], ~np.isnan(fresh)])
         start = chunk[0].start
         for block in prior.blocks:
             for window in chunk:
@@ -167,20 +167,20 @@ def _draw(
     wanted = _wanted(~known[steps], window, block)
     if wanted.any():
         of_block = known[steps, block.features].ravel()
-        found = prior.conditional(block.features, positions[window.start : window.stop], of_block, wanted.ravel())
+        conditional = prior.conditional(block.features, positions[window.start : window.stop], of_block, wanted.ravel())
         step, feature = np.nonzero(wanted)
         at = step + steps.start, block.features[feature]
-        paths[:, at[0], at[1]] = found.paths(paths[:, steps, block.features].reshape(len(paths), -1), rng)
+        paths[:, at[0], at[1]] = conditional.paths(paths[:, steps, block.features].reshape(len(paths), -1), rng)
         known[at] = True
 
 
-def _wanted(asked: np.ndarray, window: Window, block: Block) -> np.ndarray:
-    """(n, M) which cells of the window and the block's features are to be filled here.
+def _wanted(queries: np.ndarray, window: Window, block: Block) -> np.ndarray:
+    """(n, M) which cells of the window and the block's features are filled in this window.
 
     Args:
-        asked: (n, K) bool.
+        queries: (n, K) bool.
     """
-    wanted = np.zeros((len(asked), len(block.features)), bool)
+    wanted = np.zeros((len(queries), len(block.features)), bool)
     inner, targets = slice(window.first - window.start, window.last - window.start), block.features[: block.n_targets]
-    wanted[inner, : block.n_targets] = asked[inner][:, targets]
+    wanted[inner, : block.n_targets] = queries[inner][:, targets]
     return wanted

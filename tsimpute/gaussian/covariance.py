@@ -10,8 +10,7 @@ from typing import cast
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import next_fast_len
-
-from tsimpute.gaussian.kernels import smoothed
+from scipy.optimize import nnls
 
 PRIOR_PAIRS = 30
 """A covariance from n pairs of observed values is shrunk by n / (n + PRIOR_PAIRS)."""
@@ -21,6 +20,13 @@ SPECTRUM_NUMBERS = 12_000_000
 """Of the spectrum of all pairs of features that is summed up, about."""
 LOWEST_POWER = 1e-4
 """Smallest eigenvalue of the spectrum at any frequency, where features have variance 1; less where noise is small."""
+
+_SCALES = 2.0 ** np.arange(-1, 13)
+_PERIODS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 144)
+_DECAYS = (0.5, 2.0, 8.0)
+"""Of waves, in periods."""
+_MOST_LAGS = 40
+_LEAST, _VARIANCE_WEIGHT = 1e-4, 30.0
 
 
 def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
@@ -71,7 +77,7 @@ def edge_effects(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
     """(n_lags, K, K) what to add to mean products so that they have the semivariogram of the records.
 
     The mean product at a lag is over all steps but some of the first or last ones. Their part in the variance is
-    nothing beside the variance, but much beside what a smooth series changes by in a step.
+    small compared with the variance, but large compared with the changes of a smooth series in a step.
 
     Args:
         records: see ``lagged_products``.
@@ -129,7 +135,7 @@ class Estimated:
         Args:
             component_share: in [0, 1].
             noise: in (0, 1).
-            kernel_share: of the components' covariances, the part that is smoothed, see ``kernels``; in [0, 1].
+            kernel_share: of the components' covariances, the part that is smoothed, see ``smoothed``; in [0, 1].
             level_share: the part of what features still covary at far lags that is taken for a level; in [0, 1].
         """
         n_lags, of_kernels = len(self.raw), component_share * kernel_share
@@ -168,6 +174,37 @@ def _independent(
     of_component = np.einsum("ic,lij,jc->lc", basis, covariance, basis, optimize=True)
     changed = np.stack([change(of_one) for of_one in of_component.T], 1)
     return np.einsum("ic,lc,jc->lij", basis, changed, basis, optimize=True)
+
+
+def smoothed(autocovariance: np.ndarray) -> np.ndarray:
+    """The sum of kernels with positive weights whose variogram is nearest, by relative errors; see Cressie (1985).
+
+    Kernels are exponential ones, Matern ones (3/2 and 5/2), fading waves, noise and a constant. Relative errors make
+    what happens within a few steps count, however smooth a series is; lags count alike per octave.
+
+    Args:
+        autocovariance: (W,) at lags 0 to W - 1.
+    """
+    variance = float(autocovariance[0])
+    if variance <= 0 or len(autocovariance) < 3:
+        return autocovariance
+    lags = np.unique(np.rint(np.geomspace(1, len(autocovariance) - 1, _MOST_LAGS)).astype(np.int64))
+    kernels = _kernels(np.arange(len(autocovariance)))
+    variogram = 1 - autocovariance[lags] / variance
+    octaves = np.gradient(np.log(lags)) if len(lags) > 1 else np.ones(1)
+    weight = np.sqrt(octaves) / (np.maximum(variogram, 0) + _LEAST)
+    rows = np.concatenate([weight[:, None] * (1 - kernels[:, lags]).T, np.full((1, len(kernels)), _VARIANCE_WEIGHT)])
+    weights, _ = nnls(rows, np.append(weight * variogram, _VARIANCE_WEIGHT), maxiter=50 * len(kernels))
+    return variance * (weights @ kernels)
+
+
+def _kernels(lags: np.ndarray) -> np.ndarray:
+    """(J, W), each 1 at lag 0."""
+    exponential = [np.exp(-lags / scale) for scale in _SCALES]
+    near, nearer = (np.sqrt(n) * lags / _SCALES[:, None] for n in (3, 5))
+    waves = [np.exp(-lags / (d * p)) * np.cos(2 * np.pi * lags / p) for p in _PERIODS for d in _DECAYS]
+    matern = [(1 + near) * np.exp(-near), (1 + nearer + nearer**2 / 3) * np.exp(-nearer)]
+    return np.concatenate([[lags == 0, np.ones(len(lags))], exponential, *matern, waves])
 
 
 def _positive_part(matrix: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 A process tells one feature from others by a line. Where the truth bends away from it, the error of the posterior mean,
 in units of the posterior standard deviation, is a function of the posterior means at the same step and of the time of
-day. Curves are learnt from observed cells under the records' own gaps, moved in time, so that what is known around them
+day. Curves are fitted at observed cells under the records' gaps, moved in time, so that what is known around them
 is what is known around real gaps. A feature has a curve only where that predicts errors in stretches of time that it
 was not learnt from.
 """
@@ -27,7 +27,7 @@ MOST_KNOWN, MOST_FEATURES, MOST_INPUTS = 30_000, 24, 12
 _CELLS, _FEWEST, _MOST_CELLS, _ROUNDS = 1_500, 100, 2_500, (3, 6)
 """Of a feature: cells that are wanted, at least needed, and at most used; gaps are moved so many times."""
 _NODES, _FOLDS, _BLOCKS, _FEWEST_STEPS = 100, 5, 30, 12
-"""Of a fit: middles of bells, folds, stretches of a record that are kept together, and their least length."""
+"""Of a fit: middles of bells, folds, stretches of a record that stay together, and their least length."""
 _AT_ONCE = 4_096
 """Steps at which a curve is evaluated at once: memory does not grow with a record by more than its inputs."""
 _MANY = 10
@@ -43,7 +43,7 @@ class Inputs:
     """What a curve looks at.
 
     Attributes:
-        features: of whose posterior means, its own first.
+        features: of whose posterior means, that of the curve first.
         slopes: whether also at the steps before and after, as differences.
         period: of the phase of time; 0 = none.
     """
@@ -119,37 +119,25 @@ class Curves:
         return move, factor
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All of them, to be kept in any file."""
-        flat = lambda name: np.concatenate([np.ravel(getattr(curve, name)) for curve in self.curves])
-        inputs = [curve.inputs for curve in self.curves]
-        return {
-            "curve_features": np.concatenate([np.array(of_one.features, np.int64) for of_one in inputs]),
-            "curve_counts": np.array([(len(c.inputs.features), len(c.nodes), c.inputs.slopes) for c in self.curves]),
-            "curve_periods": np.array([of_one.period for of_one in inputs]),
-            "curve_spread": np.array([curve.spread for curve in self.curves]),
-            **{f"curve_{name}": flat(name) for name in ("centre", "scale", "nodes", "heights")},
-        }
+        """All of them, for any file."""
+        arrays = {}
+        for n, curve in enumerate(self.curves):
+            inputs = curve.inputs
+            numbers = {"features": inputs.features, "numbers": (inputs.slopes, inputs.period, curve.spread)}
+            arrays |= {f"curve_{n}_{name}": np.array(values) for name, values in numbers.items()}
+            arrays |= {f"curve_{n}_{name}": getattr(curve, name) for name in ("centre", "scale", "nodes", "heights")}
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self | None:
         """What ``to_arrays`` gave, to the bit; None where there are no curves among the arrays."""
-        if "curve_spread" not in arrays:
-            return None
-        taken: dict[str, int] = dict.fromkeys(("features", "centre", "scale", "nodes", "heights"), 0)
-
-        def take(name: str, n: int) -> np.ndarray:
-            taken[name] += n
-            return arrays[f"curve_{name}"][taken[name] - n : taken[name]]
-
-        found = []
-        about = zip(arrays["curve_counts"].tolist(), arrays["curve_periods"].tolist(), strict=True)
-        for ((n_features, n_nodes, slopes), period), spread in zip(about, arrays["curve_spread"].tolist(), strict=True):
-            inputs = Inputs(tuple(take("features", n_features).tolist()), bool(slopes), period)
-            width = n_features * (3 if slopes else 1) + 2 * (period > 0)
-            ends = take("centre", width), take("scale", width)
-            nodes = take("nodes", n_nodes * width).reshape(n_nodes, width)
-            found.append(Curve(inputs, *ends, nodes, take("heights", n_nodes), spread))
-        return cls(tuple(found))
+        curves = []
+        while f"curve_{len(curves)}_features" in arrays:
+            array = lambda name: arrays[f"curve_{len(curves)}_{name}"]
+            slopes, period, spread = array("numbers").tolist()
+            inputs = Inputs(tuple(array("features").tolist()), bool(slopes), period)
+            curves.append(Curve(inputs, array("centre"), array("scale"), array("nodes"), array("heights"), spread))
+        return cls(tuple(curves)) if curves else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +181,13 @@ def fit_curves(
     rounds = int(np.clip(np.ceil(_CELLS / np.median(missing[features])), *_ROUNDS))
     parts = [part for n in range(rounds) for part in _moved(model, records, n, rounds, seed)]
     period = (model.seasons.periods if periods is None else tuple(periods))[:1]
-    found = [_best(model, parts, k, seed, period) for k in features]
-    curves = tuple(curve for curve in found if curve is not None)
+    best = [_best(model, parts, k, seed, period) for k in features]
+    curves = tuple(curve for curve in best if curve is not None)
     return Curves(curves) if curves else None
 
 
 def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: int) -> Iterator[_Part]:
-    """Stretches of the records whose own gaps are moved along them, all features together."""
+    """Stretches of the records, whose gaps are moved along them, all features together."""
     rng = np.random.default_rng(derive_seed(seed, "curves", str(n)))
     shift = (n + rng.uniform(0.75, 1.25)) / (rounds + 0.5)
     for record, start in records.sample(MOST_KNOWN, derive_seed(seed, "curves", str(n))):
@@ -235,9 +223,9 @@ def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, perio
     best, chosen = tried(inputs, _WIDTHS), inputs
     for slopes, phase in list(product((False, True), (0.0, *period)))[1:]:
         other = replace(inputs, slopes=slopes, period=phase)
-        found = tried(other, (best.width, 2 * best.width))
-        if found.loss < best.loss:
-            best, chosen = found, other
+        fit = tried(other, (best.width, 2 * best.width))
+        if fit.loss < best.loss:
+            best, chosen = fit, other
     gain = best.before - best.after
     doubt = np.sqrt((gain**2).sum())
     if gain.sum() < max(_CAUTION * doubt, _LEAST_GAIN * best.before.sum()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,30 +56,34 @@ class GaussianGuess:
     has_spread = True
 
     def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
-        known = _InMemory(values, shown, times)
-        return _joined([self._of_chunk(known, chunk, wanted) for chunk in _chunks(shown.shape[2])])
+        in_memory = lambda steps: values[..., steps]
+        return _joined([self._of_chunk(in_memory, shown, times, c, wanted) for c in _chunks(shown.shape[2])])
 
     def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
         # By chunks of the whole, so that parts that overlap agree.
-        kept: dict[int, Guessed] = {}
+        cache: dict[int, Guessed] = {}
         for part in parts:
             chunks = [c for c in _chunks(known.visible.shape[2]) if c.start < part.stop and part.start < c.stop]
-            kept = {c.start: kept.get(c.start) or self._of_chunk(known, c, wanted) for c in chunks}
+            about = known.values, known.visible, known.times
+            cache = {c.start: cache.get(c.start) or self._of_chunk(*about, c, wanted) for c in chunks}
             first = chunks[0].start
-            yield _joined(list(kept.values())).steps(slice(part.start - first, part.stop - first))
+            yield _joined(list(cache.values())).steps(slice(part.start - first, part.stop - first))
 
-    def _of_chunk(self, known: Known, chunk: slice, wanted: np.ndarray) -> Guessed:
+    def _of_chunk(
+        self, values_at: Callable[[slice], np.ndarray], visible: np.ndarray, times: np.ndarray, chunk: slice,
+        wanted: np.ndarray,
+    ) -> Guessed:  # fmt: skip
         margin = window_length(len(self.model.maps))
         around = slice(max(0, chunk.start - margin), chunk.stop + margin)
         inner = slice(chunk.start - around.start, chunk.stop - around.start)
-        asked = wanted[..., chunk]
-        mean, spread = np.zeros(asked.shape, np.float32), np.ones(asked.shape, np.float32)
-        values = np.where(known.visible[..., around], known.values(around), np.nan).astype(np.float64)
-        for n in np.flatnonzero(asked.any((1, 2))):
+        queries = wanted[..., chunk]
+        mean, spread = np.zeros(queries.shape, np.float32), np.ones(queries.shape, np.float32)
+        values = np.where(visible[..., around], values_at(around), np.nan).astype(np.float64)
+        for n in np.flatnonzero(queries.any((1, 2))):
             cells = np.zeros(values[n].shape, bool)
-            cells[:, inner] = asked[n]
-            found = self._posterior(values[n], known.times[n, around].astype(np.float64), cells)
-            mean[n][asked[n]], spread[n][asked[n]] = (of_cells[cells] for of_cells in found)
+            cells[:, inner] = queries[n]
+            moments = self._posterior(values[n], times[n, around].astype(np.float64), cells)
+            mean[n][queries[n]], spread[n][queries[n]] = (moment[cells] for moment in moments)
         return Guessed(mean, np.maximum(spread, np.float32(LEAST_SPREAD)))
 
     def _posterior(self, scores: np.ndarray, times: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -93,21 +97,6 @@ class GaussianGuess:
             mean, above = (self.apart.values(x, times) for x in (mean, mean + spread))
             spread = above - mean
         return mean + season, spread
-
-
-@dataclass(frozen=True, eq=False)
-class _InMemory:
-    """See ``Known``."""
-
-    all_values: np.ndarray
-    visible: np.ndarray
-    times: np.ndarray
-
-    def values(self, steps: slice) -> np.ndarray:
-        return self.all_values[..., steps]
-
-    def at(self, steps: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(self.all_values, steps[..., None], 2)[..., 0]
 
 
 def _joined(chunks: Sequence[Guessed]) -> Guessed:

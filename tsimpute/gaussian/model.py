@@ -1,4 +1,4 @@
-"""The fit of a Gaussian process to incomplete records: stochastic EM, regularised as hidden cells say is best."""
+"""The fit of a Gaussian process to incomplete records: stochastic EM, regularised by the errors at hidden cells."""
 
 from __future__ import annotations
 
@@ -144,15 +144,12 @@ def _check_sizes(records: Records) -> None:
             )
 
 
-def choose(records: Records, periods: Sequence[float], seed: int, for_others: bool = False) -> Regularisation:
-    """The settings with the lowest quantile score on hidden cells of some of the records."""
-    return _chosen(records, periods, seed, Work(), for_others and len(records.values) > 1)[0]
-
-
 def _chosen(
     records: Records, periods: Sequence[float], seed: int, work: Work, for_others: bool
 ) -> tuple[Regularisation, np.ndarray | None, Tails]:
-    """The best settings, covariances after EM without the hidden cells (None of half of the records), and tails.
+    """The settings with the lowest score at hidden cells, covariances after EM without these cells, and tails.
+
+    Of half of the records there are no covariances.
 
     How far maps go is chosen after a round of EM on the sample alone, all else after one more on as much as EM sees: a
     first round leaves spreads that are too wide.
@@ -249,7 +246,7 @@ def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """Settings, and what their model says at hidden cells.
+    """Settings, and the errors of their model at hidden cells.
 
     Attributes:
         losses: by stretch, at its M hidden cells: (levels, M) quantile losses in standard deviations of each feature.
@@ -277,30 +274,30 @@ class _Contest:
     work: Work
 
     def better(self, best: _Scored | None, settings: Regularisation, model: GaussianModel) -> _Scored:
-        """The better one of two; what is behind at a share of the cells is not looked at any further."""
-        found = _Scored(settings, replace(model), [], [])  # without the matrices that ``model`` keeps
+        """The better one of two; scoring ends early where the new one is behind at a share of the cells."""
+        scored = _Scored(settings, replace(model), [], [])  # without the matrices that ``model`` has computed
         places = [n for n, cells in enumerate(self.hidden) if cells.any()]
         counts = np.cumsum([self.hidden[n].sum() for n in places])
         for done, n in enumerate(places, 1):
             if not self.work.step():
                 break
-            self._add(found, model, n)
-            behind = best is not None and found.score(done) > (1 + BEHIND) * best.score(done)
+            self._add(scored, model, n)
+            behind = best is not None and scored.score(done) > (1 + BEHIND) * best.score(done)
             if behind and counts[done - 1] >= EARLY * counts[-1]:
                 self.work.skip(len(places) - done)
                 break
-        n_done = len(found.losses)
-        return found if best is None or found.score(n_done) < best.score(n_done) else best
+        n_done = len(scored.losses)
+        return scored if best is None or scored.score(n_done) < best.score(n_done) else best
 
-    def _add(self, found: _Scored, model: GaussianModel, n: int) -> None:
-        """What a model says of one stretch."""
+    def _add(self, scored: _Scored, model: GaussianModel, n: int) -> None:
+        """The scores of a model at one stretch."""
         whole, times, cells = self.truth.values[n], self.truth.times[n], self.hidden[n]
         mean, spread = model.marginals(self.seen.values[n], times, cells)
         levels = [model.values(mean + ndtri(level) * spread, times)[cells] for level in LEVELS]
         miss = (whole[cells] - np.stack(levels)) / self._scale[np.nonzero(cells)[0]]
         share = np.array(LEVELS)[:, None]
-        found.losses.append(np.maximum(share * miss, (share - 1) * miss))
-        found.residuals.append((model.scores(whole, times) - mean)[cells] / np.maximum(spread[cells], 1e-9))
+        scored.losses.append(np.maximum(share * miss, (share - 1) * miss))
+        scored.residuals.append((model.scores(whole, times) - mean)[cells] / np.maximum(spread[cells], 1e-9))
 
     @cached_property
     def _scale(self) -> np.ndarray:

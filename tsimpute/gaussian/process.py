@@ -60,7 +60,7 @@ class GaussianModel:
 
     @cached_property
     def prior(self) -> Prior:
-        """The process of the scores; what was computed for it is shared by all records."""
+        """The process of the scores; all records share what is computed for it."""
         return Prior(self.covariance)
 
     def posterior(self, values: np.ndarray, times: np.ndarray, n_draws: int, rng: np.random.Generator) -> Piece:
@@ -123,7 +123,7 @@ class GaussianModel:
         return np.where(gaps, np.clip(middle, mapped[0], mapped[-1]), values), np.where(gaps, (high - low) / 2, 0.0)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All that makes the model, to be kept in any file."""
+        """All that makes the model, for any file."""
         return {
             **maps.to_arrays(self.maps), "season_periods": np.array(self.seasons.periods),
             "season_weights": self.seasons.weights, "centre": self.centre, "scale": self.scale,
@@ -132,7 +132,7 @@ class GaussianModel:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The model whose ``to_arrays`` these are, to the bit; covariances may be kept in single precision."""
+        """The model whose ``to_arrays`` these are, to the bit; covariances may be in single precision."""
         seasons = Seasons(tuple(arrays["season_periods"].tolist()), arrays["season_weights"])
         # Files of before have none.
         tails = Tails(arrays["tails"]) if "tails" in arrays else Tails.normal(len(arrays["scale"]))

@@ -1,4 +1,4 @@
-"""Seasonal profiles: a few harmonics of the day, the week and the year, kept for a feature where they predict."""
+"""Seasonal profiles: a few harmonics of the day, the week and the year, of the features that they predict."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 FACTORS = 2.0 ** np.arange(-2.5, 1.75, 0.5)
 """That a deviation may be multiplied by. Larger ones carry draws so far that their mean suffers in skewed units."""
 PRIOR_CELLS = 50
-"""So many hidden cells of all features count beside those of one feature."""
+"""The hidden cells of all features count as so many of each feature."""
 NORMAL_SHARE = 0.5
 """Of the weights, that of the factor 1: gaps to fill are not quite those that were hidden."""
 _ROUNDS = 100
@@ -47,8 +47,8 @@ class Tails:
         density = np.exp(-0.5 * np.minimum((residuals[:, None] / FACTORS) ** 2, 1_000.0)) / FACTORS
         even = np.full(len(FACTORS), 1 / len(FACTORS))
         pooled = _weights(density, np.zeros(len(residuals), np.int64), even[None], 1.0)
-        found = _weights(density, feature, np.repeat(pooled, n_features, 0), float(PRIOR_CELLS))
-        return cls((1 - NORMAL_SHARE) * found + NORMAL_SHARE * cls.normal(n_features).weights)
+        weights = _weights(density, feature, np.repeat(pooled, n_features, 0), float(PRIOR_CELLS))
+        return cls((1 - NORMAL_SHARE) * weights + NORMAL_SHARE * cls.normal(n_features).weights)
 
     def factors(self, levels: np.ndarray) -> np.ndarray:
         """(..., K) quantiles of each feature's factor at levels in (0, 1)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +11,14 @@ import numpy as np
 
 from tsimpute.core.quantiles import central_levels, quantiles
 from tsimpute.errors import DataError
-from tsimpute.evaluation.ensembles import INTERVALS
 from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.plots._style import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    finish,
-    legend_columns,
+    LINES,
+    MARKERS,
+    draw_levels,
+    finish_metrics,
+    label_metric,
+    nominal_level,
     panels,
     scale_values,
 )
@@ -33,18 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-MARKERS = "osD^vPX*"
-TITLES = {
-    "crps": "CRPS",
-    "crps_fair": "fair CRPS",
-    "crps_mean_over_features": "CRPS, mean over features",
-    "ncrps": "magnitude-normalised CRPS",
-    "mae_median": "MAE of the median",
-    "rmse_mean": "RMSE of the mean",
-    "rmse_lower_median": "RMSE of the lower median",
-    **{f"coverage_{percent}": f"coverage of the {percent} % interval" for percent in INTERVALS},
-}
+
+COMPARABLE = ("dataset", "split", "protocol", "fold", "mechanism", "rate", "units")
+METHOD = ("imputer", "process", "solver", "n_steps", "n_samples", "epoch", "run")
 
 
 def curves(
@@ -72,10 +57,11 @@ def curves(
     figure, axes = panels(len(metrics))
     for axis, metric in zip(axes, metrics, strict=True):
         rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None]
-        _check_comparable(rows, metric, feature)
+        check_comparable(rows, metric, feature)
         _draw_metric(axis, rows, metric, order)
-    _legend(figure, axes[0], report.where(metric=metrics[0], feature=feature).rows)
-    return finish(figure, path)
+    rows = report.where(metric=metrics[0], feature=feature).rows
+    n_runs = len({r.run for r in rows if r.epoch is not None})
+    return finish_metrics(figure, about(rows[0]), path, f"95 % band over {n_runs} runs" if n_runs > 1 else "")
 
 
 @dataclass(frozen=True)
@@ -107,49 +93,14 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[s
             axis.fill_between(epochs, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
     if not metric.startswith("coverage_"):
         scale_values(axis, [r.value for r in rows if r.value is not None])
-    nominal = [("nominal", int(metric.removeprefix("coverage_")) / 100)] if metric.startswith("coverage_") else []
-    _draw_levels(axis, [*((line.label, float(line.over_runs(None)[1])) for line in levels), *nominal])
+    draw_levels(axis, [*((line.label, float(line.over_runs(None)[1])) for line in levels), *nominal_level(metric)])
     if all_epochs and all_epochs[0] > 0 and all_epochs[-1] / all_epochs[0] >= 10:
         axis.set_xscale("log")
         axis.minorticks_off()
         axis.set_xticks(_apart(all_epochs), [str(e) for e in _apart(all_epochs)])
     elif len(all_epochs) <= 12:
         axis.set_xticks(all_epochs)
-    units = rows[0].units
-    axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
-    axis.set_ylabel({"1": "", "standardised": "standardised units"}.get(units, units))
-    axis.set_xlabel("training epochs")
-
-
-def _draw_levels(axis: Axes, levels: Sequence[tuple[str, float]]) -> None:
-    """Level lines, named at their right end; names that would overlap are pushed apart."""
-    for _, y in levels:
-        axis.axhline(y, color=GREY, ls=(0, (5, 2.5)), lw=1.1, zorder=1)
-    axis.autoscale_view()
-    bottom, top = axis.get_ylim()
-    place = -np.inf
-    for label, y in sorted(levels, key=lambda level: level[1]):
-        height = axis.transAxes.inverted().transform(axis.transData.transform((axis.get_xlim()[0], y)))[1]
-        place = max(float(height), place + 0.05)
-        axis.text(1.015, place, label, transform=axis.transAxes, va="center", fontsize=9, color=INK)
-    axis.set_ylim(bottom, top)
-
-
-def _legend(figure: Figure, axis: Axes, rows: Sequence[Row]) -> None:
-    runs = len({r.run for r in rows if r.epoch is not None})
-    handles, labels = _legend_entries(axis, f"95 % band over {runs} runs" if runs > 1 else "")
-    if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=legend_columns(figure, labels), frameon=False)
-    about = textwrap.fill(_about(rows[0]), int(figure.get_figwidth() * 11))
-    figure.suptitle(about, fontsize=11, x=0.01, ha="left", color=INK)
-
-
-def _legend_entries(axis: Axes, band: str) -> tuple[list, list[str]]:
-    """Handles and labels of what is drawn, and of the bands where they have a name."""
-    from matplotlib.patches import Patch
-
-    handles, labels = axis.get_legend_handles_labels()
-    return ([*handles, Patch(color=GREY, alpha=0.3, lw=0)], [*labels, band]) if band else (handles, labels)
+    label_metric(axis, metric, "training epochs", rows[0].units)
 
 
 def _lines(rows: Sequence[Row]) -> list[_Line]:
@@ -160,7 +111,7 @@ def _lines(rows: Sequence[Row]) -> list[_Line]:
         groups.setdefault((*(getattr(row, name) for name in parts), row.epoch is None), []).append(row)
     trained = [key for key in groups if not key[-1]]
     several = [len({key[i] for key in trained}) > 1 for i in range(len(parts))]
-    return [_Line(_label(key, several), tuple(found)) for key, found in groups.items()]
+    return [_Line(_label(key, several), tuple(of_method)) for key, of_method in groups.items()]
 
 
 def _label(key: tuple, several: Sequence[bool]) -> str:
@@ -175,21 +126,28 @@ def _label(key: tuple, several: Sequence[bool]) -> str:
     return ", ".join(word.replace("_", " ") for word in words)
 
 
-def _check_comparable(rows: Sequence[Row], metric: str, feature: str) -> None:
+def check_comparable(
+    rows: Sequence[Row], metric: str, feature: str, same: Sequence[str] = COMPARABLE, key: Sequence[str] = METHOD
+) -> None:
+    """Refuses rows that differ in what should be the same, or of which two are of one method.
+
+    Raises:
+        DataError: they do, or there is no row.
+    """
     if not rows:
         raise DataError(f"report: no value of metric {metric!r} for feature {feature!r} to draw.")
-    for name in ("dataset", "split", "protocol", "fold", "mechanism", "rate", "units"):
-        found = sorted({str(getattr(row, name)) for row in rows})
-        if len(found) > 1:
-            raise DataError(f"report: expected one {name} in a picture, came {', '.join(found)}. Choose with where().")
+    for name in same:
+        values = sorted({str(getattr(row, name)) for row in rows})
+        if len(values) > 1:
+            raise DataError(f"report: expected one {name} in a picture, came {', '.join(values)}. Choose with where().")
     seen: dict[tuple, float | None] = {}
-    for r in rows:
-        key = (r.imputer, r.process, r.solver, r.n_steps, r.n_samples, r.epoch, r.run)
-        if seen.setdefault(key, r.value) != r.value:
-            raise DataError(f"report: expected one value of {metric!r} per method, epoch and run; {key} has several.")
+    for row in rows:
+        of_row = tuple(getattr(row, name) for name in key)
+        if seen.setdefault(of_row, row.value) != row.value:
+            raise DataError(f"report: expected one value of {metric!r} per {', '.join(key)}; {of_row} has several.")
 
 
-def _about(row: Row) -> str:
+def about(row: Row) -> str:
     words = [row.dataset, row.split, row.protocol and f"{row.protocol} protocol", row.mechanism]
     words += ["" if row.fold is None else f"fold {row.fold}"]
     words += ["" if row.rate is None else f"{100 * row.rate:g} % held out", f"{row.n_cells:,} cells"]
@@ -198,8 +156,8 @@ def _about(row: Row) -> str:
 
 def _apart(epochs: Sequence[int]) -> list[int]:
     """Epochs far enough from each other on a log axis to be printed; the last one always is."""
-    kept: list[int] = []
+    apart: list[int] = []
     for epoch in reversed(epochs):
-        if not kept or kept[-1] / epoch > 1.25 * (epochs[-1] / epochs[0]) ** 0.02:
-            kept.append(epoch)
-    return kept[::-1]
+        if not apart or apart[-1] / epoch > 1.25 * (epochs[-1] / epochs[0]) ** 0.02:
+            apart.append(epoch)
+    return apart[::-1]

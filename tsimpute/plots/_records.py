@@ -12,7 +12,7 @@ from tsimpute.core.quantiles import central_levels, fewest_draws
 from tsimpute.core.windows import Samples, Windows
 from tsimpute.errors import DataError
 from tsimpute.evaluation.metrics import check_records
-from tsimpute.plots._style import BLUE, GREY, INK, VERMILION, finish, new_figure
+from tsimpute.plots._style import BLUE, GREY, INK, VERMILION, finish, lone_steps, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,23 +73,17 @@ def _draw_record(axis: Axes, bands: np.ndarray, windows: Windows, n: int, k: int
     low, quarter, middle, three, high = bands
     for a, b, alpha, width in ((low, high, 0.22, 2.5), (quarter, three, 0.42, 4.5)):
         axis.fill_between(times, a, b, where=drawn, color=BLUE, alpha=alpha, lw=0, zorder=1)
-        lone = _lone(drawn) & ~shown
+        lone = lone_steps(drawn) & ~shown
         axis.vlines(times[lone], a[lone], b[lone], color=BLUE, alpha=alpha, lw=width, zorder=1)
     gap = drawn & ~shown
     reach = gap | (drawn & (np.roll(gap, 1) | np.roll(gap, -1)))  # up to the observed points at the gap's edges
     axis.plot(times, np.where(drawn, middle, np.nan), color=GREY, lw=0.7, alpha=0.6, zorder=1)
     axis.plot(times, np.where(reach, middle, np.nan), color=BLUE, lw=1.7, zorder=2)
-    lone = _lone(drawn) & ~shown
+    lone = lone_steps(drawn) & ~shown
     axis.plot(times[lone], middle[lone], color=BLUE, marker="_", ls="", ms=7, mew=1.8, zorder=2)
     axis.plot(times[shown], values[shown], color=INK, marker="o", ls="", ms=3.6, zorder=4)
     axis.plot(times[truth], values[truth], color=VERMILION, marker="X", ls="", ms=6.5, mec="white", mew=0.7, zorder=5)
     axis.margins(x=0.02, y=0.12)
-
-
-def _lone(drawn: np.ndarray) -> np.ndarray:
-    """Steps that are drawn although neither neighbour is: a band would have no width there."""
-    padded = np.pad(drawn, 1)
-    return drawn & ~padded[:-2] & ~padded[2:]
 
 
 def _legend(n_samples: int) -> tuple[list[Any], list[str]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsimpute.config.registry import make
-from tsimpute.errors import DataError
 from tsimpute.evaluation.reporting import Report, Row
-from tsimpute.plots._curves import LINES, TITLES, _about, _check_comparable
-from tsimpute.plots._style import GREY, INK, finish, new_figure
+from tsimpute.plots._curves import COMPARABLE, about, check_comparable
+from tsimpute.plots._style import GREY, INK, LINES, finish_metrics, label_metric, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,13 +50,10 @@ def steps(
     axes = figure.subplots(1, len(metrics), squeeze=False)[0]
     for axis, metric in zip(axes, metrics, strict=True):
         rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None and r.n_steps]
-        _check_one_of_each(rows, metric, feature)
+        check_comparable(rows, metric, feature, ("n_samples", "fill", *COMPARABLE), ("process", "solver", "n_steps"))
         _draw_metric(axis, rows, metric)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    title = f"{_about(rows[0])} · {rows[0].n_samples} draws · ring: fewest evaluations at most {100 * WITHIN:g} % above"
-    figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() * 11)), fontsize=11, x=0.01, ha="left", color=INK)
-    return finish(figure, path)
+    ring = f"ring: fewest evaluations at most {100 * WITHIN:g} % above"
+    return finish_metrics(figure, f"{about(rows[0])} · {rows[0].n_samples} draws · {ring}", path)
 
 
 def evaluations(row: Row) -> int:
@@ -94,9 +89,7 @@ def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str) -> None:
             )  # fmt: skip
         _draw_reference(axis, of_process)
     _scale(axis, rows)
-    axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
-    axis.set_ylabel({"1": "", "standardised": "standardised units"}.get(rows[0].units, rows[0].units))
-    axis.set_xlabel("network evaluations per draw")
+    label_metric(axis, metric, "network evaluations per draw", rows[0].units)
 
 
 def _draw_reference(axis: Axes, rows: Sequence[Row]) -> None:
@@ -139,17 +132,3 @@ def _label(process: str, solver: str) -> str:
 def _plain(solver: str) -> str:
     """A solver's name without its grid."""
     return solver.split(", grid")[0]
-
-
-def _check_one_of_each(rows: Sequence[Row], metric: str, feature: str) -> None:
-    for name in ("n_samples", "fill"):
-        found = sorted({str(getattr(row, name)) for row in rows})
-        if len(found) > 1:
-            raise DataError(f"report: expected one {name} in a picture, came {', '.join(found)}. Choose with where().")
-    _check_comparable(rows, metric, feature)
-    seen: set[tuple] = set()
-    for row in rows:
-        key = (row.process, row.solver, row.n_steps)
-        if key in seen:
-            raise DataError(f"report: expected one value per process, solver and number of steps; {key} has several.")
-        seen.add(key)

@@ -8,8 +8,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tsimpute.plots._curves import LINES, MARKERS, TITLES, _draw_levels, _legend_entries
-from tsimpute.plots._style import INK, finish, legend_columns, new_figure, panels, plain_ticks, scale_values
+from tsimpute.plots._style import (
+    INK,
+    LINES,
+    MARKERS,
+    draw_levels,
+    finish_metrics,
+    label_metric,
+    new_figure,
+    nominal_level,
+    panels,
+    plain_ticks,
+    scale_values,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,12 +58,11 @@ def versus(
         _draw_lines(axis, points, (bands or {}).get(metric, {}))
         axis.set_xscale("log")
         plain_ticks(axis.xaxis)
-        axis.set_xlabel(x_label)
-        axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
+        label_metric(axis, metric, x_label)
         scale_values(axis, [*_values(points), *levels.get(metric, {}).values()])
-        _draw_levels(axis, list(levels.get(metric, {}).items()))
+        draw_levels(axis, list(levels.get(metric, {}).items()))
     banded = any(band for of_metric in (bands or {}).values() for band in of_metric.values())
-    return _finished(figure, title, path, "median over runs, 2.5th to 97.5th percentile" if banded else "")
+    return finish_metrics(figure, title, path, "median over runs, 2.5th to 97.5th percentile" if banded else "")
 
 
 def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, path: Path | None = None) -> Figure:
@@ -68,13 +78,12 @@ def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, pat
         _draw_lines(axis, points)
         axis.set_xticks(range(len(bins)), [textwrap.fill(name, 9) for name in bins])
         axis.set_xlim(-0.4, len(bins) - 0.6)
-        axis.set_xlabel("length of the gap, steps")
-        axis.set_title(TITLES.get(metric, metric.replace("_", " ")), loc="left", fontsize=11)
-        if metric.startswith("coverage_"):
-            _draw_levels(axis, [("nominal", int(metric.removeprefix("coverage_")) / 100)])
+        label_metric(axis, metric, "length of the gap, steps")
+        if nominal := nominal_level(metric):
+            draw_levels(axis, nominal)
         else:
             scale_values(axis, _values(points))
-    return _finished(figure, title, path)
+    return finish_metrics(figure, title, path)
 
 
 def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
@@ -91,7 +100,7 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
     axis.set_xlabel("width of the central interval, %")
     axis.set_ylabel("held less width, percentage points")
     axis.set_title("do intervals hold what they say?", loc="left", fontsize=11)
-    return _finished(figure, title, path)
+    return finish_metrics(figure, title, path)
 
 
 def _draw_lines(axis: Axes, points: Points, bands: Bands = MappingProxyType({})) -> None:
@@ -109,13 +118,3 @@ def _draw_lines(axis: Axes, points: Points, bands: Bands = MappingProxyType({}))
 
 def _values(points: Points) -> list[float]:
     return [y for of_one in points.values() for _, y in of_one]
-
-
-def _finished(figure: Figure, title: str, path: Path | None, band: str = "") -> Figure:
-    handles, labels = _legend_entries(figure.axes[0], band)
-    if handles:
-        columns = legend_columns(figure, labels)
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
-    text = textwrap.fill(title, int(figure.get_figwidth() * 11))
-    figure.suptitle(text, fontsize=11, x=0.01, ha="left", color=INK)
-    return finish(figure, path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tsimpute.core.panel import INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, RULE, Clock, Filling, Panel, Series
-from tsimpute.plots._style import BLUE, GREEN, GREY, INK, PURPLE, VERMILION, finish, new_figure
+from tsimpute.plots._style import BLUE, GREEN, GREY, INK, PURPLE, VERMILION, finish, lone_steps, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +122,7 @@ def _draw(
     informed = np.isfinite(point) & ~observed & ~blind & ~ruled
     for filled, colour in ((informed, BLUE), (blind, PURPLE), (ruled, GREEN)):
         reach = _with_neighbours(filled, observed) & regular
-        lone = filled & ~reach | _lone(reach)
+        lone = filled & ~reach | lone_steps(reach)
         for (low, high), alpha, width in zip(bands, (0.25, 0.35), (2.5, 4), strict=False):
             axis.fill_between(times, low, high, where=reach, color=colour, alpha=alpha, lw=0, zorder=1)
             axis.vlines(times[lone], low[lone], high[lone], color=colour, alpha=alpha, lw=width, zorder=1)
@@ -143,12 +143,6 @@ def _with_neighbours(filled: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """Filled steps and the observed ones beside them, where a band has no width."""
     padded = np.pad(filled, 1)
     return filled | (observed & (padded[:-2] | padded[2:]))
-
-
-def _lone(drawn: np.ndarray) -> np.ndarray:
-    """Steps that are drawn although neither neighbour is: a line or band would have no length there."""
-    padded = np.pad(drawn, 1)
-    return drawn & ~padded[:-2] & ~padded[2:]
 
 
 def _title(series: Series, stretch: Stretch) -> str:

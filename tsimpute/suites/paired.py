@@ -13,7 +13,7 @@ from tsimpute.errors import DataError
 from tsimpute.evaluation.ensembles import cell_scores
 from tsimpute.evaluation.kept_samples import Header, read_cells
 from tsimpute.evaluation.metrics import SOURCE
-from tsimpute.suites.entries import Result, samples_of
+from tsimpute.suites.results import Result, samples_of
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import METRICS, Table, value_text
 
@@ -61,14 +61,13 @@ def difference_table(suite: Suite, task: str, results: Sequence[Result], out: Pa
         records, its samples are not there or cannot be read, or a fold has fewer than ``FEWEST`` records.
     """
     methods = [name for name, method in suite.methods.items() if method.takes_part(task)]
-    done = [result for result in results if result.entry.task == task]
-    first = _runs([result for result in done if result.entry.method == methods[0]], out) if methods else {}
+    done = [result for result in results if result.job.task == task]
+    first = _runs([result for result in done if result.job.method == methods[0]], out) if methods else {}
     rows = []
     for method in methods[1:]:
-        of_method = [result for result in done if result.entry.method == method]
+        of_method = [result for result in done if result.job.method == method]
         if first and of_method:
-            found = difference(_runs(of_method, out), first)
-            rows.append([method, *_cells(found)])
+            rows.append([method, *_cells(difference(_runs(of_method, out), first))])
     return [f"difference to {methods[0] if methods else ''}", "records", *_TITLES], rows
 
 
@@ -110,8 +109,8 @@ def _less(sums: Sequence[np.ndarray], split: int, fair: bool) -> np.ndarray:
     """(..., M) the mean metrics of the first ``split`` runs less those of the others, of (..., 1 + M) sums."""
     metrics = [_metrics(of_run, fair) for of_run in sums]
     first, others = np.mean(metrics[:split], axis=0), np.mean(metrics[split:], axis=0)
-    found = first - others
-    return np.where(np.abs(found) < 1e-12 * np.abs(others), 0.0, found)
+    less = first - others
+    return np.where(np.abs(less) < 1e-12 * np.abs(others), 0.0, less)
 
 
 def _metrics(sums: np.ndarray, fair: bool) -> np.ndarray:
@@ -125,17 +124,17 @@ def _metrics(sums: np.ndarray, fair: bool) -> np.ndarray:
 
 def _runs(results: Sequence[Result], out: Path) -> dict[int, list[Run]]:
     """By fold; nothing of a fold in which the samples of a run are not there or cannot be read."""
-    found: dict[int, list[Run]] = {}
+    runs: dict[int, list[Run]] = {}
     lost = set()
     for result in results:
-        scored, fold = result.found.scored[-1], result.entry.fold
+        last, fold = result.record.checkpoints[-1], result.job.fold
         try:
-            sums = _sums(samples_of(out / result.entry.folder, scored.epoch), scored.epoch)
+            sums = _sums(samples_of(out / result.job.folder, last.epoch), last.epoch)
         except (DataError, OSError):
             lost.add(fold)
             continue
-        found.setdefault(fold, []).append(Run(sums, result.found.records, scored.n_samples))
-    return {fold: runs for fold, runs in found.items() if fold not in lost}
+        runs.setdefault(fold, []).append(Run(sums, result.record.records, last.n_samples))
+    return {fold: of_fold for fold, of_fold in runs.items() if fold not in lost}
 
 
 def _sums(path: Path, epoch: int | None) -> dict[str, np.ndarray]:
@@ -161,14 +160,14 @@ def _sums(path: Path, epoch: int | None) -> dict[str, np.ndarray]:
     return dict(sorted(sums.items()))
 
 
-def _cells(found: Difference | None) -> list[str]:
-    if found is None:
+def _cells(result: Difference | None) -> list[str]:
+    if result is None:
         return ["-"] * (1 + len(_TITLES))
-    each = zip(found.values, found.low, found.high, strict=True)
+    each = zip(result.values, result.low, result.high, strict=True)
     texts = [
         "-" if np.isnan(value) else f"{_signed(value)} [{_signed(low)}, {_signed(high)}]" for value, low, high in each
     ]
-    return [f"{found.n_records:,}", *texts]
+    return [f"{result.n_records:,}", *texts]
 
 
 def _signed(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Scores one state of a method on a task, changes hidden values, and writes down how it all came about."""
+"""Scores a checkpoint of a method on a task, tests it for leakage, and describes how the numbers were made."""
 
 from __future__ import annotations
 
@@ -14,119 +14,142 @@ from pathlib import Path
 
 import numpy as np
 
+from tsimpute.config.registry import plugin
 from tsimpute.core.windows import Windows
 from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.kept_samples import Cells, Header, read_cells
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments import runs
-from tsimpute.experiments.leakage import leakage_of, leakage_of_filling
+from tsimpute.experiments.leakage import leakage_of, leakage_of_filling, scaler_moves
 from tsimpute.suites.breakdowns import Breakdown, Part
-from tsimpute.suites.entries import EntryRecord
-from tsimpute.suites.methods import new_imputer, short_training, training_config
-from tsimpute.suites.own import global_seeds
-from tsimpute.suites.settings import Entry, Suite
-from tsimpute.suites.states import Checkpoint
+from tsimpute.suites.checkpoints import Checkpoint, global_seeds, new_imputer
+from tsimpute.suites.jobs import Job
+from tsimpute.suites.results import EntryRecord
 from tsimpute.tasks.task import Task
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The task of one name and fold: its records, and whether its protocol's scaler has seen what it hides."""
+    """The task of one name and fold.
+
+    Attributes:
+        test: the records that are scored.
+        leaks: the protocol's scaler has seen held-out values.
+    """
 
     task: Task
     test: Windows
     leaks: bool
 
 
-def blank(key: str, prepared: Prepared) -> EntryRecord:
-    """What is known of an entry before anything is scored."""
-    names, test = ("tsimpute-cfmi", "torch", "numpy"), prepared.task.test
+def prepare(job: Job) -> Prepared:
+    """The records of a job, split and with their held-out cells."""
+    windows = _windows(job)
+    task = make_task(job, windows)
+    leaks = scaler_moves(task, lambda changed: make_task(job, changed), windows)
+    return Prepared(task, runs.scored_records(task, job.task_config.max_records), leaks)
+
+
+def make_task(job: Job, windows: Windows | None = None) -> Task:
+    """The task of a job; of other records where they are given."""
+    limits = plugin("datasets", job.task_config.data.name).card.limits
+    protocol = replace(job.task_config.protocol, fold=job.fold)
+    return runs.make_task(_windows(job) if windows is None else windows, protocol, limits)
+
+
+def _windows(job: Job) -> Windows:
+    data = job.task_config.data
+    return runs.load_windows(data.name, data.root, **data.options)
+
+
+def new_record(job: Job, prepared: Prepared) -> EntryRecord:
+    """What is known of a job before anything is scored."""
+    packages, test = ("tsimpute-cfmi", "torch", "numpy"), prepared.task.test
     return EntryRecord(
-        key=key,
+        key=job.key,
         order=prepared.task.order,
         n_cells=int(prepared.test.held_out_mask.sum()),
         n_records=len(prepared.test),
         n_cells_of_all=int(test.held_out_mask.sum()),
         records=_digest(test),
-        sabotage="",
+        leakage="",
         protocol_leaks=prepared.leaks,
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        versions={"python": platform.python_version()} | {name: version(name) for name in names},
+        versions={"python": platform.python_version()} | {name: version(name) for name in packages},
         commit=_commit(),
-        scored=(),
+        checkpoints=(),
         changes=prepared.task.changes,
-        reached=float(test.held_out_mask.sum() / test.observed.sum()),
+        achieved_rate=float(test.held_out_mask.sum() / test.observed.sum()),
     )
 
 
 def _digest(test: Windows) -> str:
-    """Of what is shown and what is scored: other data or other holes, another digest."""
+    """Of what is visible and what is scored: other data or other held-out cells, another digest."""
     digest = hashlib.sha256("\0".join(test.record_ids).encode())
     for array in (test.values, test.times, test.held_out_mask):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
 
-def leakage_result(suite: Suite, entry: Entry, prepared: Prepared, model: Checkpoint | None = None) -> str:
-    """What the test of hidden values says; see ``tsimpute.experiments.leakage``.
+def leakage_result(job: Job, prepared: Prepared, model: Checkpoint | None = None) -> str:
+    """The result of the leakage test; see ``tsimpute.experiments.leakage``.
 
     Args:
-        model: of a method that was trained elsewhere.
+        model: of a method that was trained elsewhere: only its samples are tested.
     """
-    method, of_task = suite.methods[entry.method], suite.tasks[entry.task]
     if model is not None:
-        return leakage_of_filling(model.imputer, prepared.test, entry.seed)
-    config = None
-    if method.config is not None:
-        config = short_training(training_config(suite, of_task, method, entry.fold, entry.seed))
+        return leakage_of_filling(model.imputer, prepared.test, job.seed)
+    if job.config is not None:  # two steps of training are enough
+        training = replace(job.config.training, epochs=1, keep_epochs=(), ask_unobserved=0.0, warmup_steps=0)
+        job = replace(job, config=replace(job.config, training=training))
     try:
-        with global_seeds(entry.seed):
-            make = lambda: new_imputer(suite, method, config, entry.seed)
-            return leakage_of(make, prepared.task, entry.seed, method.n_samples or 2)
+        with global_seeds(job.seed):
+            return leakage_of(lambda: new_imputer(job), prepared.task, job.seed, job.method_config.n_samples or 2)
     except Exception as error:
-        if config is not None:  # of our own: nothing may fail
+        if job.config is not None:
             raise
         return f"could not be tested: {type(error).__name__}: {error}"
 
 
 def score(
-    suite: Suite,
-    entry: Entry,
+    job: Job,
     model: Checkpoint,
     prepared: Prepared,
     progress: Callable[[int, int], None],
     samples: Path | None,
 ) -> tuple[Report, list[Part]]:
-    """The rows of a state, and its breakdown where samples are kept.
+    """The rows of a checkpoint, and its breakdown where samples are stored.
 
     Args:
         samples: file that gets the samples at the scored cells.
     """
-    method, of_task, task = suite.methods[entry.method], suite.tasks[entry.task], prepared.task
-    context = runs.context_of(of_task.data.name, task, len(prepared.test), model.imputer, f"seed {entry.seed}")
-    with global_seeds(entry.seed) if method.imputer else nullcontext():
+    task = prepared.task
+    context = runs.context_of(job.task_config.data.name, task, len(prepared.test), model.imputer, f"seed {job.seed}")
+    with global_seeds(job.seed) if job.method_config.imputer else nullcontext():
         report = evaluate(
             model.imputer,
             prepared.test,
-            n_samples=method.n_samples or of_task.n_samples or suite.n_samples,
-            seed=entry.seed,
-            fill=method.fill or suite.fill,
-            scaler=(task.units or task.scaler) if of_task.units == "standardised" else None,
-            context=replace(context, imputer=entry.method, epoch=model.epoch),
+            n_samples=job.n_samples,
+            seed=job.seed,
+            fill=job.fill,
+            scaler=(task.units or task.scaler) if job.task_config.units == "standardised" else None,
+            context=replace(context, imputer=job.method, epoch=model.epoch),
             progress=progress,
             keep_samples=samples,
         )
+    if samples is None:
+        return report, []
     breakdown, header = Breakdown(prepared.test), None
-    for content in read_cells(samples) if samples is not None else ():
+    for content in read_cells(samples):
         if isinstance(content, Header):
             header = content
         elif isinstance(content, Cells) and header is not None:
             breakdown.add(content, header)
-    return report, [] if samples is None else list(breakdown.parts())
+    return report, list(breakdown.parts())
 
 
 def _commit() -> str:
-    """The commit of the package's own checkout; "" where it is none."""
+    """The commit of the package's checkout; "" where there is none."""
     root = Path(__file__).parents[2]
     command = ["git", "-C", str(root), "rev-parse", "--show-toplevel", "HEAD"]
     try:

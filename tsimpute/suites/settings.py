@@ -1,9 +1,9 @@
-"""What a suite asks for, as frozen dataclasses, and the YAML files that say it. Imports nothing heavy."""
+"""A suite's settings as frozen dataclasses, and their YAML files. Imports nothing heavy."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from tsimpute.system.places import packaged, packaged_names
 
 _LONGEST = 80
 _OF_THE_SUITE = ("data", "protocol", "evaluation", "training.seed", "training.keep_epochs")
-"""Settings of a training that stand in the suite itself."""
+"""Settings of a training that the suite and its tasks set."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class TaskConfig:
     Attributes:
         data, protocol: see ``tsimpute.config.settings``; the suite's folds take the place of ``protocol.fold``.
         units: "standardised" (features of different units) or "data".
-        n_cells: how many cells must be scored in all test records, by fold; another number ends the run. None = any.
+        n_cells: expected number of scored cells of all test records, by fold; another number is an error. None = any.
         max_records: score only the first so many test records that have held-out cells; None = all.
-        folds, seeds, n_samples, at_epochs: None = as the suite says.
-        n_steps: numbers of solver steps with which the last state of what draws by a solver is scored too.
+        folds, seeds, n_samples, at_epochs: None = as in the suite.
+        n_steps: further numbers of solver steps with which the last checkpoint of a method with a solver is scored.
     """
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -53,22 +53,23 @@ class TaskConfig:
 class MethodConfig:
     """An imputer of the suite.
 
-    One of four: ``config`` names a training of our own, ``run`` a folder of one that is done, ``weights`` a file of the
-    original CSDI, and else ``imputer`` with its ``options`` makes one that has ``fit`` and ``impute``.
+    One of four: ``config`` names a training, ``run`` the folder of a finished one, ``weights`` a file of the original
+    CSDI, and ``imputer`` with its ``options`` anything else that has ``fit`` and ``impute``.
 
     Attributes:
-        imputer: name of an imputer or peer of the package; "file.py:name", a class or function that gives one; or
-            "file.py" with plain functions ``draw`` and ``learn``: see ``tsimpute.suites.own``.
+        imputer: name of an imputer or peer; "my_module:MyImputer", the import path of a class; or "my_module:draw",
+            that of a function: see ``tsimpute.suites.user_defined.FunctionImputer``. The module is looked for in the
+            folder of the suite, in the working folder, and among the installed packages.
         options: of the imputer.
         config: settings of a training, one for all data sets or by data set: a file, the name of a shipped one, or
             "default".
-        settings: what is set instead of what the config says, as {"training.epochs": 40, "process.name": "diffusion"}.
-        run: folder of a finished run, one for all data sets or by data set; its kept epochs are scored.
-        weights: file of weights of the original CSDI, $NAMES of the environment filled in.
-        tasks: names of the tasks it takes part in; none = all.
-        n_samples: draws per record; None = as the suite says; 1 for methods that give one answer.
-        fill: None = as the suite says. The original CSDI draws every missing cell, so its weights want "missing".
-        seeds: False = nothing random is in it: the first seed speaks for all.
+        settings: values that replace those of the config, as {"training.epochs": 40, "process.name": "diffusion"}.
+        run: folder of a finished run, one for all data sets or by data set; the epochs that it kept are scored.
+        weights: file of weights of the original CSDI; $NAMES of the environment are replaced by their values.
+        tasks: names of its tasks; none = all.
+        n_samples: samples per record; None = as in the suite; 1 for methods without randomness.
+        fill: None = as in the suite. The original CSDI samples every missing cell, so its weights need "missing".
+        seeds: False = the method has no randomness: only the first seed is run.
     """
 
     imputer: str = ""
@@ -83,21 +84,24 @@ class MethodConfig:
     seeds: bool = True
 
     def __post_init__(self) -> None:
-        given = [name for name in ("imputer", "config", "run", "weights") if getattr(self, name)]
-        if len(given) != 1:
+        kinds = [name for name in ("imputer", "config", "run", "weights") if getattr(self, name)]
+        if len(kinds) != 1:
             raise ConfigError(
-                f"suite: a method needs one of imputer, config, run or weights; came {', '.join(given) or 'none'}."
+                f"suite: a method needs one of imputer, config, run or weights; came {', '.join(kinds) or 'none'}."
             )
-        for name, of in (("options", "imputer"), ("settings", "config")):
-            if getattr(self, name) and given != [of]:
-                raise ConfigError(f"suite: {name} belong to a method with {of}; this one has {given[0]}.")
+        if self.imputer.partition(":")[0].endswith(".py"):
+            raise ConfigError(
+                "suite: imputer: expected a name or an import path, as my_module:MyImputer or my_module:draw; came the "
+                f"file {self.imputer!r}."
+            )
+        for name, kind in (("options", "imputer"), ("settings", "config")):
+            if getattr(self, name) and kinds != [kind]:
+                raise ConfigError(f"suite: {name} belong to a method with {kind}; this one has {kinds[0]}.")
             if not all(isinstance(key, str) for key in getattr(self, name)):
                 raise ConfigError(f"suite: {name}: expected values by name, came {getattr(self, name)}.")
-        taken = [path for path in self.settings if path.startswith(_OF_THE_SUITE)]
-        if taken:
-            raise ConfigError(
-                f"suite: settings: {taken[0]} is said by the suite and its tasks; a method's is passed over."
-            )
+        reserved = [path for path in self.settings if path.startswith(_OF_THE_SUITE)]
+        if reserved:
+            raise ConfigError(f"suite: settings: {reserved[0]} is set by the suite and its tasks. Leave it out here.")
         _check_numbers(self, {"n_samples": 1})
 
     def takes_part(self, task: str) -> bool:
@@ -106,13 +110,13 @@ class MethodConfig:
 
 @dataclass(frozen=True)
 class Published:
-    """A result that others printed, shown beside ours; None = not given.
+    """A published result, shown next to those of the suite; None = not published.
 
     Attributes:
         task: name of the task.
-        method: what the table calls it.
-        source: who printed it.
-        crps, ncrps, mae, rmse: what was printed.
+        method: its name in the table.
+        source: the publication.
+        crps, ncrps, mae, rmse: the published values.
         differs: what is not the same there (protocol, units, cells).
     """
 
@@ -128,19 +132,19 @@ class Published:
 
 @dataclass(frozen=True)
 class Suite:
-    """All of a suite.
+    """Tasks, methods, and how often each is run.
 
     Attributes:
         title: heading of the tables and of the page.
         tasks, methods: by name, in the order of the tables.
-        folds, seeds: each method is run once for each pair; a seed is that of training and draws.
-        n_samples: draws per record.
-        at_epochs: epochs after which a training is scored, beside its last.
+        folds, seeds: each method is run once for each pair; the seed is that of training and sampling.
+        n_samples: samples per record.
+        at_epochs: epochs after which a training is scored, in addition to its last.
         fill: see ``EvaluationConfig``.
-        sabotage: changes hidden values and sees that nothing moves, for each method.
-        device: where networks of our own are trained and draw: "cpu", "cuda" or "mps".
+        leakage_test: fits and asks each method again with changed hidden values; its results must not change.
+        device: where networks are trained and sampled: "cpu", "cuda" or "mps".
         published: results of others.
-        folder: of the suite's file: files that methods name are looked for there, then where the command runs.
+        folder: of the suite's file. Files and modules of methods are looked for there, then in the working folder.
     """
 
     title: str = ""
@@ -151,7 +155,7 @@ class Suite:
     n_samples: int = 20
     at_epochs: tuple[int, ...] = ()
     fill: Literal["scored", "missing"] = "scored"
-    sabotage: bool = True
+    leakage_test: bool = True
     device: Literal["cpu", "cuda", "mps"] = "cpu"
     published: tuple[Published, ...] = ()
     folder: str = ""
@@ -182,59 +186,15 @@ class Suite:
         return self.tasks[task].folds or self.folds
 
     def path(self, name: str) -> Path:
-        """A file or folder that a method names, $NAMES of the environment filled in."""
+        """A file or folder that a method names; $NAMES of the environment are replaced by their values."""
         path = Path(os.path.expandvars(name))
-        beside = Path(self.folder) / path
-        return beside if self.folder and beside.exists() else path
+        in_folder = Path(self.folder) / path
+        return in_folder if self.folder and in_folder.exists() else path
 
     def n_cells(self, task: str, fold: int) -> int | None:
         """How many cells must be scored in all test records of a fold; None = any."""
         expected = self.tasks[task].n_cells
         return None if expected is None else expected[self.folds_of(task).index(fold)]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One method on one task, fold and seed."""
-
-    task: str
-    method: str
-    fold: int
-    seed: int
-
-    @property
-    def folder(self) -> str:
-        """Where its results lie, under the folder of the suite."""
-        return f"entries/{self.task}/{self.method}/fold{self.fold}-seed{self.seed}"
-
-
-def entries(suite: Suite) -> list[Entry]:
-    """All there is to do, task by task."""
-    return [
-        Entry(task, method, fold, seed)
-        for task, of_task in suite.tasks.items()
-        for fold in suite.folds_of(task)
-        for method, of_one in suite.methods.items()
-        if of_one.takes_part(task)
-        for seed in (of_task.seeds or suite.seeds)[: None if of_one.seeds else 1]
-    ]
-
-
-def part(suite: Suite, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Entry]:
-    """What there is to do of some tasks and methods; none named = all.
-
-    Raises:
-        ConfigError: a name that there is not, or nothing to do.
-    """
-    for kind, names, known in (("task", tasks, suite.tasks), ("method", methods, suite.methods)):
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise ConfigError(f"suite: no {kind} {unknown[0]!r}; there are {', '.join(known)}.")
-    chosen = [e for e in entries(suite) if e.task in (tasks or (e.task,)) and e.method in (methods or (e.method,))]
-    if not chosen:
-        who = f"methods {', '.join(methods)}" if methods else "no method"
-        raise ConfigError(f"suite: nothing to do: {who} with tasks {', '.join(tasks)}.")
-    return chosen
 
 
 def shipped_suites() -> list[str]:
@@ -251,7 +211,6 @@ def load_suite(name: str | Path) -> Suite:
     path = packaged("suites", "shipped", f"{name}.yaml") if str(name) in shipped_suites() else Path(name)
     if not path.is_file():
         raise ConfigError(f"suite: expected a file or one of {', '.join(shipped_suites())}; came {str(name)!r}.")
-    own = path.parent if path == Path(name) else Path()
     values = read_settings(path)
     if "folder" in values:
         raise ConfigError(f"{path}: unknown key folder: it is that of the file.")
@@ -265,12 +224,15 @@ def load_suite(name: str | Path) -> Suite:
                 f"{path}: {name_of_part}: expected names as text, up to {_LONGEST} letters, digits, spaces, - . _, "
                 f"came {wrong[0]!r}."
             )
-        values[name_of_part] = {key: from_dict(kind, of_one, f"{name_of_part}.{key}.") for key, of_one in named.items()}
+        values[name_of_part] = {
+            key: from_dict(kind, settings, f"{name_of_part}.{key}.", str(path)) for key, settings in named.items()
+        }
     rows = values.get("published", [])
     if not isinstance(rows, list):
         raise ConfigError(f"{path}: published: expected a list, came {type(rows).__name__}.")
-    values["published"] = [from_dict(Published, row, "published.") for row in rows]
-    return replace(from_dict(Suite, values), folder=str(own))
+    values["published"] = [from_dict(Published, row, "published.", str(path)) for row in rows]
+    folder = path.parent if path == Path(name) else Path()
+    return replace(from_dict(Suite, values, source=str(path)), folder=str(folder))
 
 
 def _check_numbers(settings: Any, least: Mapping[str, int]) -> None:

@@ -11,10 +11,10 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from tsimpute.evaluation.reporting import Row
-from tsimpute.plots._steps import evaluations as of_sampler
+from tsimpute.plots._steps import evaluations
 from tsimpute.suites.breakdowns import Part
-from tsimpute.suites.entries import CheckpointScore, Result
-from tsimpute.suites.settings import Entry, Suite
+from tsimpute.suites.results import CheckpointScore, Result
+from tsimpute.suites.settings import Suite
 
 METRICS = (
     ("crps", "CRPS"),
@@ -24,9 +24,9 @@ METRICS = (
     ("mae_median", "MAE of median"),
     ("rmse_mean", "RMSE of mean"),
     ("rmse_lower_median", "RMSE of lower median"),
-    ("coverage_90", "inside 90 %"),
+    ("coverage_90", "90 % coverage"),
 )
-DRAWS_FOR_90 = 19
+SAMPLES_FOR_90 = 19
 SIDE_BY_SIDE = tuple(metric for metric in METRICS if metric[0] in ("crps", "rmse_mean"))
 PUBLISHED = ("crps", "ncrps", "mae", "rmse")
 
@@ -43,11 +43,11 @@ class Line:
         values: (mean, standard error) by metric; the error is None with one run, the mean where it is undefined. The
             error is that over folds, of the mean over the seeds of each; with one fold over seeds.
         of_runs: the value of each run by metric, where it is defined.
-        trained, filled: mean seconds of training and of filling; ``trained`` is None where it is not known.
-        evaluations: network evaluations a draw; None = no network.
-        n_samples: draws per record.
+        seconds_training, seconds_sampling: means over runs; ``seconds_training`` is None where it is not known.
+        nfe: network evaluations per sample; None = no network.
+        n_samples: samples per record.
         n_runs: folds x seeds.
-        sabotage: what the test of hidden values says.
+        leakage: the result of the leakage test.
     """
 
     task: str
@@ -55,64 +55,65 @@ class Line:
     epoch: int | None
     values: Mapping[str, tuple[float | None, float | None]]
     of_runs: Mapping[str, Sequence[float]]
-    trained: float | None
-    filled: float
-    evaluations: int | None
+    seconds_training: float | None
+    seconds_sampling: float
+    nfe: int | None
     n_samples: int
     n_runs: int
     units: str
-    sabotage: str
+    leakage: str
 
 
 def lines(results: Sequence[Result]) -> list[Line]:
     """Every state of every method, in the order of the results; states with runs of different number of draws apart."""
     groups: dict[tuple[str, str, int | None, int], list[tuple[Result, CheckpointScore]]] = {}
     for result in results:
-        for scored in result.found.scored:
-            key = (result.entry.task, result.entry.method, scored.epoch, scored.n_samples)
-            groups.setdefault(key, []).append((result, scored))
-    return [_line(key, found) for key, found in groups.items()]
+        for checkpoint in result.record.checkpoints:
+            key = (result.job.task, result.job.method, checkpoint.epoch, checkpoint.n_samples)
+            groups.setdefault(key, []).append((result, checkpoint))
+    return [_line(key, runs) for key, runs in groups.items()]
 
 
-def last_lines(found: Iterable[Line]) -> list[Line]:
-    """The last state of each method on each task."""
+def last_lines(of_all: Iterable[Line]) -> list[Line]:
+    """The last checkpoint of each method on each task."""
     last: dict[tuple[str, str], Line] = {}
-    for line in found:
+    for line in of_all:
         before = last.get((line.task, line.method))
         if before is None or (line.epoch or 0) >= (before.epoch or 0):
             last[line.task, line.method] = line
     return list(last.values())
 
 
-def _line(key: tuple[str, str, int | None, int], found: Sequence[tuple[Result, CheckpointScore]]) -> Line:
+def _line(key: tuple[str, str, int | None, int], runs: Sequence[tuple[Result, CheckpointScore]]) -> Line:
     task, method, epoch, n_samples = key
     rows = [
         {row.metric: row for row in result.report.where(feature="all", epoch=epoch, n_samples=n_samples).rows}
-        for result, _ in found
+        for result, _ in runs
     ]
-    folds = [result.entry.fold for result, _ in found]
+    folds = [result.job.fold for result, _ in runs]
     of_runs = {metric: [of_run[metric].value for of_run in rows] for metric, _ in METRICS}
-    first, trained = rows[0]["crps"], [scored.trained for _, scored in found if scored.trained is not None]
+    first = rows[0]["crps"]
+    training = [run.seconds_training for _, run in runs if run.seconds_training is not None]
     return Line(
         task=task,
         method=method,
         epoch=epoch,
         values={metric: _mean_error(values, folds) for metric, values in of_runs.items()},
         of_runs={metric: [value for value in values if value is not None] for metric, values in of_runs.items()},
-        trained=float(np.mean(trained)) if trained else None,
-        filled=float(np.mean([scored.filled for _, scored in found])),
-        evaluations=evaluations(first),
+        seconds_training=float(np.mean(training)) if training else None,
+        seconds_sampling=float(np.mean([run.seconds_sampling for _, run in runs])),
+        nfe=nfe_per_sample(first),
         n_samples=n_samples,
-        n_runs=len(found),
+        n_runs=len(runs),
         units=first.units,
-        sabotage="; ".join(sorted({result.found.sabotage for result, _ in found if result.found.sabotage}))
+        leakage="; ".join(sorted({result.record.leakage for result, _ in runs if result.record.leakage}))
         or "not tested",
     )
 
 
-def evaluations(row: Row) -> int | None:
-    """Network evaluations a draw of the sampler of a row; None = no network."""
-    return None if row.n_steps is None else of_sampler(row)
+def nfe_per_sample(row: Row) -> int | None:
+    """Network evaluations per sample of the sampler of a row; None = no network."""
+    return None if row.n_steps is None else evaluations(row)
 
 
 def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[float | None, float | None]:
@@ -132,14 +133,14 @@ def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, 
     Args:
         differences: by task, see ``paired``.
     """
-    found = lines(results)
+    last = last_lines(lines(results))
     parts = [f"# {suite.title or 'Suite'}", ""]
     for title, head, rows in side_by_side(suite, results):
         parts += [f"## {title}", "", _grid(head, rows), ""]
     for task in suite.tasks:
-        of_task = [line for line in last_lines(found) if line.task == task]
+        of_task = [line for line in last if line.task == task]
         if of_task:
-            parts += [f"## {task}", "", " ".join(about(suite, task, [r for r in results if r.entry.task == task])), ""]
+            parts += [f"## {task}", "", " ".join(about([r for r in results if r.job.task == task])), ""]
             parts += [_grid(*head_and_rows(of_task), words=1), ""]
             for (head, rows), words in ((differences[task], 0), (published(suite, task), 2)):
                 parts += [_grid(head, rows, words), ""] if rows else []
@@ -148,44 +149,50 @@ def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, 
 
 
 NOTES = (
-    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS: CRPS over the mean size of the true "
-    "values, a pure number. *CRPS over features* is the mean of the features' own, each counting once. Where there are "
-    "several runs: mean and standard error over folds, of the mean over the seeds of each; with one fold over seeds. "
-    "Seeds of a method that was trained elsewhere are those of its draws alone. *hidden values changed*: the method is "
-    "fitted on 24 records, ours with one epoch of training, and asked for 4 others, once as they are and once with all "
-    "held-out values set to 1e9, to another number and to the largest of its feature; it passes where nothing that is "
-    "learnt or drawn moves by a bit. What was trained elsewhere is only asked (filling only). *difference*: the metric "
-    "less that of the first method, on the same cells of the folds that both have; in brackets the middle 95 % over "
-    "resamples of the records of each fold. It tells what other records would change, not what another training would; "
-    "it is too narrow where few records carry most of the error, and far too narrow for windows of one series, which "
-    "depend on each other. CRPS depends on the number of draws, fair CRPS does not. One draw: CRPS is MAE; a 90 % "
-    f"interval needs {DRAWS_FOR_90} draws. Seconds are of the machine named in each entry, other work beside it or not."
+    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS: CRPS over the mean size of the "
+    "true values, a pure number. *CRPS over features* is the mean of the features' own, each counting once. *90 % "
+    "coverage* is the share of true values in the central 90 % interval. Where there are several runs: mean and "
+    "standard error over folds, of the mean over the seeds of each; with one fold over seeds. Seeds of a method that "
+    "was trained elsewhere are those of its samples only. *leakage* is the result of the leakage test: the method is "
+    "fitted on 24 records (networks for one epoch), and fills 4 others, once as they are and once with all held-out "
+    "values set to 1e9, to another number and to the largest of its feature; none: nothing that it learns or samples "
+    "changes by a bit. Of a method that was trained elsewhere only the filling is tested (filling only). "
+    "*difference*: the metric less that of the first method, on the same cells of the folds that both have; in "
+    "brackets the middle 95 % over resamples of the records of each fold. It tells what other records would change, "
+    "not what another training would; it is too narrow where few records carry most of the error, and far too narrow "
+    "for windows of one series, which depend on each other. CRPS depends on the number of samples, fair CRPS does "
+    f"not. One sample: CRPS is MAE; a 90 % interval needs {SAMPLES_FOR_90} samples. Seconds are those of the machine "
+    "named in each entry, which may have done other work at the same time."
 )
 
 
-def head_and_rows(found: Sequence[Line]) -> Table:
+def head_and_rows(of_task: Sequence[Line]) -> Table:
     """A table for people: its head, and a row of texts for each line."""
-    head = ["method", "epochs", "draws", "evaluations a draw", *(title for _, title in METRICS)]
-    head += ["training, s", "filling, s", "runs", "hidden values changed"]
+    head = ["method", "epochs", "samples", "NFE per sample", *(title for _, title in METRICS)]
+    head += ["training, s", "sampling, s", "runs", "leakage"]
     return head, [
         [
             line.method,
             _text(line.epoch),
             str(line.n_samples),
-            _text(line.evaluations),
+            _text(line.nfe),
             *(_metric_text(line, metric) for metric, _ in METRICS),
-            "-" if line.trained is None else f"{line.trained:.0f}" if line.trained >= 1 else f"{line.trained:.1g}",
-            f"{line.filled:.0f}" if line.filled >= 1 else f"{line.filled:.1g}",
+            "-" if line.seconds_training is None else _seconds(line.seconds_training),
+            _seconds(line.seconds_sampling),
             str(line.n_runs),
-            line.sabotage,
+            line.leakage,
         ]
-        for line in found
+        for line in of_task
     ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f}" if value >= 1 else f"{value:.1g}"
 
 
 def _metric_text(line: Line, metric: str) -> str:
     """ "-" where so few draws have none: for intervals that their range cannot hold, for the fair CRPS of one."""
-    few = line.n_samples < {"coverage_90": DRAWS_FOR_90, "crps_fair": 2}.get(metric, 1)
+    few = line.n_samples < {"coverage_90": SAMPLES_FOR_90, "crps_fair": 2}.get(metric, 1)
     return "-" if few else value_text(*line.values[metric])
 
 
@@ -202,16 +209,16 @@ def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, lis
     Returns:
         Title, head and rows of each; none with fewer than two tasks.
     """
-    tasks = [task for task in suite.tasks if any(r.entry.task == task for r in results)]
+    tasks = [task for task in suite.tasks if any(r.job.task == task for r in results)]
     if len(tasks) < 2:
         return []
-    first = {task: next(r for r in results if r.entry.task == task) for task in tasks}
+    first = {task: next(r for r in results if r.job.task == task) for task in tasks}
     last = {(line.task, line.method): line for line in last_lines(lines(results))}
     about_tasks = [
         ["protocol", *(first[task].report.rows[0].protocol for task in tasks)],
         ["holes", *(first[task].report.rows[0].mechanism for task in tasks)],
-        ["share of cells hidden", *(_share(first[task].found.reached) for task in tasks)],
-        ["cells scored", *(f"{first[task].found.n_cells:,}" for task in tasks)],
+        ["share of cells hidden", *(_share(first[task].record.achieved_rate) for task in tasks)],
+        ["cells scored", *(f"{first[task].record.n_cells:,}" for task in tasks)],
         ["units", *(suite.tasks[task].units for task in tasks)],
     ]
     tables = []
@@ -232,8 +239,8 @@ def feature_table(results: Sequence[Result]) -> Table:
     """The CRPS of each feature that is scored in one task: the first run of each method in its last state."""
     of_method: dict[str, dict[str, Row]] = {}
     for result in results:
-        rows = result.report.where(metric="crps", epoch=result.found.scored[-1].epoch).rows
-        of_method.setdefault(result.entry.method, {row.feature: row for row in rows if row.feature != "all"})
+        rows = result.report.where(metric="crps", epoch=result.record.checkpoints[-1].epoch).rows
+        of_method.setdefault(result.job.method, {row.feature: row for row in rows if row.feature != "all"})
     first = next(iter(of_method.values()))
     names = [name for name, row in first.items() if row.n_cells]
     rows = [[name, f"{first[name].n_cells:,}", *(_of(rows.get(name)) for rows in of_method.values())] for name in names]
@@ -244,8 +251,8 @@ def _of(row: Row | None) -> str:
     return "-" if row is None else value_text(row.value, None)
 
 
-def _share(reached: float | None) -> str:
-    return "-" if reached is None else f"{reached:.4f}"
+def _share(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.4f}"
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) -> str:
@@ -254,32 +261,32 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) ->
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows))
 
 
-def about(suite: Suite, task: str, results: Sequence[Result]) -> list[str]:
-    """Sentences: which cells, in which order they came about, and whether the protocol itself leaks."""
-    found, report = results[0].found, results[0].report
-    units = {"standardised": "standardised units", "data": "the data's own units"}[suite.tasks[task].units]
+def about(results: Sequence[Result]) -> list[str]:
+    """Sentences on a task: which cells are scored, the steps of its protocol, and whether the protocol itself leaks."""
+    first, report = results[0], results[0].report
+    units = {"standardised": "standardised units", "data": "the data's own units"}[first.job.task_config.units]
     if report.where(metric="crps", feature="all").rows[0].units == "mixed":
         units += " (features of different units together: large ones dominate)"
-    counts = sorted({(r.entry.fold, r.found.n_cells, r.found.n_records) for r in results})
+    counts = sorted({(r.job.fold, r.record.n_cells, r.record.n_records) for r in results})
     cells = "; ".join(f"fold {fold}: {n:,} cells of {records:,} records" for fold, n, records in counts)
-    sure = " (as many as expected)" if all(_as_expected(suite, r) for r in results) else ""
-    kinds = {(r.entry.fold, r.found.records) for r in results if r.found.records}
+    sure = " (as many as expected)" if all(map(_as_expected, results)) else ""
+    kinds = {(r.job.fold, r.record.records) for r in results if r.record.records}
     others = "Its entries were made with different records or holes: do not compare them. "
     unlike = others if len(kinds) > len({fold for fold, _ in kinds}) else ""
     leak = (
         "The protocol's own scaler has seen held-out values of validation and test records, as the original's has."
-        if any(r.found.protocol_leaks for r in results)
+        if any(r.record.protocol_leaks for r in results)
         else "Nothing of a held-out value is in the scaler."
     )
     of_what = f"{report.rows[0].dataset}, {report.rows[0].split}, {units}. {cells}{sure}."
-    return [of_what, f"{unlike}{found.order} {leak}"]
+    return [of_what, f"{unlike}{first.record.order} {leak}"]
 
 
-def _as_expected(suite: Suite, result: Result) -> bool:
-    """Whether the suite says how many cells there are, and these were found."""
-    whole = suite.tasks[result.entry.task].max_records is None
-    found = result.found.n_cells if whole else result.found.n_cells_of_all
-    return found is not None and found == suite.n_cells(result.entry.task, result.entry.fold)
+def _as_expected(result: Result) -> bool:
+    """Whether the suite states the number of scored cells, and it is right."""
+    whole = result.job.task_config.max_records is None
+    n_cells = result.record.n_cells if whole else result.record.n_cells_of_all
+    return n_cells is not None and n_cells == result.job.n_cells
 
 
 def published(suite: Suite, task: str) -> Table:
@@ -303,10 +310,10 @@ def parts_csv(results: Sequence[Result]) -> str:
     """The breakdowns of all entries as one table."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*(f.name for f in fields(Entry)), "epoch", *(f.name for f in fields(Part))])
+    writer.writerow([*("task", "method", "fold", "seed", "epoch"), *(f.name for f in fields(Part))])
     for result in results:
         for epoch, part in result.parts:
-            writer.writerow(["" if v is None else v for v in (*astuple(result.entry), epoch, *astuple(part))])
+            writer.writerow(["" if v is None else v for v in (*result.job.names.values(), epoch, *astuple(part))])
     return out.getvalue()
 
 

@@ -12,7 +12,7 @@ import tsimpute as ti
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import PROVENANCE
 from tsimpute.errors import ConfigError, DataError, ImputationWarning, NotFittedError
-from tsimpute.filling.measuring.accuracy import hidden_cells
+from tsimpute.filling.measuring.hiding import hidden_cells
 
 # Tables are small, and an effort given beside a model makes its measuring quick.
 pytestmark = pytest.mark.filterwarnings("ignore:(the quantiles are as drawn|effort=)")

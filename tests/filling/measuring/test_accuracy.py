@@ -11,9 +11,10 @@ import pytest
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.filling.measuring import hidden_draws
-from tsimpute.filling.measuring.accuracy import calibrated_on, drawn_again, held_out_coverage, hidden_cells
+from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of, draws_at_further_cells
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
+from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.windows import without
 from tsimpute.scaling.standardizer import Standardizer
 
@@ -41,31 +42,32 @@ class TooSure:
             yield Samples(draws, one.visible, one.features, one.record_ids)
 
 
-def windows(n: int = 200) -> Windows:
+def windows() -> Windows:
+    values = np.random.default_rng(0).normal(size=(200, 2, 24))
+    times, names = np.tile(np.arange(24.0), (200, 1)), tuple(f"r{i}" for i in range(200))
+    return Windows(values, times, (Feature("a"), Feature("b")), names)
+
+
+def too_narrow(n_cells: int) -> HiddenDraws:
+    """Draws with half of the spread of the truth, in many blocks."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(n, 2, 24))
-    held_out = rng.random(values.shape) < 0.3
-    times = np.tile(np.arange(24.0), (n, 1))
-    return Windows(values, times, (Feature("a"), Feature("b")), tuple(f"r{i}" for i in range(n)), held_out)
+    feature = rng.integers(0, 2, n_cells)
+    return HiddenDraws(
+        0.5 * rng.normal(size=(200, n_cells)), rng.normal(size=n_cells), feature, np.arange(n_cells) // 10
+    )
 
 
 def test_intervals_that_are_too_narrow_as_drawn_hold_with_calibration() -> None:
-    records = windows()
-    imputer: Any = TooSure(records)
-    found = held_out_coverage(imputer, records, n_samples=200)
-    assert (found["cells"], found["records"]) == (int(records.held_out_mask.sum()), 200)
+    coverage = coverage_of(cast(Any, TooSure(windows())), too_narrow(3_000))
     for percent, narrow in ((50, 0.264), (90, 0.589), (95, 0.673)):  # P(|N(0, 1)| < z / 2)
-        assert found[f"coverage {percent} %, as drawn"] == pytest.approx(narrow, abs=0.03)
-        assert found[f"coverage {percent} %, calibrated"] == pytest.approx(percent / 100, abs=0.02)
-    assert np.isnan(imputer.seen[0].values[records.held_out_mask]).all()
+        assert coverage[f"coverage {percent} %, as drawn"] == pytest.approx(narrow, abs=0.03)
+        assert coverage[f"coverage {percent} %, calibrated"] == pytest.approx(percent / 100, abs=0.02)
 
 
 def test_where_a_half_has_too_few_cells_no_coverage_is_told_as_calibrated() -> None:
-    records = windows(12)
-    assert 100 < records.held_out_mask.sum() < 200
-    found = held_out_coverage(cast(Any, TooSure(records)), records, n_samples=50)
-    assert "coverage 90 %, as drawn" in found
-    assert not any("calibrated" in name for name in found)
+    coverage = coverage_of(cast(Any, TooSure(windows())), too_narrow(150))
+    assert "coverage 90 %, as drawn" in coverage
+    assert not any("calibrated" in name for name in coverage)
 
 
 def panel(n_steps: int = 500) -> Panel:
@@ -90,23 +92,23 @@ def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_no
     hidden = hidden_cells(whole, 0.1, seed=0)
     imputer: Any = TooSure(windows())
     imputer.features_ = whole.features
-    found = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(10_000))
+    found = draws_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(10_000))
     assert len(found.truth) == hidden[0].sum()
     assert sorted(found.truth) == sorted(whole.series[0].values[hidden[0]])
     blind = without(whole, hidden).series[0].values
     for values, name in zip(imputer.seen[0].values, imputer.seen[0].record_ids, strict=True):
         start = int(name.rpartition("@")[2])
         np.testing.assert_array_equal(values, blind[:, start : start + 24])
-    few = drawn_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(3))
+    few = draws_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(3))
     assert len(np.unique(few.block)) == 3
 
 
-def hidden_of(n: int, spread: float, seed: int) -> Hidden:
+def hidden_of(n: int, spread: float, seed: int) -> HiddenDraws:
     """Draws of spread 1 at cells of one feature, each a gap and a block of its own, with truth of another spread."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(n, int)
     own = rng.normal(size=(99, n)), spread * rng.normal(size=n), nothing, np.arange(n)
-    return Hidden(*own, place=np.stack([nothing, np.arange(n)]), run=np.arange(n))
+    return HiddenDraws(*own, place=np.stack([nothing, np.arange(n)]), run=np.arange(n))
 
 
 def test_cells_that_were_learnt_from_count_beside_hidden_ones_as_if_errors_there_were_a_tenth_larger() -> None:
@@ -127,7 +129,7 @@ def test_further_cells_are_none_of_those_that_were_hidden_and_are_not_shown() ->
     hidden = hidden_cells(whole, 0.1, seed=0)
     model: Any = TooSure(windows())
     model.features_ = whole.features
-    parts = drawn_again(model, whole, hidden, [~series.observed for series in whole.series], 9, 0)
+    parts = draws_at_further_cells(model, whole, hidden, [~series.observed for series in whole.series], 9, 0)
     assert len(parts) == 2
     assert len({part.truth.tobytes() for part in parts}) == 2
     for part, seen in zip(parts, model.seen, strict=True):
@@ -166,14 +168,14 @@ def straight(name: str, n_steps: int) -> Series:
 
 
 @pytest.mark.parametrize("most", [4, 10_000])
-def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_draws_and_baselines_are_those_of_their_own_cells(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     built, windows_at = [], hidden_draws.windows_at
     monkeypatch.setattr(hidden_draws, "windows_at", lambda p, at, n: (built.append(len(at)), windows_at(p, at, n))[1])
     series = straight("0", 150), straight("1", 17), straight("2", 61)
     whole = Panel(tuple(Feature(f"f{k}") for k in range(3)), series, Clock("hours", 1.0))
     hidden = [one.observed & (np.random.default_rng(3).random(one.values.shape) < 0.2) for one in series]
     told: list[tuple[int, int]] = []
-    found = drawn_at(
+    found = draws_at(
         cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, budget=TimeBudget(most),
         progress=lambda *share: told.append(share),
     )  # fmt: skip
@@ -188,7 +190,7 @@ def test_draws_and_simple_guesses_are_those_of_their_own_cells(monkeypatch: pyte
     of_series = (found.draws[0] // 1e8).astype(int)
     assert (np.diff(of_series) >= 0).all()
     blind = without(whole, hidden).series
-    where = zip(of_series, found.feature, step.astype(int), *list(found.guesses.values())[::-1], strict=True)
+    where = zip(of_series, found.feature, step.astype(int), *list(found.baselines.values())[::-1], strict=True)
     for n, k, t, linear, locf in where:
         known = np.flatnonzero(blind[n].observed[k])
         earlier = known[known < t]
@@ -209,8 +211,8 @@ def test_each_step_is_looked_at_once_in_a_window_whose_middle_is_nearest(
 
 def test_nothing_hidden_is_nothing_drawn() -> None:
     whole = panel(60)
-    found = drawn_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
-    assert (found.draws.shape, len(found.truth), len(found.guesses)) == ((3, 0), 0, 0)
+    found = draws_at(cast(Any, Telling(windows())), whole, [np.zeros((3, 60), bool)], n_samples=3, seed=0)
+    assert (found.draws.shape, len(found.truth), len(found.baselines)) == ((3, 0), 0, 0)
 
 
 def test_of_many_short_series_cells_are_hidden_evenly_over_time() -> None:
@@ -256,9 +258,9 @@ def test_measuring_asks_for_the_cells_that_are_filled_and_no_others() -> None:
     hidden[0][0, np.flatnonzero(~np.isnan(values[0]))[:3]] = True
     gaps = [np.isnan(values) & np.array([[True], [False]])]
     imputer: Any = Asking(windows())
-    drawn_at(imputer, whole, hidden, n_samples=2, seed=0, gaps=gaps)
+    draws_at(imputer, whole, hidden, n_samples=2, seed=0, gaps=gaps)
     assert (imputer.asked[0][0] == (gaps[0] | hidden[0])).all()
-    drawn_at(imputer, whole, hidden, n_samples=2, seed=0)
+    draws_at(imputer, whole, hidden, n_samples=2, seed=0)
     assert (imputer.asked[1][0] == (np.isnan(values) | hidden[0])).all()
 
 

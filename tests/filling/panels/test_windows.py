@@ -8,8 +8,8 @@ import pytest
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.filling.measuring.accuracy import hidden_cells
-from tsimpute.filling.measuring.simple_guesses import simple_guesses
+from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.simple_baselines import simple_baselines
 from tsimpute.filling.panels.windows import training_windows, window_steps, windows_of, without
 
 
@@ -94,9 +94,9 @@ def test_a_record_without_any_value_hides_nothing() -> None:
     assert not hidden_cells(empty, 0.1, 0)[0].any()
 
 
-def test_simple_guesses_are_interpolation_and_the_last_value() -> None:
+def test_simple_baselines_are_interpolation_and_the_last_value() -> None:
     times = np.array([0.0, 1.0, 3.0, 4.0, 8.0])
-    guesses = simple_guesses(Series("s", times, np.array([[np.nan, 1.0, np.nan, 4.0, np.nan]]), times))
+    guesses = simple_baselines(Series("s", times, np.array([[np.nan, 1.0, np.nan, 4.0, np.nan]]), times))
     locf, linear = guesses.values()
     np.testing.assert_allclose(linear, [[1.0, 1.0, 3.0, 4.0, 4.0]])
     np.testing.assert_allclose(locf, [[1.0, 1.0, 1.0, 4.0, 4.0]])

@@ -12,13 +12,13 @@ import xarray as xr
 
 from tsimpute.core.windows import Samples, Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.imputers import make
+from tsimpute.imputers.simple import LinearImputer, MeanImputer
 from tsimpute.tables.sources.records import to_dataset, to_frame, write_table
 
 
 @pytest.fixture
 def samples(small_windows: Windows) -> Samples:
-    return make("linear").fit(small_windows).impute(small_windows, 3)
+    return LinearImputer().fit(small_windows).impute(small_windows, 3)
 
 
 def test_frame_holds_each_cell_once_with_its_unit_and_provenance(small_windows: Windows, samples: Samples) -> None:
@@ -48,7 +48,7 @@ def test_csv_round_trip_keeps_every_digit(tmp_path: Path, small_windows: Windows
 
 def test_cells_that_were_not_asked_for_say_so(small_windows: Windows) -> None:
     fill = np.zeros(small_windows.values.shape, bool)
-    frame = to_frame(make("mean").fit(small_windows).impute(small_windows, 1, fill=fill), small_windows)
+    frame = to_frame(MeanImputer().fit(small_windows).impute(small_windows, 1, fill=fill), small_windows)
     assert set(frame.provenance) == {"observed", "left empty"}
     assert frame[frame.provenance == "left empty"]["q0.5"].isna().all()
 
@@ -74,7 +74,7 @@ def one_by_one(samples: Samples) -> Iterator[Samples]:
 
 def test_record_by_record_the_same_tables_are_written(tmp_path: Path, small_windows: Windows) -> None:
     fill = np.random.default_rng(0).random(small_windows.values.shape) < 0.5
-    samples = make("linear").fit(small_windows).impute(small_windows, 3, fill=fill)
+    samples = LinearImputer().fit(small_windows).impute(small_windows, 3, fill=fill)
     write_table(one_by_one(samples), small_windows, tmp_path / "out.csv", (0.1, 0.5))
     expected = to_frame(samples, small_windows, (0.1, 0.5)).to_csv(index=False)
     assert (tmp_path / "out.csv").read_text(encoding="utf-8") == expected

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -160,6 +163,28 @@ def test_truncated_and_damaged_real_files(
         assert written(tmp_path, table) == content
 
 
+@QUICK
+@given(
+    text=st.text(st.sampled_from('a "\t,;\n\r'), max_size=60).map(lambda text: text + "\n"),
+    delimiter=st.sampled_from(",;\t"),
+)
+def test_fields_are_those_of_the_csv_module_and_a_record_is_put_together_again(text: str, delimiter: str) -> None:
+    lines = list(io.StringIO(text, newline=""))
+    *expected, last = csv.reader([*lines, "end"], delimiter=delimiter, skipinitialspace=True)
+    if last != ["end"]:
+        with pytest.raises(DataError, match="a quote that closes"):
+            rawtext.read_records(lines, delimiter)
+        return
+    records, starts = rawtext.read_records(lines, delimiter)
+    expected = [list(map(str.strip, fields)) for fields in expected]
+    assert records == expected
+    for fields, start, stop in zip(records, starts, starts[1:], strict=False):
+        record = "".join(lines[start:stop])
+        parts = rawtext.split_record(record, delimiter)
+        assert "".join(chain.from_iterable(zip(parts.between, (*parts.fields, ""), strict=True))) == record
+        assert len(parts.fields) == max(len(fields), 1)
+
+
 # Real files
 
 
@@ -312,8 +337,10 @@ def test_many_new_lines_are_each_what_the_line_beside_them_would_be_with_new_tex
 def test_a_line_is_taken_apart_once_however_many_follow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = read(tmp_path, "t,x\n1,2\n3,4\n")
     taken: list[str] = []
-    whole = rawtext.split
-    monkeypatch.setattr(rawtext, "split", lambda record, delimiter: taken.append(record) or whole(record, delimiter))
+    whole = rawtext.split_record
+    monkeypatch.setattr(
+        rawtext, "split_record", lambda record, delimiter: taken.append(record) or whole(record, delimiter)
+    )
     written(tmp_path, table, insertions=tuple(Insertion(row, ("7", "8")) for row in (0, 1, 2) * 50))
     assert sorted(taken) == ["1,2\n", "3,4\n"]
 

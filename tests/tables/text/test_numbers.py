@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.text.contents import Delimited
 from tsimpute.tables.text.delimited import read_delimited
-from tsimpute.tables.text.numbers import MISSING_MARKS, looks_numeric, number_text, read_numbers, split_unit
+from tsimpute.tables.text.numbers import MISSING_MARKS, find_numbers, number_text, read_numbers, split_unit
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -109,19 +109,24 @@ def test_what_is_no_number_is_refused_with_its_place(text: str, decimal: str, me
     wrong = table(tmp_path, ["1", "NA", text, "3"], decimal)
     with pytest.raises(DataError, match=rf"in\.csv, line 4, column 'x': expected .*{message}"):
         read_numbers(wrong, 1)
-    assert not looks_numeric(wrong, 1)
+    assert find_numbers(wrong, 1) is None
 
 
-def test_a_column_looks_numeric_with_one_number_and_none_but_marks_beside(tmp_path: Path) -> None:
-    assert looks_numeric(table(tmp_path, ["", "NA", "7"]), 1)
-    assert not looks_numeric(table(tmp_path, ["", "NA"]), 1)
-    assert not looks_numeric(table(tmp_path, ["7", "2014-05-01"]), 1)
-    assert not looks_numeric(table(tmp_path, ["-999", "NA"]), 1, [*MISSING_MARKS, "-999"])
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [(["", "NA", "7"], [7]), (["", "NA"], []), (["7", "2014-05-01"], None), (["-999", "NA", "-999.0"], [])],
+)
+def test_a_column_of_numbers_has_no_other_texts_than_missing_marks(
+    texts: list[str], values: list[float] | None, tmp_path: Path
+) -> None:
+    numbers = find_numbers(table(tmp_path, texts), 1, [*MISSING_MARKS, "-999"])
+    assert (None if numbers is None else numbers.values[~np.isnan(numbers.values)].tolist()) == values
 
 
 def test_air_quality_uci_has_codes_and_no_marks(data_root: Path) -> None:
     uci = read_delimited(data_root / "air_quality" / "AirQualityUCI.csv")
-    numeric = [c for c in range(len(uci.header)) if looks_numeric(uci, c)]
+    columns = {c: find_numbers(uci, c) for c in range(len(uci.header))}
+    numeric = [c for c, numbers in columns.items() if numbers is not None and not np.isnan(numbers.values).all()]
     assert numeric == list(range(2, 15))
     co = read_numbers(uci, 2)
     assert ((co.values == -200).sum(), co.decimals, co.is_integer, co.missing) == (1683, 1, False, {})

@@ -23,7 +23,7 @@ from tsimpute.filling.blending.mixture import (
 from tsimpute.filling.blending.network_shares import network_shares
 from tsimpute.filling.measuring.accuracy import calibrated_on, halves, scores_of, spreads_of
 from tsimpute.filling.measuring.calibration import LEAST
-from tsimpute.filling.measuring.hidden_draws import Hidden
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws
 from tsimpute.filling.panels.gaps import gap_classes
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.imputers.base import TableModel
@@ -34,8 +34,8 @@ _LEAST_GAIN = 0.002
 
 
 def mixed(
-    material: FittingData, fitted: FittedTwice, network: GenerativeImputer | None, of_base: Hidden,
-    of_network: Hidden | None, most: float = 1.0,
+    material: FittingData, fitted: FittedTwice, network: GenerativeImputer | None, of_base: HiddenDraws,
+    of_network: HiddenDraws | None, most: float = 1.0,
 ) -> DeliveredModel:  # fmt: skip
     """The mixture with the lowest score at hidden cells, measured with weights from other cells than it is measured on.
 
@@ -54,7 +54,7 @@ def mixed(
         return DeliveredModel(fitted.whole.base, calibration, scores, of_process, fitted, process_draws)
     cells = _HiddenCells.of(material, fitted, of_base, of_network)
     blend, shares, draws = cells.choice(most if network is not None else 0.0)
-    alone: list[tuple[TableModel, Hidden]] = [(base, of_base)]
+    alone: list[tuple[TableModel, HiddenDraws]] = [(base, of_base)]
     if network is not None and of_network is not None:
         alone.append((network, of_network))
     if not shares.any():
@@ -94,7 +94,9 @@ class _HiddenCells:
     weights: np.ndarray | None
 
     @classmethod
-    def of(cls, material: FittingData, fitted: FittedTwice, of_base: Hidden, of_network: Hidden | None) -> _HiddenCells:
+    def of(
+        cls, material: FittingData, fitted: FittedTwice, of_base: HiddenDraws, of_network: HiddenDraws | None
+    ) -> _HiddenCells:
         methods, compared = fitted.blind, fitted.compared
         feature, scaler, n_features = of_base.feature, methods.base.scaler_, len(methods.base.features_)
         draws = scaler.transform_cells(of_base.draws[pair_order(len(of_base.draws))], feature)
@@ -173,7 +175,7 @@ class _HiddenCells:
         return means
 
 
-def _method_values(panel: Panel, fitted: FittedMethods, at: Hidden) -> tuple[list[np.ndarray], np.ndarray]:
+def _method_values(panel: Panel, fitted: FittedMethods, at: HiddenDraws) -> tuple[list[np.ndarray], np.ndarray]:
     """Values (M,) of other methods than the process at hidden cells, and the classes of the cells' gaps."""
     values = [np.empty(len(at.truth)) for _ in fitted.components]
     gap_class = np.empty(len(at.truth), int)
@@ -186,7 +188,7 @@ def _method_values(panel: Panel, fitted: FittedMethods, at: Hidden) -> tuple[lis
     return values, gap_class
 
 
-def common_cells(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np.ndarray, np.ndarray]:
+def common_cells(hidden: Sequence[np.ndarray], a: HiddenDraws, b: HiddenDraws) -> tuple[np.ndarray, np.ndarray]:
     """The cells that are in both, by their places in each."""
     offsets = np.concatenate([[0], np.cumsum([cells.size for cells in hidden])])
     lengths = np.array([cells.shape[1] for cells in hidden])
@@ -196,7 +198,7 @@ def common_cells(hidden: Sequence[np.ndarray], a: Hidden, b: Hidden) -> tuple[np
     return in_a[order], in_b[order]
 
 
-def masks_of(hidden: Sequence[np.ndarray], at: Hidden) -> list[np.ndarray]:
+def masks_of(hidden: Sequence[np.ndarray], at: HiddenDraws) -> list[np.ndarray]:
     """Per series (K, T) bool, the cells at which there are draws."""
     masks = [np.zeros_like(cells) for cells in hidden]
     for s, k, t in zip(at.place[0], at.feature, at.place[1], strict=True):

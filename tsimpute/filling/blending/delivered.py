@@ -14,8 +14,8 @@ from tsimpute.core.windows import Feature
 from tsimpute.filling.blending.blend import Comparison
 from tsimpute.filling.blending.mixture import GAUSSIAN, METHODS, NETWORK, FittedMethods
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
-from tsimpute.filling.measuring.simple_guesses import LINEAR
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
+from tsimpute.filling.measuring.simple_baselines import LINEAR
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.imputers.base import TableModel
@@ -55,10 +55,10 @@ class FittingData:
         """The panel without the hidden cells."""
         return without(self.panel, self.hidden)
 
-    def drawn(self, model: TableModel, progress: Tell, at: Sequence[np.ndarray] | None = None) -> Hidden:
+    def drawn(self, model: TableModel, progress: Tell, at: Sequence[np.ndarray] | None = None) -> HiddenDraws:
         """Draws of a model at the hidden cells, or some of them."""
         panel = with_calendar(self.panel, tuple(feature for feature in model.features_ if feature.given))
-        return drawn_at(
+        return draws_at(
             model, panel, self.hidden, n_samples=self.n_samples, seed=self.seed, gaps=self.gaps,
             budget=TimeBudget(self.windows), at=at, progress=partial(progress, "measuring"),
         )  # fmt: skip
@@ -71,13 +71,13 @@ class FittedTwice:
     Attributes:
         blind: fitted without the hidden cells, to be measured there.
         whole: fitted to all values, to fill tables.
-        again: draws of the delivered model at further cells; see ``accuracy.drawn_again``.
+        again: draws of the delivered model at further cells; see ``accuracy.draws_at_further_cells``.
         compared: the blind methods under moved gaps; None = only hidden cells show which is best.
     """
 
     blind: FittedMethods
     whole: FittedMethods
-    again: tuple[Hidden, ...] = ()
+    again: tuple[HiddenDraws, ...] = ()
     compared: Comparison | None = None
 
 
@@ -101,9 +101,9 @@ class DeliveredModel:
     scores: Scores
     shares: np.ndarray | None
     base: FittedTwice
-    at: Hidden | None
+    at: HiddenDraws | None
     note: str = ""
-    measured: Hidden | None = None
+    measured: HiddenDraws | None = None
 
     @property
     def text(self) -> str:

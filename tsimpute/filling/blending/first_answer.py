@@ -11,9 +11,9 @@ from tsimpute.filling.blending.delivered import DeliveredModel, FittedTwice, Fit
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture
 from tsimpute.filling.blending.moved_gaps import compared_under_moved_gaps
 from tsimpute.filling.learning.learning import gaussian
-from tsimpute.filling.measuring.accuracy import calibrated_on, drawn_again
+from tsimpute.filling.measuring.accuracy import calibrated_on, draws_at_further_cells
 from tsimpute.filling.measuring.calibration import LEAST, Calibration
-from tsimpute.filling.measuring.hidden_draws import Hidden
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws
 from tsimpute.filling.methods.components import COMPONENTS, fitted_again
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.terminal import Tell
@@ -46,7 +46,7 @@ def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
     calibration, again = answer.calibration, ()
     if answer.measured is not None:
         about = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
-        again = tuple(drawn_again(model, *about))
+        again = tuple(draws_at_further_cells(model, *about))
         calibration = calibrated_on(model, answer.measured, material.levels, again)
     return replace(
         answer, model=model, calibration=calibration, base=replace(fitted, whole=whole, again=again), measured=None
@@ -68,8 +68,8 @@ def _fitted_to_all(blind: FittedMethods, used: Sequence[bool], material: Fitting
 
 
 def process_at_same_cells(
-    material: FittingData, model: TableModel, measured: Hidden, progress: Tell
-) -> tuple[Hidden, tuple[tuple[TableModel, Hidden]]] | None:
+    material: FittingData, model: TableModel, measured: HiddenDraws, progress: Tell
+) -> tuple[HiddenDraws, tuple[tuple[TableModel, HiddenDraws]]] | None:
     """A model's draws at hidden cells, and those of a Gaussian process fitted to the table, at the same cells.
 
     None where no process can be fitted to the table, or there are too few common cells.

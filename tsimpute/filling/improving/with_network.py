@@ -24,7 +24,7 @@ from tsimpute.filling.learning.efforts import Effort
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import untrained
 from tsimpute.filling.measuring.calibration import LEAST
-from tsimpute.filling.measuring.hidden_draws import Hidden, TimeBudget, drawn_at
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
 from tsimpute.filling.panels.windows import window_steps
 from tsimpute.filling.preparing.summary import FIRST
 from tsimpute.imputers.generative import GenerativeImputer
@@ -47,7 +47,7 @@ class _Task:
     material: FittingData
     first: DeliveredModel
     training: Training
-    at: Hidden
+    at: HiddenDraws
     progress: Tell
     should_stop: Callable[[], bool]
 
@@ -140,19 +140,19 @@ class _Looks:
             network.network_.load_state_dict(self.weights)
 
 
-def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: int) -> Hidden:
+def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: int) -> HiddenDraws:
     """The network's draws at hidden cells of about so many windows, those at which the process was measured."""
     material = task.material
     to_measure = max(1, windows_with_any(material.hidden, window_steps(task.training.panel)))
     cells = int(sum(of_one.size for of_one in material.hidden) * min(1.0, n_windows / to_measure))
-    return drawn_at(
+    return draws_at(
         network, material.panel, material.hidden, n_samples=n_samples, seed=material.seed, gaps=material.gaps,
         budget=TimeBudget(cells=max(1, cells)), at=masks_of(material.hidden, task.at),
         progress=partial(task.progress, "measuring"),
     )  # fmt: skip
 
 
-def _better(task: _Task, network: GenerativeImputer, of_network: Hidden, stopped_early: bool) -> DeliveredModel:
+def _better(task: _Task, network: GenerativeImputer, of_network: HiddenDraws, stopped_early: bool) -> DeliveredModel:
     """What is delivered: nothing of the network where the score is not lower with it by more than chance."""
     material, first = task.material, task.first
     found = mixed(material, first.base, network, task.at, of_network)
@@ -181,7 +181,7 @@ def _score(answer: DeliveredModel) -> float:
     return float(answer.scores[-1]["CRPS"])
 
 
-def _first_draws(at: Hidden, n_samples: int) -> Hidden:
+def _first_draws(at: HiddenDraws, n_samples: int) -> HiddenDraws:
     """As if only so many had been drawn: pairs of opposite draws stay pairs."""
     half = len(at.draws) - len(at.draws) // 2
     kept = -(-n_samples // 2)

@@ -23,9 +23,10 @@ from tsimpute.filling.imputer.persistent import Persistent
 from tsimpute.filling.imputer.predicting import has_to_predict, model_of
 from tsimpute.filling.learning.efforts import EFFORTS, Effort
 from tsimpute.filling.learning.learning import learnt
-from tsimpute.filling.measuring.accuracy import calibrated_on, hidden_cells, scores_of
+from tsimpute.filling.measuring.accuracy import calibrated_on, scores_of
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.measuring.hidden_draws import TimeBudget, drawn_at
+from tsimpute.filling.measuring.hidden_draws import TimeBudget, draws_at
+from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.filling.preparing.prepare import matched
@@ -220,7 +221,7 @@ class Fitting(Persistent):
             return
         codes = [found.to_model(code[prepared.predicted], LEFT_EMPTY) for code in prepared.provenance]
         gaps = [np.isin(code, FILLED) for code in codes]
-        measured = drawn_at(
+        measured = draws_at(
             model, seen, hidden, n_samples=settings.n_samples, seed=settings.seed, gaps=gaps,
             budget=TimeBudget(EFFORTS[settings.effort].windows), progress=partial(progress, "measuring"),
         )  # fmt: skip

@@ -1,9 +1,9 @@
-"""Intervals that hold: quantiles widened or narrowed until they are right on cells that were hidden from the model.
+"""Calibrated intervals: quantiles widened or narrowed until their coverage at hidden cells is right.
 
 Split-conformal calibration of each quantile, as a factor on its distance from the median (in the scale in which the
 model works, so that limits are kept). See Romano, Patterson and Candes (2019), with a scaled score. Where few
 independent cells were hidden, the factor of a quantile is drawn towards the one of it and its opposite together, and
-that towards the usual one: what a few gaps say of a tail is mostly chance.
+that towards the usual one: the tail of a few gaps is mostly chance.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tsimpute.scaling.standardizer import Standardizer
 LEAST = 100
 """Cells below which nothing is calibrated: a 95 % quantile would come from a handful of them."""
 _PRIOR_OF_BOTH, _PRIOR_USUAL = 50.0, 50.0
-"""What both sides together say counts as that many independent cells of a side, the usual factor as that many."""
+"""Both sides together count as that many independent cells of a side, the usual factor as that many."""
 _USUAL = 1.1
-"""A model that is fitted to few data is somewhat too sure of itself; it is known before anything is hidden."""
+"""A model that is fitted to few data is somewhat too sure of itself."""
 _LEAST_FACTOR = 0.01
 
 
@@ -66,13 +66,12 @@ def summarised(
         draws: (S, M) in the data's units.
         feature: (M,) the index of each cell's feature.
     """
-    found = quantiles(draws, [0.5, *levels])
-    if not calibration.factors and scaler.warps is None:
-        return found[0], found[1:]
-    scaled = scaler.transform_cells(found, feature)
-    scaled[1:] = calibration.applied(levels, scaled[1:], scaled[0])
-    kept = scaler.inverse_cells(scaled, feature)
-    return kept[0], kept[1:]
+    at_levels = quantiles(draws, [0.5, *levels])
+    if calibration.factors or scaler.warps is not None:
+        scaled = scaler.transform_cells(at_levels, feature)
+        scaled[1:] = calibration.applied(levels, scaled[1:], scaled[0])
+        at_levels = scaler.inverse_cells(scaled, feature)
+    return at_levels[0], at_levels[1:]
 
 
 def calibrate(
@@ -86,8 +85,8 @@ def calibrate(
         truth: (M,).
         block: (M,) which record, or stretch of time of a record, each cell lies in: cells of one are not independent,
             and the correction for few data takes that into account.
-        others: (M,) each, the gap of each cell, or what else of cells tells little more than one of them does: each
-            counts as one independent cell at most. Of all ways, the one that leaves the fewest counts.
+        others: (M,) each, the gap of each cell, or another group whose cells count as one independent cell at most. Of
+            all groupings, the one with the fewest independent cells counts.
 
     Raises:
         ConfigError: a level is outside (0, 1).
@@ -110,7 +109,7 @@ def calibrate(
 
 
 def uncalibrated_text(n_cells: int) -> str:
-    """Says that so many hidden cells are too few to calibrate on, and what that means."""
+    """States that so many hidden cells are too few to calibrate on, and what that means."""
     return (
         f"the quantiles are as drawn: calibration needs {LEAST} hidden cells and had {n_cells}, so the intervals may "
         "be too narrow or too wide"
@@ -121,25 +120,25 @@ def _factor(
     level: float, draws: np.ndarray, error: np.ndarray, median: np.ndarray, block: np.ndarray,
     gaps: Sequence[np.ndarray],
 ) -> float:  # fmt: skip
-    """With which a share of ``1 - tail`` of the truth lies on the inner side of the quantile, as far as can be told."""
+    """The factor with which a share of ``1 - tail`` of the truth lies on the inner side of the quantile."""
     tail = min(level, 1 - level)
-    own, opposite = quantiles(draws, [level, 1 - level]) - median
-    there = own != 0
-    if there.sum() < LEAST:
+    distance, opposite = quantiles(draws, [level, 1 - level]) - median
+    spread = distance != 0
+    if spread.sum() < LEAST:
         return 1.0
-    score = error[there] / own[there]  # how many times the distance the truth lies outwards
-    found, n_free = _smallest(score, tail, block[there], [gap[there] for gap in gaps])
-    there &= opposite != 0
-    if there.sum() >= LEAST:
-        score = np.maximum(error[there] / own[there], error[there] / opposite[there])
-        both, n_both = _smallest(score, 2 * tail, block[there], [gap[there] for gap in gaps])
-        found = (n_free * found + _PRIOR_OF_BOTH * both) / (n_free + _PRIOR_OF_BOTH)
+    score = error[spread] / distance[spread]  # how many times the distance the truth lies outwards
+    factor, n_free = _smallest(score, tail, block[spread], [gap[spread] for gap in gaps])
+    spread &= opposite != 0
+    if spread.sum() >= LEAST:
+        score = np.maximum(error[spread] / distance[spread], error[spread] / opposite[spread])
+        both, n_both = _smallest(score, 2 * tail, block[spread], [gap[spread] for gap in gaps])
+        factor = (n_free * factor + _PRIOR_OF_BOTH * both) / (n_free + _PRIOR_OF_BOTH)
         n_free = n_both
-    return float(np.exp((found * n_free + np.log(_USUAL) * _PRIOR_USUAL) / (n_free + _PRIOR_USUAL)))
+    return float(np.exp((factor * n_free + np.log(_USUAL) * _PRIOR_USUAL) / (n_free + _PRIOR_USUAL)))
 
 
 def _smallest(score: np.ndarray, tail: float, block: np.ndarray, gaps: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Logarithm of the smallest factor that holds a share of ``1 - tail``, and the independent cells that say so."""
+    """Logarithm of the smallest factor that covers a share of ``1 - tail``, and its number of independent cells."""
     outside = score > np.quantile(score, 1 - tail)
     n_free = min(_independent(outside, group) for group in (block, *gaps))
     n_free = min([n_free, *(float(len(np.unique(gap))) for gap in gaps)])
@@ -149,7 +148,7 @@ def _smallest(score: np.ndarray, tail: float, block: np.ndarray, gaps: Sequence[
 
 
 def _independent(outside: np.ndarray, block: np.ndarray) -> float:
-    """How many independent cells say as much of a share as these do, whose blocks go together."""
+    """How many independent cells determine a share as well as these do, whose blocks go together."""
     share = outside.mean()
     _, of_block = np.unique(block, return_inverse=True)
     sums = np.bincount(of_block, weights=outside - share)

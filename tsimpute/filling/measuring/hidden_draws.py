@@ -1,4 +1,4 @@
-"""Draws at cells of a panel that are hidden from a model: what it is measured and calibrated on."""
+"""Draws at cells of a panel that are hidden from a model: it is measured and calibrated on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
-from tsimpute.filling.measuring.simple_guesses import season_of, simple_guesses
+from tsimpute.filling.measuring.simple_baselines import season_of, simple_baselines
 from tsimpute.filling.panels.gaps import gap_numbers
 from tsimpute.filling.panels.windows import clock_times, window_places, window_steps, windows_at, without
 from tsimpute.generative.window_averaging import window_starts
@@ -21,12 +21,12 @@ from tsimpute.imputers.base import TableModel
 
 MOST_CELLS = 200_000
 """Cells of the series that a model is measured on, about, where it takes whole series."""
-_PIECE, _BESIDE = 500, 100
-"""Steps of the pieces of long series, and those beside them that are looked at."""
+_PIECE, _AROUND = 500, 100
+"""Steps of the pieces of long series, and those around them that are conditioned on."""
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden:
+class HiddenDraws:
     """Draws at M hidden cells.
 
     Attributes:
@@ -34,8 +34,8 @@ class Hidden:
         truth: (M,) the hidden values.
         feature: (M,) index of each cell's feature.
         block: (M,) the window, stretch of time or record of each cell; cells of one block are not independent.
-        guesses: by the name of a simple imputer (M,) what it says there, from the same shown cells.
-        place: (2, M) index of each cell's series, and its step; empty where nobody asks.
+        baselines: by the name of a simple imputer (M,) its values there, from the same visible cells.
+        place: (2, M) index of each cell's series, and its step; empty where it is not needed.
         run: (M,) number of the run of missing steps that each cell lies in; empty where it is not known.
     """
 
@@ -43,17 +43,18 @@ class Hidden:
     truth: np.ndarray
     feature: np.ndarray
     block: np.ndarray
-    guesses: Mapping[str, np.ndarray] = field(default_factory=dict)
+    baselines: Mapping[str, np.ndarray] = field(default_factory=dict)
     place: np.ndarray = field(default_factory=lambda: np.empty((2, 0), int))
     run: np.ndarray = field(default_factory=lambda: np.empty(0, int))
 
-    def at(self, cells: np.ndarray) -> Hidden:
-        """Those cells only, of a bool mask or indices (M,)."""
-        guesses = {name: guess[cells] for name, guess in self.guesses.items()}
-        place = self.place[:, cells] if self.place.size else self.place
-        run = self.run[cells] if self.run.size else self.run
-        own = self.draws[:, cells], self.truth[cells], self.feature[cells], self.block[cells]
-        return Hidden(*own, guesses, place, run)
+    def at(self, cells: np.ndarray) -> HiddenDraws:
+        """Some of the cells, of a bool mask or indices (M,)."""
+        rows = {name: getattr(self, name)[cells] for name in ("truth", "feature", "block")}
+        return HiddenDraws(
+            self.draws[:, cells], **rows, baselines={name: value[cells] for name, value in self.baselines.items()},
+            place=self.place[:, cells] if self.place.size else self.place,
+            run=self.run[cells] if self.run.size else self.run,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ Drawn = tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Of a stretch of one series: the series, features (M,), steps (M,), draws (S, M) and blocks (M,)."""
 
 
-def drawn_at(
+def draws_at(
     model: TableModel,
     panel: Panel,
     hidden: Sequence[np.ndarray],
@@ -86,14 +87,14 @@ def drawn_at(
     budget: TimeBudget | None = None,
     at: Sequence[np.ndarray] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Hidden:
-    """Draws at hidden cells, with every cell asked for that is filled in use.
+) -> HiddenDraws:
+    """Draws at hidden cells, with every cell as a query that is filled in use.
 
     Args:
-        panel: with the values of the hidden cells, and after its own features what the model is given.
-        hidden: per series (K, T) bool of its own features.
+        panel: with the values of the hidden cells, and covariates after its features.
+        hidden: per series (K, T) bool.
         gaps: per series (K, T) bool, the cells that are filled in use; None = every missing cell. A long table has no
-            place for features that a series never shows, and more cells asked for give other draws.
+            place for features that a series never shows, and more queries give other draws.
         budget: where there is more, a part of it is drawn.
         at: per series (K, T) bool, the hidden cells to draw at; None = all.
     """
@@ -107,19 +108,19 @@ def drawn_at(
     )
     if not parts:
         nothing = np.empty(0, int)
-        return Hidden(np.empty((n_samples, 0)), np.empty(0), nothing, nothing)
+        return HiddenDraws(np.empty((n_samples, 0)), np.empty(0), nothing, nothing)
     season = season_of(panel)
-    simple = lru_cache(1)(lambda s: simple_guesses(blind.series[s], season))  # parts come series by series
+    of_series = lru_cache(1)(lambda s: simple_baselines(blind.series[s], season))  # parts come series by series
     truth = np.concatenate([panel.series[s].values[feature, step] for s, feature, step, *_ in parts])
-    guesses = [{name: of_one[feature, step] for name, of_one in simple(s).items()} for s, feature, step, *_ in parts]
+    baselines = [{name: x[feature, step] for name, x in of_series(s).items()} for s, feature, step, *_ in parts]
     series, feature, step = (
         np.concatenate(row)
         for row in zip(*((np.full(len(f), s), f, t) for s, f, t, *_ in parts), strict=True)
     )  # fmt: skip
     place = np.stack([series, step])
-    return Hidden(
+    return HiddenDraws(
         np.concatenate([part[3] for part in parts], -1), truth, feature, np.concatenate([part[4] for part in parts]),
-        {name: np.concatenate([of_part[name] for of_part in guesses]) for name in guesses[0]}, place,
+        {name: np.concatenate([of_part[name] for of_part in baselines]) for name in baselines[0]}, place,
         _runs(blind, feature, place),
     )  # fmt: skip
 
@@ -128,8 +129,8 @@ def _runs(blind: Panel, feature: np.ndarray, place: np.ndarray) -> np.ndarray:
     """(M,) numbers of the runs of missing steps of cells at their features (M,) and places (2, M)."""
     out, first = np.empty(len(feature), int), 0
     for s in np.unique(place[0]).tolist():
-        missing, here = ~blind.series[s].observed, place[0] == s
-        out[here] = first + gap_numbers(missing)[feature[here], place[1][here]]
+        missing, cells = ~blind.series[s].observed, place[0] == s
+        out[cells] = first + gap_numbers(missing)[feature[cells], place[1][cells]]
         first += missing.size + len(missing)
     return out
 
@@ -138,17 +139,17 @@ def _of_windows(
     model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], wanted: Sequence[np.ndarray], most: int,
     n_samples: int, seed: int, progress: Callable[[int, int], None],
 ) -> Iterator[Drawn]:  # fmt: skip
-    """Windows overlap by half, and of each the middle is looked at, as it is where windows are joined."""
+    """Windows overlap by half; of each the middle is used, as it is where windows are joined."""
     length = min(model.n_steps_ or window_steps(blind), max(len(s.times) for s in blind.series))
     stride = max(1, length // 2)
     places = window_places(blind, length, stride)
     middles = [_middles(len(series.times), length, stride) for series in blind.series]
-    there = [n for n, (s, start) in enumerate(places) if hidden[s][:, middles[s][start]].any()]
-    chosen = np.sort(np.random.default_rng(derive_seed(seed, "windows")).permutation(there)[:most]).tolist()
+    with_hidden = [n for n, (s, start) in enumerate(places) if hidden[s][:, middles[s][start]].any()]
+    chosen = np.sort(np.random.default_rng(derive_seed(seed, "windows")).permutation(with_hidden)[:most]).tolist()
     if not chosen:
         return
     few = windows_at(blind, [places[n] for n in chosen], length)
-    fill = _asked([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.visible)
+    fill = _queries([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.visible)
     records = model.impute_records(few, n_samples, seed, fill)
     for done, (n, record) in enumerate(zip(chosen, records, strict=True), 1):
         s, start = places[n]
@@ -159,12 +160,12 @@ def _of_windows(
         progress(done, len(chosen))
 
 
-def _asked(wanted: Sequence[np.ndarray], shown: np.ndarray) -> np.ndarray:
-    """(N, K', L) bool: cells of windows that are asked for, none of those that are shown or follow a series."""
-    fill = np.zeros(shown.shape, bool)
+def _queries(wanted: Sequence[np.ndarray], visible: np.ndarray) -> np.ndarray:
+    """(N, K', L) bool: wanted cells of windows, none of those that are visible or follow a series."""
+    fill = np.zeros(visible.shape, bool)
     for of_window, cells in zip(fill, wanted, strict=True):
         of_window[: len(cells), : cells.shape[1]] = cells
-    return fill & ~shown
+    return fill & ~visible
 
 
 def _of_series(
@@ -179,16 +180,16 @@ def _of_series(
     order = range(len(pieces))
     if np.isfinite(budget.until):  # those that are drawn in time are anywhere in the table
         order = np.random.default_rng(derive_seed(seed, "order of pieces")).permutation(len(pieces)).tolist()
-    found = {}
+    drawn = {}
     for done, n in enumerate(order):
         if done and time.monotonic() > budget.until:
             break
         s, part = pieces[n]
         tell = lambda share, done=done: progress(done, len(pieces))
         feature, step, draws = _of_piece(model, blind, hidden, s, part, n_samples, seed, tell)
-        found[n] = s, feature, step, draws, first_blocks[n] + (step - part.start) // length
+        drawn[n] = s, feature, step, draws, first_blocks[n] + (step - part.start) // length
         progress(done + 1, len(pieces))
-    yield from (found[n] for n in sorted(found))
+    yield from (drawn[n] for n in sorted(drawn))
 
 
 def _of_piece(
@@ -196,22 +197,22 @@ def _of_piece(
     tell: Callable[[float], None],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Features, steps and draws (S, M) at the hidden cells of some steps of a series."""
-    series, first = blind.series[s], max(0, part.start - _BESIDE)
-    looked_at = slice(first, part.stop + _BESIDE)
+    series, first = blind.series[s], max(0, part.start - _AROUND)
+    looked_at = slice(first, part.stop + _AROUND)
     times = clock_times(series, blind.clock)[looked_at]
     record = Windows(series.values[None, :, looked_at], times[None], blind.features, (f"{series.name}@{first}",))
     feature, step = np.nonzero(hidden[s][:, part])
     draws, at = np.empty((n_samples, len(feature))), step + part.start - first
     near = _near(at, len(times), window_steps(blind))
     fill = np.broadcast_to(near, record.values.shape) & ~record.visible
-    for steps, found in model.impute_long(record, n_samples, seed, fill, progress=tell):
-        here = (at >= steps.start) & (at < steps.stop)
-        draws[:, here] = found.values[:, 0, feature[here], at[here] - steps.start]
+    for steps, samples in model.impute_long(record, n_samples, seed, fill, progress=tell):
+        cells = (at >= steps.start) & (at < steps.stop)
+        draws[:, cells] = samples.values[:, 0, feature[cells], at[cells] - steps.start]
     return feature, step + part.start, draws
 
 
 def _near(at: np.ndarray, n_steps: int, reach: int) -> np.ndarray:
-    """(T,) bool: steps so near to some that what is drawn there has a say in what is drawn at these."""
+    """(T,) bool: steps so near to some that draws there affect draws at these."""
     counts = np.bincount(at, minlength=n_steps)
     before = np.concatenate([[0], np.cumsum(counts)])
     steps = np.arange(n_steps)
@@ -220,18 +221,18 @@ def _near(at: np.ndarray, n_steps: int, reach: int) -> np.ndarray:
 
 def _pieces(hidden: Sequence[np.ndarray], most: int, seed: int) -> list[tuple[int, slice]]:
     """Series and steps that hold hidden cells, in order, drawn at random until they have about ``most`` cells."""
-    found = []
+    pieces = []
     for s, cells in enumerate(hidden):
         n_steps = cells.shape[1]
         n_pieces = max(1, round(n_steps / _PIECE))
         bounds = [n_steps * n // n_pieces for n in range(n_pieces + 1)]
-        found += [(s, slice(a, b)) for a, b in pairwise(bounds) if cells[:, a:b].any()]
+        pieces += [(s, slice(a, b)) for a, b in pairwise(bounds) if cells[:, a:b].any()]
     if sum(cells.size for cells in hidden) <= most:
         return [(s, slice(0, cells.shape[1])) for s, cells in enumerate(hidden) if cells.any()]
-    order = np.random.default_rng(derive_seed(seed, "pieces")).permutation(len(found))
-    sizes = np.array([len(hidden[s]) * (part.stop - part.start) for s, part in found], float)
+    order = np.random.default_rng(derive_seed(seed, "pieces")).permutation(len(pieces))
+    sizes = np.array([len(hidden[s]) * (part.stop - part.start) for s, part in pieces], float)
     n_chosen = int(np.searchsorted(np.cumsum(sizes[order]), most)) + 1
-    return [found[n] for n in np.sort(order[:n_chosen]).tolist()]
+    return [pieces[n] for n in np.sort(order[:n_chosen]).tolist()]
 
 
 def _middles(n_steps: int, length: int, stride: int) -> dict[int, slice]:

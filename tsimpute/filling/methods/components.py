@@ -1,11 +1,10 @@
-"""Methods beside the Gaussian process that say one value for each missing cell.
+"""Methods other than the Gaussian process: each gives one value for each missing cell.
 
-A mixture moves the process's draws towards such values as far as hidden cells say that it helps; see ``blending``. To
-add a method, write a class that is a ``Component`` and put it into ``AT_KNOWN`` or ``COMPONENTS``: methods
-take their turn in this order, and each moves what the ones before it have left. Nothing else has to know of it. A
-component is fitted twice: beside the process that has not seen the hidden cells, to be measured, and beside the one
-that has seen all, to be delivered. It may use that process (``base.model_.moments``, for one); it must not see more of
-a table than it is given.
+A mixture moves the process's draws towards these values as far as that lowers its score; see ``blending``. To add a
+method, write a class that is a ``Component`` and put it into ``AT_KNOWN`` or ``COMPONENTS``: methods take their turn in
+this order. No other code has to change. A component is fitted twice: with the process that has not seen the hidden
+cells, to be measured, and with the one that has seen all, to fill tables. It may use that process
+(``base.model_.moments``, for one); it must see no more of a table than the panel that it is fitted to.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Windows
 from tsimpute.filling.learning.learning import unseasonal
-from tsimpute.filling.measuring.simple_guesses import LINEAR
+from tsimpute.filling.measuring.simple_baselines import LINEAR
 from tsimpute.filling.methods.neighbours import Neighbours
 from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
@@ -31,31 +30,31 @@ _ROUNDS = 3
 
 
 class Component(Protocol):
-    """Says a value for each missing cell, in the scale of a process (``base.scaler_``)."""
+    """Gives a value for each missing cell, in the scale of a process (``base.scaler_``)."""
 
     name: str
-    """What texts call it; also its name in model files."""
+    """In texts and in model files."""
     local: bool
-    """Whether it rests on the values at the ends of a gap, so that only gaps as long say how good it is. Where it rests
-    on other features and on all that a process looks at, each stretch of time counts, and gaps of all lengths stand for
-    one of which too little was hidden."""
+    """Whether it uses only the values at the ends of a gap: then only gaps as long show how good it is. If it uses
+    other features, each stretch of time counts, and gaps of all lengths stand for one with too few hidden cells."""
 
     @classmethod
     def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
-        """Learns from the values of a panel beside the process fitted to them; None where it cannot be used.
+        """Fits the method to the values of a panel; None where it cannot be used.
 
         Args:
-            panel: of the process's own features; hidden cells are missing in it.
+            panel: of the features of the process; hidden cells are missing in it.
+            base: the process fitted to it.
             seed: of everything that is drawn.
         """
         ...
 
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
-        """(K, T) finite values at the missing cells of one record; others are not looked at.
+        """(K, T) finite values at the missing cells of one record; others do not count.
 
         Args:
             known: (K, T) in the scale of the process, NaN where nothing is known.
-            times: (T,) as the process takes them: from one origin for all series.
+            times: (T,) from one origin for all series.
             cells: (K, T) bool, the missing cells that are wanted; None = all.
         """
         ...
@@ -108,7 +107,7 @@ class Unseasonal:
 
 
 class _Between:
-    """What rests on the known values around a gap alone; there is nothing to learn."""
+    """Uses the known values around a gap only; there is nothing to fit."""
 
     local = True
 
@@ -148,9 +147,9 @@ class Lines(_Between):
 
 
 AT_KNOWN: tuple[type[Component], ...] = (Unseasonal, Cubic, Lines)
-"""Those that can be compared at values that they were fitted to; see ``moved_gaps``."""
+"""Those that are compared at values that they were fitted to; see ``moved_gaps``."""
 COMPONENTS: tuple[type[Component], ...] = (*AT_KNOWN, Neighbours)
-"""In the order in which they take their turn; those that keep single values, which they know too well, are last."""
+"""In the order in which they take their turn; those that remember single values are last."""
 
 
 def fitted_again(component: Component, panel: Panel, base: GaussianImputer, seed: int) -> Component:
@@ -159,6 +158,6 @@ def fitted_again(component: Component, panel: Panel, base: GaussianImputer, seed
 
 
 def record_of(windows: Windows, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values (K, T) of one record's own features, NaN where they are not shown, and its times (T,)."""
+    """Values (K, T) of one record without covariates, NaN where they are not visible, and its times (T,)."""
     known = np.where(windows.visible[0], windows.values[0], np.nan).astype(np.float64)
     return known[:n_features], windows.times[0].astype(np.float64)

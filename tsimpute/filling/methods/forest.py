@@ -1,8 +1,8 @@
-"""Extremely randomised trees on what the posterior of a process says: what the process leaves, learnt from own holes.
+"""Extremely randomised trees on the posterior of a process: they learn the errors that the process leaves.
 
-The table's own gaps are cut into its known cells again and again. Processes fitted to other stretches of the table say
-what they think of these cells, and a forest for each feature learns their errors, in posterior standard deviations
-(stacking, Wolpert 1992; trees of Geurts et al. 2006).
+The table's own gaps hide its known cells again and again. Processes fitted to other stretches of the table fill these
+cells, and a forest for each feature learns their errors, in posterior standard deviations (stacking, Wolpert 1992;
+trees of Geurts et al. 2006).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 @dataclass(frozen=True)
 class Watch:
-    """Looked at while a forest grows.
+    """Observes the growth of a forest.
 
     Attributes:
         tell: called with what is done and how much there is.
@@ -58,7 +58,7 @@ class Correction:
 
     Attributes:
         weight: of the process without seasons.
-        trees: say what is left of the error, in posterior standard deviations.
+        trees: predict the rest of the error, in posterior standard deviations.
     """
 
     weight: float
@@ -66,7 +66,7 @@ class Correction:
 
 
 class Forest:
-    """Says the posterior mean, corrected; see ``components.Component``."""
+    """The posterior mean, corrected; see ``components.Component``."""
 
     name = "randomised trees"
     local = False
@@ -89,12 +89,12 @@ class Forest:
         """
         watch = watch or Watch()
         n_features = len(panel.features)
-        learnt = _learnt_from(panel, base, unseasonal, seed, watch)
+        rows_by_feature = _rows_of(panel, base, unseasonal, seed, watch)
         if watch.should_stop():
             return None
         corrections = {}
-        for k, of_feature in enumerate(learnt):
-            rows = _Rows.joined(of_feature) if of_feature else None
+        for k, parts in enumerate(rows_by_feature):
+            rows = _Rows.joined(parts) if parts else None
             if rows is not None and len(rows.errors) >= _FEWEST:
                 corrections[k] = _grown(rows, derive_seed(seed, "trees", str(k)))
             watch.tell(n_features + k + 1, 2 * n_features)
@@ -123,11 +123,11 @@ class Forest:
         """See ``Component``."""
         arrays = {
             f"{k}.{name}": array
-            for k, of_one in self.corrections.items()
-            for name, array in of_one.trees.to_arrays().items()
+            for k, correction in self.corrections.items()
+            for name, array in correction.trees.to_arrays().items()
         }
         other = {} if self.unseasonal is None else self.unseasonal.parts()[0]
-        weights = {str(k): of_one.weight for k, of_one in self.corrections.items()}
+        weights = {str(k): correction.weight for k, correction in self.corrections.items()}
         return arrays | {f"unseasonal.{name}": array for name, array in other.items()}, {"weights": weights}
 
     @classmethod
@@ -142,7 +142,7 @@ class Forest:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """What is known of M hidden cells of a feature.
+    """Of M hidden cells of a feature.
 
     Attributes:
         inputs: (M, D).
@@ -174,23 +174,24 @@ def _in_scores_of(
     return mapped / model.scale[:, None], spread * (other.scale / model.scale)[:, None]
 
 
-def _learnt_from(
+def _rows_of(
     panel: Panel, base: GaussianImputer, unseasonal: Unseasonal | None, seed: int, watch: Watch
 ) -> list[list[_Rows]]:
-    """Of each feature what is known of cells under one mask after another."""
+    """Of each feature the rows of hidden cells under one mask after another."""
     n_features, n_steps = len(panel.features), sum(len(series.times) for series in panel.series)
     n_masks = int(np.clip(np.ceil(_ROWS / max(1.0, _HIDDEN * n_steps)), *_MASKS))
     n_folds = _FOLDS if n_features * n_steps <= _LARGE else _FOLDS_OF_LARGE
-    settings, own_seed = replace(base.chosen_, n_rounds=2), derive_seed(seed, "forest")
+    settings, mask_seed = replace(base.chosen_, n_rounds=2), derive_seed(seed, "forest")
     processes = [base]
     if unseasonal is not None:
         processes.append(copy(base))
         processes[1].model_ = unseasonal.model
     pools = [
-        GuessedMasks(panel, one, own_seed, n_folds, n_masks, watch.should_stop, settings=settings) for one in processes
+        GuessedMasks(panel, process, mask_seed, n_folds, n_masks, watch.should_stop, settings=settings)
+        for process in processes
     ]
     others = others_of(base.model_)
-    found: list[list[_Rows]] = [[] for _ in range(n_features)]
+    by_feature: list[list[_Rows]] = [[] for _ in range(n_features)]
     for number in range(pools[0].size):
         for pool in pools:
             pool.make_all(number)
@@ -198,17 +199,17 @@ def _learnt_from(
             break
         for s in range(len(panel.series)):
             for k, rows in enumerate(_of_mask(pools, unseasonal, s, number, others)):
-                found[k].append(rows)
+                by_feature[k].append(rows)
         watch.tell(n_features * (number + 1) // pools[0].size, 2 * n_features)
         if watch.late():
             break
-    return found
+    return by_feature
 
 
 def _of_mask(
     pools: Sequence[GuessedMasks], unseasonal: Unseasonal | None, s: int, number: int, others: Sequence[Sequence[int]]
 ) -> list[_Rows]:
-    """What is known of the hidden cells of one series under one mask."""
+    """The rows of the hidden cells of one series under one mask, by feature."""
     pool = pools[0]
     series, model = pool.panel.series[s], pool.base.model_
     times = clock_times(series, pool.panel.clock)
@@ -218,24 +219,24 @@ def _of_mask(
         other = _in_scores_of(model, unseasonal, *pools[1].posterior(s, number)[1:], times)
     truth = pool.scores.transform(series.values) - season
     seen = Seen.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other)
-    rng, found = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
+    rng, by_feature = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
     for k, of_feature in enumerate(hidden):
         steps = np.flatnonzero(of_feature)
         steps = np.sort(rng.permutation(steps)[:_ROWS])
         errors = truth[k, steps] - seen.mean[k, steps] - seen.move[k, steps]
         weights = np.maximum(seen.spread[k, steps], _LEAST_SPREAD)
-        found.append(_Rows(seen.rows(k, steps, others[k]), errors, seen.way[k, steps], weights))
-    return found
+        by_feature.append(_Rows(seen.rows(k, steps, others[k]), errors, seen.way[k, steps], weights))
+    return by_feature
 
 
 def _grown(rows: _Rows, seed: int) -> Correction:
     from sklearn.ensemble import ExtraTreesRegressor  # takes a second to load
 
-    weight = min(_WEIGHTS, key=lambda of_one: float(np.abs(rows.errors - of_one * rows.way).sum()))
-    left = np.clip((rows.errors - weight * rows.way) / rows.spread, -_FARTHEST, _FARTHEST)
-    some = np.random.default_rng(seed).permutation(len(left))[:_ROWS]
+    weight = min(_WEIGHTS, key=lambda share: float(np.abs(rows.errors - share * rows.way).sum()))
+    rest = np.clip((rows.errors - weight * rows.way) / rows.spread, -_FARTHEST, _FARTHEST)
+    some = np.random.default_rng(seed).permutation(len(rest))[:_ROWS]
     forest = ExtraTreesRegressor(
         _TREES, min_samples_leaf=_LEAF, max_features=_COLUMNS, random_state=seed % 2**31, n_jobs=1
     )  # fmt: skip
-    forest.fit(rows.inputs[some], left[some], sample_weight=rows.spread[some])
+    forest.fit(rows.inputs[some], rest[some], sample_weight=rows.spread[some])
     return Correction(weight, Trees.of(forest))

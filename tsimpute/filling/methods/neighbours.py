@@ -1,4 +1,4 @@
-"""A feature from the steps at which the others are most alike: nearest neighbours beside a Gaussian process."""
+"""A feature from the steps at which the others are most alike: nearest neighbours of a process's means."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tsimpute.imputers.gaussian import GaussianImputer
 
 _NEIGHBOURS = 12
 _MOST_STEPS, _MOST_CELLS, _FEWEST_STEPS = 4_000, 200_000, 50
-"""Steps that are kept, drawn at random; cells of a table that this is tried for; steps below which it is not."""
+"""Steps in memory, drawn at random; cells of the largest table; steps of the shortest one."""
 _PENALTY = 0.05
 """Of the ridge regression, as a share of each feature's variance."""
 _OWN_DISTANCE = 0.1
@@ -25,15 +25,15 @@ _AT_ONCE = 1_024
 class Neighbours:
     """The weighted mean of a feature at the steps whose other features, and whose time of day, are nearest.
 
-    What is missing of the other features is what the process expects. A difference in a feature counts as far as a
-    ridge regression of the wanted feature on the others says that it matters. At a step of which nothing is known it
-    says what the process expects.
+    The process fills what is missing of the other features. A difference in a feature counts by its coefficient in a
+    ridge regression of the wanted feature on the others. At a step without any known value the mean of the process
+    stays.
 
     Args:
-        process: what is missing of other features is filled by it.
-        inputs: (D, N) of the steps that are kept: all features in the scale of the process, then the phase of time.
-        known: (K, N) values there, NaN where they are missing.
-        weights: (K, D) of differences in the inputs, by the feature that is wanted.
+        process: fills what is missing of other features.
+        inputs: (D, N) of N steps: all features in the scale of the process, then the phase of time.
+        known: (K, N) values of these steps, NaN where they are missing.
+        weights: (K, D) of differences in the inputs, by the wanted feature.
         period: of the phase; 0 = none.
     """
 
@@ -58,8 +58,8 @@ class Neighbours:
             inputs.append(_inputs(base, values, times, period))
             known.append(values)
         rng = np.random.default_rng(derive_seed(seed, "neighbours"))
-        kept = np.sort(rng.permutation(n_steps)[:_MOST_STEPS])
-        x, y = np.concatenate(inputs, 1)[:, kept], np.concatenate(known, 1)[:, kept]
+        some = np.sort(rng.permutation(n_steps)[:_MOST_STEPS])
+        x, y = np.concatenate(inputs, 1)[:, some], np.concatenate(known, 1)[:, some]
         return cls(base, x, y, np.stack([_weights(x, row, k) for k, row in enumerate(y)]), period)
 
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
@@ -67,11 +67,11 @@ class Neighbours:
         inputs, wanted = _inputs(self.process, known, times, self.period), np.isnan(known) if cells is None else cells
         out, blank = inputs[: len(known)].copy(), np.isnan(known).all(0)
         for k in np.flatnonzero(wanted.any(1)).tolist():
-            there, weights = ~np.isnan(self.known[k]), self.weights[k][:, None]
-            if not there.any():
+            is_donor, weights = ~np.isnan(self.known[k]), self.weights[k][:, None]
+            if not is_donor.any():
                 continue
             steps = np.flatnonzero(wanted[k] & ~blank)
-            donors, values = (weights * self.inputs[:, there]).T, self.known[k, there]
+            donors, values = (weights * self.inputs[:, is_donor]).T, self.known[k, is_donor]
             for n in range(0, len(steps), _AT_ONCE):
                 some = steps[n : n + _AT_ONCE]
                 out[k, some] = _mean_of_nearest((weights * inputs[:, some]).T, donors, values)
@@ -98,13 +98,13 @@ def _inputs(process: GaussianImputer, known: np.ndarray, times: np.ndarray, peri
 
 def _weights(inputs: np.ndarray, known: np.ndarray, feature: int) -> np.ndarray:
     """(D,) sizes of the coefficients of a ridge regression; 0 for the feature itself."""
-    there, weights = ~np.isnan(known), np.zeros(len(inputs))
-    if there.sum() < 2:
+    is_known, weights = ~np.isnan(known), np.zeros(len(inputs))
+    if is_known.sum() < 2:
         return weights
     others = np.arange(len(inputs)) != feature
-    rest = inputs[np.ix_(others, there)]
+    rest = inputs[np.ix_(others, is_known)]
     rest = rest - rest.mean(1, keepdims=True)
-    target = known[there] - known[there].mean()
+    target = known[is_known] - known[is_known].mean()
     second = rest @ rest.T
     penalty = _PENALTY * np.diag(second) + 1e-9 * len(target)
     weights[others] = np.abs(np.linalg.solve(second + np.diag(penalty), rest @ target))
@@ -112,7 +112,7 @@ def _weights(inputs: np.ndarray, known: np.ndarray, feature: int) -> np.ndarray:
 
 
 def _mean_of_nearest(wanted: np.ndarray, donors: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(M,) weighted means of values (N,) at the donors (N, D) that are nearest to what is wanted (M, D)."""
+    """(M,) weighted means of values (N,) at the donors (N, D) that are nearest to (M, D) wanted ones."""
     n = min(_NEIGHBOURS, len(donors))
     square = (wanted**2).sum(1)[:, None] - 2 * wanted @ donors.T + (donors**2).sum(1)
     nearest = np.argpartition(square, n - 1, axis=1)[:, :n]

@@ -1,4 +1,4 @@
-"""What the posterior of a process says around missing cells, as rows of numbers that a regression learns from."""
+"""The posterior of a process around missing cells, as rows of numbers that a regression learns from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.shared.interpolation import interpolated
 
 MOST_OTHERS = 10
-"""Features beside its own that a row looks at: those with the largest covariances."""
+"""Other features in a row: those with the largest covariances."""
 _NEAR = (-3, -2, -1, 1, 2, 3)
 _FAR = 500
 _DAY, _WEEK = 24.0, 7.0
@@ -26,7 +26,7 @@ class Seen:
         mean: (K, T) posterior means; known cells themselves.
         spread: (K, T) posterior standard deviations; 0 where a cell is known.
         move: (K, T) how far curves move the mean.
-        way: (K, T) from there to what the process without seasons says; 0 where there is none.
+        way: (K, T) from there to the mean of the process without seasons; 0 where there is none.
         other_spread: (K, T) of that process.
         lines: (K, T) straight lines between known cells.
         last, following: (K, T) step of the nearest known cell before and after each; outside the record if there is
@@ -51,7 +51,7 @@ class Seen:
     ) -> Seen:  # fmt: skip
         """Args:
         scores: (K, T), NaN where nothing is known.
-        mean, spread: of the missing cells, others are not looked at.
+        mean, spread: of the missing cells, others do not count.
         other: means, in the same scores, and spreads of the process without seasons.
         """
         known, steps = ~np.isnan(scores), np.arange(len(times))
@@ -67,22 +67,22 @@ class Seen:
         return cls(mean, spread, move, way, other_spread, lines, last, following, times)
 
     def rows(self, k: int, steps: np.ndarray, others: Sequence[int]) -> np.ndarray:
-        """(M, D) single precision: what is seen around some steps of a feature.
+        """(M, D) single precision: the posterior around some steps of a feature.
 
         Args:
-            others: the features beside it that are looked at.
+            others: the other features in the rows.
         """
-        here = self.mean[k, steps]
-        columns = [here, self.spread[k, steps], self.lines[k, steps] - here, self.move[k, steps]]
+        mean = self.mean[k, steps]
+        columns = [mean, self.spread[k, steps], self.lines[k, steps] - mean, self.move[k, steps]]
         columns += [self.way[k, steps], self.other_spread[k, steps]]
-        columns += [self._at(k, steps + lag) - here for lag in _NEAR]
+        columns += [self._at(k, steps + lag) - mean for lag in _NEAR]
         columns += [np.minimum(np.abs(end[k, steps] - steps), _FAR) for end in (self.last, self.following)]
         for end in (self.last, self.following):
             at = end[k, steps]
-            columns.append(np.where((at >= 0) & (at < len(self.times)), self._at(k, at) - here, 0.0))
+            columns.append(np.where((at >= 0) & (at < len(self.times)), self._at(k, at) - mean, 0.0))
         for j in others:
-            own = self.mean[j, steps]
-            columns += [own, self._at(j, steps - 1) - own, self._at(j, steps + 1) - own, self.spread[j, steps]]
+            other = self.mean[j, steps]
+            columns += [other, self._at(j, steps - 1) - other, self._at(j, steps + 1) - other, self.spread[j, steps]]
         days = self.times[steps] / _DAY
         columns += [np.sin(2 * np.pi * days), np.cos(2 * np.pi * days), np.floor(days) % _WEEK]
         return np.stack(columns, 1).astype(np.float32)
@@ -92,6 +92,6 @@ class Seen:
 
 
 def others_of(model: GaussianModel) -> list[list[int]]:
-    """Of each feature the others that its rows look at."""
+    """Of each feature the others in its rows."""
     order = np.argsort(-np.abs(model.covariance[0]), axis=1, kind="stable").tolist()
-    return [[j for j in of_one if j != k][:MOST_OTHERS] for k, of_one in enumerate(order)]
+    return [[j for j in others if j != k][:MOST_OTHERS] for k, others in enumerate(order)]

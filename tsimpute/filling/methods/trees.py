@@ -1,4 +1,4 @@
-"""Trees of a forest as arrays: kept in any file, evaluated without the library that grew them."""
+"""Trees of a forest as arrays: stored in any file, evaluated without the library that grew them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trees:
     @classmethod
     def of(cls, forest: Any) -> Self:
         """Those of a fitted ensemble of scikit-learn."""
-        grown = [of_one.tree_ for of_one in forest.estimators_]
+        grown = [tree.tree_ for tree in forest.estimators_]
         sizes = [tree.node_count for tree in grown]
         roots = np.cumsum([0, *sizes[:-1]])
         children = np.concatenate(
@@ -67,7 +67,7 @@ class Trees:
         return out / len(self.roots)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All of it, to be kept in any file."""
+        """All of it, for any file."""
         names = ("roots", "children", "column", "threshold", "value")
         return {name: getattr(self, name) for name in names} | {"depth": np.array(self.depth)}
 

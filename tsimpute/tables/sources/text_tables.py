@@ -33,9 +33,9 @@ from tsimpute.tables.text.numbers import (
     COMMAND,
     MISSING_MARKS,
     Numbers,
+    find_numbers,
     is_number,
     is_number_or_missing,
-    looks_numeric,
     read_numbers,
 )
 from tsimpute.tables.text.row_errors import RowError, RowNote
@@ -287,14 +287,15 @@ def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) 
         return None
     # Where it is said which columns are to be filled, none of the others is held to be numbers.
     open_to_all = spec.features is None and spec.value is None and value_of_long(file.header) in (None, name)
-    numeric = looks_numeric(file, at, marks)
-    if not numeric and spec.time is None and is_time_name(name):
-        return None  # one row of it is no time, which is said where times are read
-    mostly = open_to_all and 2 * sum(map(is_number_or_missing, known)) >= len(known)
-    if numeric or (mostly and any(map(is_number, known))):
-        found = read_numbers(file, at, marks)
-        return None if open_to_all and _are_levels(found, known) else found
-    return None
+    numbers = find_numbers(file, at, marks)
+    if numbers is None or np.isnan(numbers.values).all():
+        if spec.time is None and is_time_name(name):
+            return None  # one row of it is no time, which is reported where times are read
+        is_mostly_numbers = any(map(is_number, known)) and 2 * sum(map(is_number_or_missing, known)) >= len(known)
+        if not (open_to_all and is_mostly_numbers):
+            return None
+        numbers = read_numbers(file, at, marks)
+    return None if open_to_all and _are_levels(numbers, known) else numbers
 
 
 def _are_levels(numbers: Numbers, texts: Sequence[str]) -> bool:
@@ -307,7 +308,7 @@ def _are_codes(name: str, texts: Sequence[str]) -> bool:
     """Digits alone, some with zeros before them: "01" and "1" are two names, and not one number."""
     if plain(name) in (*TIME_NAMES, *COUNT_NAMES, *CALENDAR_NAMES, *VALUE_NAMES):
         return False
-    return any(map(_PADDED.fullmatch, texts)) and all(text.isascii() and text.isdigit() for text in texts)
+    return all(text.isascii() and text.isdigit() for text in texts) and any(map(_PADDED.fullmatch, texts))
 
 
 def _as_column(texts: np.ndarray, found: Numbers | None) -> np.ndarray | pd.Series:

@@ -109,14 +109,14 @@ def write_delimited(
     records = list(table._raw.records)
     places = table._raw.rows.tolist()
     new_lines: dict[int, list[str]] = {}
-    models: dict[int, rawtext.Split] = {}
+    models: dict[int, rawtext.Record] = {}
     for insertion in insertions:
         model = places[min(insertion.row, len(places) - 1)]
         if model not in models:
-            models[model] = rawtext.split(records[model], table.delimiter)
+            models[model] = rawtext.split_record(records[model], table.delimiter)
         new_lines.setdefault(insertion.row, []).append(models[model].with_texts(dict(enumerate(insertion.fields))))
     for row, texts in by_row.items():
-        records[places[row]] = rawtext.split(records[places[row]], table.delimiter).with_texts(texts)
+        records[places[row]] = rawtext.split_record(records[places[row]], table.delimiter).with_texts(texts)
     for row, added in new_lines.items():
         _insert(records, places, row, added, rawtext.line_end(table._raw.records[table._raw.header]))
     rawtext.write_text("".join(records), Path(path), table.encoding, table._raw.mark)
@@ -178,9 +178,9 @@ def _check_rows(layout: Layout, lines: Sequence[str]) -> None:
 
 def _columns(layout: Layout) -> list[list[str]]:
     width = len(layout.names)
-    rows = (layout.records[i] for i in layout.rows)
-    full = [row[:width] if len(row) >= width else row + [""] * (width - len(row)) for row in rows]
-    return [[text.strip() for text in column] for column in zip(*full, strict=True)]
+    rows = [layout.records[i] for i in layout.rows]
+    rows = [row if len(row) >= width else [*row, *[""] * (width - len(row))] for row in rows]
+    return [[row[at] for row in rows] for at in range(width)]  # many times faster than zip(*rows)
 
 
 def _units(columns: Sequence[Sequence[str]], n_rows: int) -> tuple[str, ...]:

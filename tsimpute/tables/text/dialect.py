@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.text.headers import (
@@ -23,7 +21,7 @@ from tsimpute.tables.text.headers import (
 )
 from tsimpute.tables.text.number_forms import core_of, decimal_of
 from tsimpute.tables.text.numbers import is_missing, is_number, is_number_or_missing
-from tsimpute.tables.text.rawtext import BLANKS, WORD
+from tsimpute.tables.text.rawtext import BLANKS, read_records
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -34,6 +32,7 @@ _FITS, _BLANKS_FIT = 0.5, 0.9
 
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
+_TWO_POINTS = re.compile(r"\.[^.\n]*\.")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
 
 
@@ -43,7 +42,7 @@ class Layout:
 
     Attributes:
         delimiter: one character; ``BLANKS`` for any run of blanks and tabs.
-        records: fields of each record, unquoted; a blank line has none.
+        records: fields of each record, unquoted and stripped; a blank line has none.
         starts: the line, from 0, at which each record starts; one more for the end of the text.
         header: where the names stand.
         rows: which records are rows: those below with a value; in a table of one column blank lines between, too.
@@ -125,7 +124,7 @@ def name_of(delimiter: str) -> str:
 
 
 def is_blank(fields: Sequence[str]) -> bool:
-    return not any(field.strip() for field in fields)
+    return not any(fields)
 
 
 def find_decimal(columns: Sequence[Sequence[str]]) -> str:
@@ -136,6 +135,9 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
     """
     doubtful = ""
     for column in columns:
+        joined = "\n".join(column)
+        if "," not in joined and not _TWO_POINTS.search(joined):
+            continue
         _check_packed(column)
         with_comma = [text if _COMMA_NUMBER.fullmatch(text) else core_of(text) for text in column if "," in text]
         with_point = [core_of(text) for text in column if text.count(".") > 1] if not with_comma else []
@@ -215,7 +217,7 @@ def _is_unit_row(fields: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def _layout(lines: Sequence[str], delimiter: str) -> Layout:
-    records, starts = _split(lines, delimiter)
+    records, starts = read_records(lines, delimiter)
     content = [i for i, record in enumerate(records) if not is_blank(record)]
     if not content:
         raise DataError("expected a line of names and rows of values, the file is empty or blank.")
@@ -241,7 +243,7 @@ def _layout(lines: Sequence[str], delimiter: str) -> Layout:
 
 def _one_column(lines: Sequence[str], delimiter: str) -> Layout:
     """A table of one column of numbers; a blank line between two of them is a missing value."""
-    records, starts = _split(lines, delimiter)
+    records, starts = read_records(lines, delimiter)
     content = [i for i, record in enumerate(records) if not is_blank(record) and not is_comment(record)]
     rows = list(range(content[0] + 1, content[-1] + 1)) if content else []
     rows = [i for i in rows if not is_comment(records[i])]
@@ -251,33 +253,10 @@ def _one_column(lines: Sequence[str], delimiter: str) -> Layout:
             "expected a table: a line of names and rows with as many fields each, found no delimiter that splits the "
             "lines so. Pass the delimiter if it is an unusual one."
         )
-    if is_number_or_missing(records[content[0]][0].strip()):
+    if is_number_or_missing(records[content[0]][0]):
         raise without_names(starts[content[0]], records[content[0]])
-    header = Header(content[0], [name.strip() for name in records[content[0]]], content[0] + 1)
+    header = Header(content[0], records[content[0]], content[0] + 1)
     return Layout(delimiter, records, starts, header, rows, content[-1] - content[0] - len(rows), [], [])
-
-
-def _split(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
-    """The records, and the line at which each starts."""
-    if delimiter == BLANKS:
-        return [[unquote(word) for word in WORD.findall(line)] for line in lines], list(range(len(lines) + 1))
-    # A further line tells a quote that never closes from one that closes in the last line.
-    reader = csv.reader(chain(lines, ["end"]), delimiter=delimiter, skipinitialspace=True)
-    records: list[list[str]] = []
-    starts = [0]
-    try:
-        for record in reader:
-            records.append(record)
-            starts.append(reader.line_num)
-    except csv.Error as error:
-        raise DataError(f"line {starts[-1] + 1}: expected fields that can be split, came: {error}.") from None
-    if starts[-2] != len(lines):
-        raise DataError(f"line {starts[-2] + 1}: expected a quote that closes, it is open to the end of the file.")
-    return records[:-1], starts[:-1]
-
-
-def unquote(field: str) -> str:
-    return field[1:-1].replace('""', '"') if len(field) > 1 and field[0] == field[-1] == '"' else field
 
 
 def _score(layout: Layout) -> float:

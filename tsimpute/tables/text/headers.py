@@ -72,7 +72,7 @@ class Profile:
     """What the fields of columns look like, from rows of the second half of a text."""
 
     def __init__(self, rows: Sequence[Sequence[str]], width: int) -> None:
-        self._columns = [[row[c].strip() for row in rows if c < len(row)] for c in range(width)]
+        self._columns = [[row[c] for row in rows if c < len(row)] for c in range(width)]
         self.used = {c for c, column in enumerate(self._columns) if any(column)}
 
     @cached_property
@@ -88,7 +88,7 @@ class Profile:
         return [
             c < len(self._columns)
             and ((is_number_or_missing(text) and self.numeric[c]) or shape(text) in self.shapes[c])
-            for c, text in enumerate(field.strip() for field in record)
+            for c, text in enumerate(record)
             if text
         ]
 
@@ -132,8 +132,7 @@ def _late_rows(records: list[list[str]], content: Sequence[int], width: int) -> 
 
 def _names(record: Sequence[str]) -> list[str]:
     """Stripped, the first also of the sign of a remark before it."""
-    names = [name.strip() for name in record]
-    return [names[0].lstrip("# ") or names[0], *names[1:]]
+    return [record[0].lstrip("# ") or record[0], *record[1:]]
 
 
 def are_distinct(names: Sequence[str]) -> bool:
@@ -143,7 +142,7 @@ def are_distinct(names: Sequence[str]) -> bool:
 
 def _is_better(records: list[list[str]], lower: int, upper: int) -> bool:
     """Whether the lower of two lines that name all columns holds the names."""
-    below, above = ([text.strip() for text in records[i]] for i in (lower, upper))
+    below, above = records[lower], records[upper]
     if {text.casefold() for text in below} & _TIMES and not any(map(_TIME_WORDS.search, above)):
         return True
     if _are_annotations(below) and not _are_annotations(above):
@@ -234,7 +233,7 @@ def _distinct(records: list[list[str]], header: int, below: list[int], above: li
 def _joined(lines: Sequence[Sequence[str]]) -> list[str]:
     width = max(map(len, lines))
     columns = zip(*([*line, *[""] * (width - len(line))] for line in lines), strict=True)
-    return [" ".join(dict.fromkeys(text.strip() for text in column if text.strip())) for column in columns]
+    return [" ".join(dict.fromkeys(filter(None, column))) for column in columns]
 
 
 def _carried_on(record: Sequence[str]) -> list[str]:
@@ -242,18 +241,17 @@ def _carried_on(record: Sequence[str]) -> list[str]:
 
     Where one stands twice side by side (``Wind, Wind, Wind, ,`` of weather stations) each column has its own.
     """
-    texts = [text.strip() for text in record]
-    if any(one and one == other for one, other in pairwise(texts)):
-        return texts
+    if any(one and one == other for one, other in pairwise(record)):
+        return list(record)
     out: list[str] = []
-    for text in texts:
+    for text in record:
         out.append(text or (out[-1] if out else ""))
     return out
 
 
 def _first_with_names(records: list[list[str]], content: list[int], width: int, starts: list[int]) -> int:
     late = _late_rows(records, content, width)
-    used = {c for record in spread(late) for c, field in enumerate(record) if field.strip()}
+    used = {c for record in spread(late) for c, field in enumerate(record) if field}
     plain = [i for i in content if not is_comment(records[i])]
     half = max(2, (len(used) + 1) // 2)
     complete = next((at for at, i in enumerate(plain) if named(records[i], width) >= used - {0}), None)
@@ -282,7 +280,7 @@ def _first_with_names(records: list[list[str]], content: list[int], width: int, 
 
 def without_names(line: int, record: Sequence[str]) -> DataError:
     shown = repr(", ".join(record)[:60])
-    if not any(is_number(text.strip()) for text in record):
+    if not any(map(is_number, record)):
         return DataError(
             f"line {line + 1}: expected names of columns, came {shown}, as which other lines look too. If the names "
             "stand above each of several blocks, as of patients, write one line of names, and what stands above each "
@@ -314,13 +312,13 @@ def check_names(header: Header, starts: Sequence[int]) -> None:
 
 def named(record: Sequence[str], width: int) -> set[int]:
     """The columns that a record names; none where it names more than there are."""
-    columns = {c for c, field in enumerate(record) if field.strip()}
+    columns = {c for c, field in enumerate(record) if field}
     return columns if columns and max(columns) < width else set()
 
 
 def _is_data(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a record looks like others: its first field and most others do, or a date or a decimal number does."""
-    known = [text.strip() for text in record if text.strip()]
+    known = list(filter(None, record))
     alike = Profile(rows[:: max(1, len(rows) // SAMPLE)], len(record)).alike(record)
     if any(a and text[0].isdigit() and not text.isdigit() for a, text in zip(alike, known, strict=True)):
         return True
@@ -329,10 +327,10 @@ def _is_data(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 def repeats(records: list[list[str]], rows: Sequence[int], block: Sequence[int]) -> list[int]:
     """The rows that are the line of names, or another one above the first row of values, once more."""
-    known = {tuple(text.strip() for text in records[i]) for i in block}
+    known = {tuple(records[i]) for i in block}
     firsts = {line[0] for line in known if line}
-    alike = (i for i in rows if records[i] and records[i][0].strip() in firsts and i not in block)
-    return [i for i in alike if tuple(text.strip() for text in records[i]) in known]
+    alike = (i for i in rows if records[i] and records[i][0] in firsts and i not in block)
+    return [i for i in alike if tuple(records[i]) in known]
 
 
 def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[int]:
@@ -340,12 +338,12 @@ def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[i
 
     Below other columns too, a remark is what has one field, where there are ``width``, that comes nowhere else.
     """
-    labels = [records[i][0].strip() for i in rows if records[i]]
+    labels = [records[i][0] for i in rows if records[i]]
     digits = sum(text[:1].isdigit() for text in labels)
     is_counted = digits >= _MOSTLY * max(1, sum(map(bool, labels)) - _MOST_FOOTERS // 10) and digits > 1
     found: list[int] = []
     for i in reversed(rows[2:]):
-        known = [text.strip() for text in records[i] if text.strip()]
+        known = list(filter(None, records[i]))
         is_remark = len(records[i]) == 1 < width and labels.count(known[0]) == 1 if known else False
         if not known or len(found) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted or is_remark):
             break
@@ -358,7 +356,7 @@ def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[i
 def _continues(record: Sequence[str], row: Sequence[str]) -> bool:
     """Whether a field behind the first is a date or the like, as that of another row is."""
     pairs = zip(record[1:], row[1:], strict=False)
-    return any(a[:1].isdigit() and not is_number(a.strip()) and shape(a) == shape(b) for a, b in pairs)
+    return any(a[:1].isdigit() and not is_number(a) and shape(a) == shape(b) for a, b in pairs)
 
 
 def _is_footer(known: Sequence[str], labels: Sequence[str], is_counted: bool) -> bool:
@@ -377,7 +375,7 @@ def spread(items: Sequence) -> Iterator:
 
 
 def is_comment(record: Sequence[str]) -> bool:
-    return bool(record) and record[0].lstrip().startswith("#")
+    return bool(record) and record[0].startswith("#")
 
 
 def shape(text: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.text.number_forms import (
@@ -69,42 +70,54 @@ class Numbers:
 
 
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
-    """The numbers of one column, exact to the last bit.
+    """The numbers of one column; see ``find_numbers``.
+
+    Raises:
+        DataError: a field is neither a number nor a mark, is infinite, or has signs that not every number has.
+    """
+    numbers = find_numbers(table, column, missing_marks)
+    if numbers is None:
+        raise _refusal(table, column, _split_marks(missing_marks)[0])
+    return numbers
+
+
+def find_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers | None:
+    """The numbers of one column, exact to the last bit; None where a field is neither a number nor a missing mark.
 
     Args:
         table: R rows.
         column: its place, from 0.
         missing_marks: texts that mean "no value", in whatever case, beside ``NUMERIC_MARKS``. One that is a number, as
             "-999", stands for all ways to write it, as -999.0.
-
-    Raises:
-        DataError: a field is neither a number nor a mark, is infinite, or has signs that not every number has.
     """
-    texts = table.columns[column].tolist()
+    places, distinct = pd.factorize(table.columns[column])  # each text is read once, however often it comes
+    texts = distinct.tolist()
     marks, codes = _split_marks(missing_marks)
-    missing = np.array([text.casefold() in marks or text in NUMERIC_MARKS for text in texts], bool)
-    written = [text for text, is_missing in zip(texts, missing, strict=True) if not is_missing]
-    read = _read(table, written)
-    if read is None:
-        raise _refusal(table, column, np.flatnonzero(~missing).tolist())
-    parsed, form, plain = read
+    is_mark = np.array([_is_mark(text, marks) for text in texts], bool)
+    parsed = _read(table, [text for text, is_one in zip(texts, is_mark, strict=True) if not is_one])
+    if parsed is None:
+        return None
     values = np.full(len(texts), np.nan)
-    values[~missing] = parsed
-    is_code = np.isin(parsed, codes)
-    missing |= np.isin(values, codes)
-    values[missing] = np.nan
-    kept = [text for text, is_one in zip(plain, is_code, strict=True) if not is_one]
+    values[~is_mark], form, plain = parsed
+    is_missing = is_mark | np.isin(values, codes)
+    written = [text for text, is_code in zip(plain, is_missing[~is_mark], strict=True) if not is_code]
+    values[is_missing] = np.nan
+    counts = np.bincount(places, minlength=len(texts))
     return Numbers(
-        values=values,
-        missing=dict(Counter(text for text, is_missing in zip(texts, missing, strict=True) if is_missing)),
-        decimals=min(max(written_decimals(kept, table.decimal), default=0), MAX_DECIMALS),
-        is_integer=bool(kept) and not set("".join(kept)) & set(".,eE"),
+        values=values[places],
+        missing={texts[at]: int(counts[at]) for at in np.flatnonzero(is_missing)},
+        decimals=min(max(written_decimals(written, table.decimal), default=0), MAX_DECIMALS),
+        is_integer=bool(written) and not set("".join(written)) & set(".,eE"),
         form=form,
     )
 
 
+def _is_mark(text: str, marks: Collection[str]) -> bool:
+    return text.casefold() in marks or text in NUMERIC_MARKS
+
+
 def _read(table: Delimited, texts: Sequence[str]) -> tuple[np.ndarray, NumberForm, Sequence[str]] | None:
-    """Numbers, what stands beside them, and their plain texts; None where one of the texts is no number."""
+    """Numbers, the form that all of them have, and their plain texts; None where one of the texts is no number."""
     parsed = parse(texts, table.decimal)
     if parsed is not None:
         return parsed, PLAIN, texts
@@ -114,14 +127,6 @@ def _read(table: Delimited, texts: Sequence[str]) -> tuple[np.ndarray, NumberFor
     form, plain = read
     parsed = parse(plain, table.decimal)
     return None if parsed is None else (parsed, form, plain)
-
-
-def looks_numeric(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> bool:
-    """Whether a column has at least one number, and nothing but numbers and missing marks."""
-    marks, codes = _split_marks(missing_marks)
-    texts = (text for text in table.columns[column] if text.casefold() not in marks)
-    read = _read(table, [text for text in texts if text not in NUMERIC_MARKS])
-    return read is not None and not np.isin(read[0], codes).all()
 
 
 def number_text(values: np.ndarray, decimals: int, decimal: str) -> list[str]:
@@ -211,9 +216,9 @@ def written_decimals(texts: Sequence[str], mark: str) -> list[int]:
     return counts
 
 
-def _refusal(table: Delimited, column: int, rows: Sequence[int]) -> DataError:
-    """What is wrong with the first of the fields in some rows that is no number, and what to do."""
-    texts = {row: table.columns[column][row] for row in rows}
+def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError:
+    """What is wrong with the first field that is neither a number nor a mark, and what to do."""
+    texts = {row: text for row, text in enumerate(table.columns[column].tolist()) if not _is_mark(text, marks)}
     bad = [row for row, text in texts.items() if not _parses(text, table.decimal)]
     row, text = bad[0], texts[bad[0]]
     name = repr(table.header[column]) if table.header[column] else str(column + 1)
@@ -239,7 +244,7 @@ def _refusal(table: Delimited, column: int, rows: Sequence[int]) -> DataError:
         )
     wrong = [texts[r] for r in bad]
     return DataError(
-        f"{where} a number or a missing mark, came {shown}: {nature(text)}. {tally(wrong, len(rows))} "
+        f"{where} a number or a missing mark, came {shown}: {nature(text)}. {tally(wrong, len(texts))} "
         f"{advice(table.header[column], wrong)}"
     )
 

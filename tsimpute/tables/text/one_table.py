@@ -43,9 +43,9 @@ def check_one_table(
             f"{len(above):,} rows of values (the first in line {starts[above[0]] + 1}): the file holds several tables. "
             f"{_SPLIT}"
         )
-    known = {name.strip().casefold() for name in names if name.strip()}
+    known = {name.casefold() for name in names if name}
     # Units and descriptions right below the names are none: the rows begin with the first one of a date or a number.
-    begin = next((at for at, i in enumerate(rows) if records[i] and records[i][0].strip()[:1].isdigit()), len(rows))
+    begin = next((at for at, i in enumerate(rows) if records[i] and records[i][0][:1].isdigit()), len(rows))
     for i in rows[begin + 1 : -1]:
         if _names_columns(records[i], profile, known):
             raise DataError(
@@ -57,16 +57,18 @@ def check_one_table(
 
 def _is_dated_row(record: Sequence[str], profile: Profile) -> bool:
     """Whether a record begins with a date as the rows do, and holds a number behind it."""
-    if len(record) < 2 or is_comment(record) or _DATED.match(record[0].strip()) is None:
+    if len(record) < 2 or is_comment(record) or _DATED.match(record[0]) is None:
         return False
     alike = profile.alike(record)
-    return bool(alike) and alike[0] and any(is_number(text.strip()) for text in record[1:])
+    return bool(alike) and alike[0] and any(map(is_number, record[1:]))
 
 
 def _names_columns(record: Sequence[str], profile: Profile, known: set[str]) -> bool:
     """Whether a record holds texts alone, some where the rows hold numbers, below dates or names of columns."""
-    texts = [(at, text.strip()) for at, text in enumerate(record) if text.strip()]
-    if is_comment(record) or len(texts) < 2 or texts[0][0] != 0 or any(text[0].isdigit() for _, text in texts):
+    if not record or not record[0] or record[0][0].isdigit():
+        return False
+    texts = [(at, text) for at, text in enumerate(record) if text]
+    if is_comment(record) or len(texts) < 2 or any(text[0].isdigit() for _, text in texts):
         return False
     if not any(char.isdigit() for shape in profile.shapes[0] for char in shape):
         return False
@@ -78,5 +80,5 @@ def _names_columns(record: Sequence[str], profile: Profile, known: set[str]) -> 
 
 
 def _shown(names: Sequence[str]) -> str:
-    text = ", ".join(name.strip() for name in names)
+    text = ", ".join(names)
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

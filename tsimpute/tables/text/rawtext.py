@@ -1,6 +1,7 @@
-"""The text of a file and of its records as they stand: decoded so that it encodes to the same bytes, fields replaced.
+"""The bytes of a text file, its records and their fields: read, and written back with the same bytes.
 
-A record is a string with its line end, fields quoted and padded as the file has them.
+A record is a string of one or more lines with its line end. One grammar splits it into fields, for reading and for
+writing: that of the csv module, with blanks before a quote. For ``BLANKS`` any run of blanks and tabs is a delimiter.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import codecs
 import gzip
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
@@ -20,7 +21,8 @@ from tsimpute.system.files import atomic_write
 
 BLANKS = " "
 """The delimiter that stands for any run of blanks and tabs."""
-WORD = re.compile(r'"(?:[^"]|"")*+"(?=[ \t\r\n]|$)|[^ \t\r\n]+')
+_MOST_SHARED = 100_000
+_LINE_ENDS = ("\n", "\r\n", "\r")
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -91,13 +93,54 @@ def line_end(record: str) -> str:
     return record[-1:] if record[-1:] in ("\r", "\n") else ""
 
 
+def read_records(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
+    """The texts of the fields of each record, without quotes and the blanks around them; of a blank line none.
+
+    Returns:
+        The records, and the line from 0 at which each starts, with one more for the end of the text.
+
+    Raises:
+        DataError: a quote is not closed.
+    """
+    if delimiter == BLANKS:
+        return [_field_texts(line, delimiter) for line in lines], list(range(len(lines) + 1))
+    is_open, stays_open = _open_quotes(delimiter)
+    records: list[list[str]] = []
+    starts: list[int] = []
+    unfinished: list[str] = []
+    known: dict[str, str] = {}  # equal texts are one object: of millions of fields most are equal to others
+    for at, line in enumerate(lines):
+        if not unfinished:
+            starts.append(at)
+        if '"' not in line and not unfinished:
+            fields = [] if line in _LINE_ENDS else list(map(str.strip, line.split(delimiter)))
+        elif (stays_open if unfinished else is_open).match(line):
+            unfinished.append(line)
+            continue
+        else:
+            fields, unfinished = _field_texts("".join([*unfinished, line]), delimiter), []
+        share = known.setdefault if len(known) < _MOST_SHARED else known.get
+        records.append(list(map(share, fields, fields)))
+    if unfinished:
+        raise DataError(f"line {starts[-1] + 1}: expected a quote that closes, it is open to the end of the file.")
+    return records, [*starts, len(lines)]
+
+
+def _field_texts(record: str, delimiter: str) -> list[str]:
+    end = "" if delimiter == BLANKS else delimiter
+    fields = _field(delimiter).findall(record[: len(record) - len(line_end(record))] + end)
+    if '""' in record:
+        return [(quoted.replace('""', '"') + rest).strip() for _, quoted, rest in fields]
+    return [(quoted + rest).strip() for _, quoted, rest in fields]
+
+
 @dataclass(frozen=True)
-class Split:
+class Record:
     """A record taken apart.
 
     Attributes:
-        fields: as they stand, with their quotes and blanks.
-        between: what stands before each field and after the last one.
+        fields: as they are written, with their quotes and blanks.
+        between: what is before each field and after the last one.
         delimiter: one character; ``BLANKS`` for any run of blanks and tabs.
     """
 
@@ -116,11 +159,13 @@ class Split:
         )
 
 
-def split(record: str, delimiter: str) -> Split:
-    """Takes a record apart."""
-    spans = _spans(record[: len(record) - len(line_end(record))], delimiter)
-    edges = [0, *(edge for span in spans for edge in span), len(record)]
-    return Split(
+def split_record(record: str, delimiter: str) -> Record:
+    """Takes a record apart, into the same fields as ``read_records``."""
+    body = record[: len(record) - len(line_end(record))]
+    end = "" if delimiter == BLANKS else delimiter
+    spans = [match.span(1) for match in _field(delimiter).finditer(body + end)]
+    edges = [0, *chain.from_iterable(spans), len(record)]
+    return Record(
         tuple(record[start:stop] for start, stop in spans),
         tuple(record[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)),
         delimiter,
@@ -148,25 +193,22 @@ def _special(delimiter: str) -> re.Pattern[str]:
     return re.compile(r'[ \t"]' if delimiter == BLANKS else rf'[{re.escape(delimiter)}"\r\n]')
 
 
-def _spans(body: str, delimiter: str) -> list[tuple[int, int]]:
-    """Where each field of a record starts and stops, by the rules of the csv module."""
+@cache
+def _field(delimiter: str) -> re.Pattern[str]:
+    """A field with the delimiter behind it: as written, the text between its quotes, and the rest of its text."""
     if delimiter == BLANKS:
-        return [found.span() for found in WORD.finditer(body)]
-    field = _field(delimiter)
-    spans = []
-    start = 0
-    while start <= len(body):
-        found = field.match(body, start)
-        assert found is not None  # an empty field matches anywhere
-        spans.append(found.span())
-        start = found.end() + 1
-    return spans
+        return re.compile(r'("((?:[^"]|"")*+)"(?=[ \t\r\n]|$)|([^ \t\r\n]+))')
+    mark = re.escape(delimiter)
+    return re.compile(rf'((?: *+"((?:[^"]|"")*+)")?+([^{mark}]*+)){mark}')
 
 
 @cache
-def _field(delimiter: str) -> re.Pattern[str]:
-    other = rf"[^{re.escape(delimiter)}]*+"
-    return re.compile(rf' *+"(?:[^"]|"")*+"{other}|{other}')
+def _open_quotes(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What a line matches that ends within quotes: where it begins a record, and where it begins within quotes."""
+    mark = re.escape(delimiter)
+    fields = rf'(?:(?: *+"(?:[^"]|"")*+"|(?! *+"))[^{mark}]*+{mark})*+'
+    is_open = rf'{fields} *+"(?:[^"]|"")*+\Z'
+    return re.compile(is_open), re.compile(rf'(?:[^"]|"")*+(?:\Z|"[^{mark}]*+{mark}{is_open})')
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -1,8 +1,8 @@
-"""A user's own imputer: functions that know arrays only behave as any imputer of the package."""
+"""A user's imputer by its import path: functions of arrays behave as any imputer of the package."""
 
 from __future__ import annotations
 
-import os
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,9 @@ import torch
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.experiments.leakage import NO_LEAK, leakage_of
 from tsimpute.experiments.runs import load_windows
-from tsimpute.suites.own import FunctionImputer, files_of, global_seeds, own_imputer
+from tsimpute.imputers.base import Imputer
+from tsimpute.suites.checkpoints import global_seeds
+from tsimpute.suites.user_defined import FunctionImputer, source_files, user_imputer
 from tsimpute.tasks.protocols import clean
 from tsimpute.tasks.task import Task
 
@@ -35,14 +37,17 @@ def task() -> Task:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    path = tmp_path / "noisy_mean.py"
-    path.write_text(NOISY_MEAN)
-    return path
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "noisy_mean.py").write_text(NOISY_MEAN)
+    return tmp_path
 
 
-def test_two_functions_make_an_imputer(path: Path, task: Task) -> None:
-    imputer = own_imputer(path, "", {"spread": 0.5}).fit(task.train)
+def imputer_of(path: str, folder: Path, options: dict | None = None, seed: int = 0) -> Imputer:
+    return user_imputer(path, *source_files(path, str(folder)), options or {}, seed)
+
+
+def test_two_functions_make_an_imputer(folder: Path, task: Task) -> None:
+    imputer = imputer_of("noisy_mean:draw", folder, {"spread": 0.5}).fit(task.train)
     assert imputer.name == "noisy_mean"
     test = task.test.without_held_out()
     samples = imputer.impute(test, 400, seed=3)
@@ -56,7 +61,7 @@ def test_two_functions_make_an_imputer(path: Path, task: Task) -> None:
         assert draws.std() == pytest.approx(0.5 * std[k], rel=0.1)
     alone = imputer.impute(test.select([2]), 400, seed=3)
     assert np.array_equal(alone.values[:, 0], samples.values[:, 2], equal_nan=True)
-    assert leakage_of(lambda: own_imputer(path, "", {}), task) == NO_LEAK
+    assert leakage_of(lambda: imputer_of("noisy_mean:draw", folder), task) == NO_LEAK
 
 
 def test_one_answer_is_repeated(task: Task) -> None:
@@ -83,19 +88,19 @@ def test_options_go_to_the_function_that_takes_them_and_learn_may_have_a_generat
         FunctionImputer("mine", draw, learn, {"ad": 2.0})
 
 
-def test_a_class_gets_the_seed_and_may_import_what_lies_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "beside_mine.py").write_text("from tsimpute.imputers.simple import LinearImputer as Base\n")
+def test_a_class_gets_the_seed_and_may_import_modules_next_to_it(tmp_path: Path) -> None:
+    (tmp_path / "base_of_mine.py").write_text("from tsimpute.imputers.simple import LinearImputer as Base\n")
     (tmp_path / "mine.py").write_text(
-        "from beside_mine import Base\n"
+        "from base_of_mine import Base\n"
         "class Mine(Base):\n    def __init__(self, seed=0, other=1):\n        self.seed, self.other = seed, other\n"
         "class Fixed(Base):\n    def __init__(self, other=1):\n        self.other = other\n"
         "class No:\n    name = 'no'\n"
     )
-    assert vars(own_imputer(tmp_path / "mine.py", "Mine", {"other": 2}, seed=7)) == {"seed": 7, "other": 2}
-    assert vars(own_imputer(tmp_path / "mine.py", "Mine", {"seed": 3}, seed=7)) == {"seed": 3, "other": 1}
-    assert vars(own_imputer(tmp_path / "mine.py", "Fixed", {}, seed=7)) == {"other": 1}
-    with pytest.raises(ConfigError, match="this one has no fit, impute, save"):
-        own_imputer(tmp_path / "mine.py", "No", {})
+    assert vars(imputer_of("mine:Mine", tmp_path, {"other": 2}, seed=7)) == {"seed": 7, "other": 2}
+    assert vars(imputer_of("mine:Mine", tmp_path, {"seed": 3}, seed=7)) == {"seed": 3, "other": 1}
+    assert vars(imputer_of("mine:Fixed", tmp_path, seed=7)) == {"other": 1}
+    with pytest.raises(ConfigError, match="it has no fit, impute, save, load"):
+        imputer_of("mine:No", tmp_path)
 
 
 def test_what_learn_gave_cannot_be_changed_from_record_to_record(task: Task) -> None:
@@ -127,23 +132,20 @@ def test_functions_cannot_reach_the_records_that_they_are_given(task: Task) -> N
     assert np.array_equal(task.train.times, train_times)
 
 
-def test_what_is_wrong_is_said(tmp_path: Path, path: Path, task: Task) -> None:
-    (tmp_path / "empty.py").write_text("")
-    with pytest.raises(ConfigError, match="expected a function draw"):
-        own_imputer(tmp_path / "empty.py", "", {})
-    with pytest.raises(ConfigError, match="has no 'Mine'"):
-        own_imputer(path, "Mine", {})
-    with pytest.raises(ConfigError, match="no file"):
-        own_imputer(tmp_path / "other.py", "", {})
+def test_what_is_wrong_is_said(folder: Path, task: Task) -> None:
+    with pytest.raises(ConfigError, match="module 'noisy_mean' has no attribute 'Mine'"):
+        imputer_of("noisy_mean:Mine", folder)
+    with pytest.raises(ConfigError, match=r"expected a file other_name\.py next to the suite, or an installed package"):
+        imputer_of("other_name:draw", folder)
     short = FunctionImputer("short", lambda known, times, n, rng, learnt: known[:, :3]).fit(task.train)
     with pytest.raises(DataError, match=r"short: draw: expected numbers \(2, 8, 12\) .* came float64 \(8, 3\)"):
         short.impute(task.test, 2)
     with pytest.raises(DataError, match="learn: expected arrays by name, came list"):
         FunctionImputer("x", draw=lambda *a: None, learn=lambda known, times: [1]).fit(task.train)
-    imputer = own_imputer(path, "", {}).fit(task.train)
-    imputer.save(tmp_path / "model")
+    imputer = imputer_of("noisy_mean:draw", folder).fit(task.train)
+    imputer.save(folder / "model")
     with pytest.raises(ConfigError, match="fit it again"):
-        type(imputer).load(tmp_path / "model")
+        type(imputer).load(folder / "model")
 
 
 def test_gaps_that_a_function_leaves_are_refused(task: Task) -> None:
@@ -152,34 +154,51 @@ def test_gaps_that_a_function_leaves_are_refused(task: Task) -> None:
         imputer.impute(task.test, 1)
 
 
-def test_two_files_have_helpers_of_their_own(tmp_path: Path, task: Task) -> None:
-    for name, value in (("x", 0.0), ("y", 5.0)):
+def test_a_module_that_is_not_the_suites_is_refused(tmp_path: Path, task: Task) -> None:
+    """Python imports a name once: another file of that name would be stored as what was run."""
+    for name in ("x", "y"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "helper_of_own.py").write_text(f"VALUE = {value}\n")
-        (tmp_path / name / f"imp_{name}.py").write_text(
-            "import numpy as np\nimport helper_of_own\n"
-            "def draw(known, times, n, rng, learnt): return np.full(known.shape, helper_of_own.VALUE)\n"
-        )
-    test = task.test.without_held_out()
-    filled = [own_imputer(tmp_path / n / f"imp_{n}.py", "", {}).fit(task.train).impute(test, 1).values for n in "xy"]
-    assert not np.array_equal(*filled, equal_nan=True)
+        (tmp_path / name / "same_name.py").write_text(NOISY_MEAN)
+    imputer_of("same_name:draw", tmp_path / "x")
+    with pytest.raises(
+        ConfigError, match=r"expected the module in .*y/same_name\.py, Python has imported .*x/same_name"
+    ):
+        imputer_of("same_name:draw", tmp_path / "y")
+    (tmp_path / "yaml.py").write_text(NOISY_MEAN)
+    with pytest.raises(ConfigError, match="Rename the file"):
+        imputer_of("yaml:load", tmp_path)
 
 
-def test_files_of_an_own_imputer_are_those_it_imports_from_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("import numpy, near\nfrom package.part import f\n")
-    (tmp_path / "near.py").write_text("def later():\n    import nearer, mine\n")
-    (tmp_path / "package").mkdir()
-    for name in ("nearer.py", "far.py", "package/__init__.py", "package/part.py"):
-        (tmp_path / name).write_text("")
-    found = [path.relative_to(tmp_path).as_posix() for path in files_of(tmp_path / "mine.py")]
-    assert found[0] == "mine.py"
-    assert sorted(found[1:]) == ["near.py", "nearer.py", "package/__init__.py", "package/part.py"]
+def test_a_file_that_changed_after_its_import_is_refused(folder: Path) -> None:
+    imputer_of("noisy_mean:draw", folder)
+    (folder / "noisy_mean.py").write_text(NOISY_MEAN.replace("spread *", "2 * spread *"))
+    with pytest.raises(ConfigError, match="has changed since it was imported"):
+        imputer_of("noisy_mean:draw", folder)
 
 
-def test_what_an_own_file_sets_for_all_is_put_back(tmp_path: Path) -> None:
-    dtype, errors, folder = torch.get_default_dtype(), np.geterr(), Path.cwd()
+def test_files_are_those_of_the_module_or_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text("import numpy, near\n")
+    (tmp_path / "near.py").write_text("")
+    (tmp_path / "my_package").mkdir()
+    for name in ("__init__", "part", "other"):
+        (tmp_path / "my_package" / f"{name}.py").write_text("")
+    assert source_files("mine:draw", str(tmp_path)) == (tmp_path, (tmp_path / "mine.py",))
+    place, files = source_files("my_package.part:Imputer", str(tmp_path))
+    assert (place, [file.stem for file in files]) == (tmp_path, ["__init__", "other", "part"])
+    assert source_files("pandas:DataFrame", str(tmp_path)) == (None, ())
+    monkeypatch.chdir(tmp_path)
+    assert source_files("mine:draw", "elsewhere") == (Path(), (Path("mine.py"),))
+
+
+def test_global_generators_repeat_and_are_put_back() -> None:
+    def draws() -> list[float]:
+        return [random.random(), float(np.random.random()), float(torch.rand(()))]  # noqa: NPY002
+
+    states = random.getstate(), np.random.get_state()[1], torch.get_rng_state()  # noqa: NPY002
     with global_seeds(3):
-        torch.set_default_dtype(torch.float64)
-        np.seterr(all="raise")
-        os.chdir(tmp_path)
-    assert (torch.get_default_dtype(), np.geterr(), Path.cwd()) == (dtype, errors, folder)
+        first = draws()
+    with global_seeds(3):
+        assert draws() == first
+    assert random.getstate() == states[0]
+    assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), states[2])

@@ -1,4 +1,4 @@
-"""What simple imputers say at the gaps of a series: a model has to be better than they are."""
+"""Values of simple imputers in the gaps of a series: a model has to be better than they are."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _DAYS, _YEARS = 3, 2
 """Of which a series has to have so many for a profile."""
 
 
-def simple_guesses(series: Series, season: str | None = None) -> dict[str, np.ndarray]:
+def simple_baselines(series: Series, season: str | None = None) -> dict[str, np.ndarray]:
     """By the name of the imputer (K, T); at the start of a series the first value is carried back.
 
     Args:
         season: see ``season_of``.
     """
     known, nothing = series.values[None], np.zeros(len(series.values))
-    guesses = {
+    baselines = {
         "last value carried forward": carried(known, nothing)[0],
         LINEAR: interpolated(known, series.times[None], nothing)[0],
     }
     if season is not None:
         profile = _profile(series.values, _phase(series.labels, season))
         rest = interpolated((series.values - profile)[None], series.times[None], nothing)[0]
-        guesses[f"{season} profile and {LINEAR}"] = profile + rest
-    return guesses
+        baselines[f"{season} profile and {LINEAR}"] = profile + rest
+    return baselines
 
 
 def season_of(panel: Panel) -> str | None:
-    """The season by whose profile series are guessed: "daily" or "yearly" by the wall clock, or None.
+    """The season by whose profile series are filled: "daily" or "yearly" by the wall clock, or None.
 
     The usual series has to be long enough for it, and its steps short enough.
     """
@@ -55,12 +55,12 @@ def _phase(labels: np.ndarray, season: str) -> np.ndarray:
 
 def _profile(values: np.ndarray, phase: np.ndarray) -> np.ndarray:
     """(K, T) the mean of what is known at the same phase; of all that is known where there is nothing."""
-    known, there = ~np.isnan(values), np.unique(phase, return_inverse=True)[1]
-    n_phases, filled = int(there.max()) + 1, np.where(known, values, 0.0)
+    known, group = ~np.isnan(values), np.unique(phase, return_inverse=True)[1]
+    n_phases, filled = int(group.max()) + 1, np.where(known, values, 0.0)
     out = np.empty(values.shape)
     for k in range(len(values)):
-        counts = np.bincount(there, known[k], n_phases)
+        counts = np.bincount(group, known[k], n_phases)
         mean = filled[k].sum() / max(1, known[k].sum())
-        sums = np.bincount(there, filled[k], n_phases)
-        out[k] = np.where(counts > 0, sums / np.maximum(counts, 1), mean)[there]
+        sums = np.bincount(group, filled[k], n_phases)
+        out[k] = np.where(counts > 0, sums / np.maximum(counts, 1), mean)[group]
     return out

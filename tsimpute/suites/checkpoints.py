@@ -1,0 +1,212 @@
+"""The checkpoints of a method that a suite scores: trained for it, kept by a finished run, or fitted at once."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tsimpute.config.registry import available, is_known, make, options_of
+from tsimpute.config.settings import NetworkConfig, ProcessConfig, RunConfig, SamplingConfig
+from tsimpute.config.yaml_files import load_config
+from tsimpute.errors import ConfigError
+from tsimpute.experiments import runs
+from tsimpute.imputers.base import Imputer
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.models.csdi_weights import load_csdi_weights
+from tsimpute.suites.jobs import LAST, Job, model_file, settings_that_count
+from tsimpute.suites.user_defined import is_import_path, user_imputer
+from tsimpute.tasks.missingness import global_generators_kept
+from tsimpute.tasks.task import Task
+
+Progress = Callable[[str, int, int], None]
+ORIGINAL_SPLIT = ("physionet2012", "csdi", 0, 1)
+"""Data, protocol, fold and seed that CSDI's released weights were trained with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A method after an epoch.
+
+    Attributes:
+        epoch: None for a method that is not trained in epochs.
+        seconds_training: None = not known.
+        n_steps: the number of solver steps that it samples with instead of its default; None = its default.
+    """
+
+    imputer: Imputer
+    epoch: int | None
+    seconds_training: float | None
+    n_steps: int | None = None
+
+
+def checkpoints(
+    job: Job, out: Path, task: Task, should_stop: Callable[[], bool], progress: Progress
+) -> Iterator[Checkpoint]:
+    """The checkpoints of a job in order, trained where they do not exist yet; the last with other numbers of steps too.
+
+    Args:
+        out: folder of the suite's results; trainings are in its folder ``models``.
+    """
+    if job.config is not None:
+        folder = _training_folder(out, job.method, training_key(job.config, task))
+        if _train(job.config, task, folder, f"{job.title}: training", should_stop, progress):
+            yield from _stored(job, folder, job.config.sampling)
+    elif job.method_config.run is not None:
+        assert job.source is not None
+        runs.check_same_split(
+            RunConfig(data=job.task_config.data, protocol=replace(job.task_config.protocol, fold=job.fold)), job.source
+        )
+        sampling = load_config(job.source / "config.yaml").sampling
+        yield from _stored(job, job.source, sampling if job.device == "cpu" else replace(sampling, device=job.device))
+    elif job.method_config.weights is not None:
+        for n in (None, *job.n_steps):
+            yield Checkpoint(_original_csdi(job, task, SamplingConfig(n_steps=n, device=job.device)), None, None, n)
+    else:
+        imputer = new_imputer(job)
+        progress(f"{job.title}: fitting", 0, 1)
+        start = time.perf_counter()
+        with global_seeds(job.seed):  # copies: other methods are fitted on the same records
+            imputer.fit(task.train.select(slice(None)), task.valid.select(slice(None)))
+        yield Checkpoint(imputer, None, time.perf_counter() - start)
+
+
+def new_imputer(job: Job) -> Imputer:
+    """The imputer of a job, not fitted yet. The seed of its training is the job's, where no other is given.
+
+    Raises:
+        ConfigError: no such imputer or option.
+    """
+    if job.config is not None:
+        return runs.new_imputer(job.config)
+    name, options = job.method_config.imputer, job.method_config.options
+    if is_import_path(name):
+        return user_imputer(name, job.source, job.files, options, job.seed)
+    for kind in ("imputers", "peers"):
+        if is_known(kind, name):
+            seeded = {"seed": job.seed} if "seed" in options_of(kind, name) else {}
+            return make(kind, name, **seeded | options)
+    known = ", ".join([*available("imputers"), *available("peers")])
+    raise ConfigError(
+        f"suite: imputer: expected one of {known}, or an import path as my_module:MyImputer or my_module:draw; came "
+        f"{name!r}."
+    )
+
+
+def check_imputer(job: Job) -> None:
+    """Refuses a name that no imputer has; an import path is not followed.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    name = job.method_config.imputer
+    if name and not any(is_known(kind, name) for kind in ("imputers", "peers")):
+        new_imputer(job)
+
+
+@contextmanager
+def global_seeds(seed: int) -> Iterator[None]:
+    """Global generators start at ``seed`` and are restored afterwards: a method that uses them is repeatable."""
+    python = random.getstate()
+    try:
+        with global_generators_kept():
+            random.seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            torch.default_generator.manual_seed(seed)
+            yield
+    finally:
+        random.setstate(python)
+
+
+def training_key(config: RunConfig, task: Task) -> str:
+    """A key of all that a training depends on: tasks that train on the same visible cells share one."""
+    digest = hashlib.sha256(np.where(task.train.visible, task.train.values, np.nan).tobytes())
+    digest.update(task.train.times.tobytes())
+    settings = {part: settings_that_count(config)[part] for part in ("process", "network", "training")}
+    digest.update(json.dumps([settings, task.scaler.to_dict(), list(task.train.record_ids)], sort_keys=True).encode())
+    return digest.hexdigest()[:12]
+
+
+def _training_folder(out: Path, method: str, key: str) -> Path:
+    """That of the same training, whichever method it was made for; else one with this method's name."""
+    models = out / "models"
+    return next((path for path in sorted(models.glob(f"*-{key}")) if path.is_dir()), models / f"{method}-{key}")
+
+
+def _train(
+    config: RunConfig, task: Task, folder: Path, what: str, should_stop: Callable[[], bool], progress: Progress
+) -> bool:
+    """Trains into ``folder`` or continues there; False where it was stopped before its end.
+
+    Raises:
+        CheckpointError: it has passed an epoch that is to be scored now and was not kept.
+    """
+    seconds = _seconds(folder)
+    for epoch in config.training.keep_epochs:
+        if epoch < max(seconds, default=0):
+            model_file(folder, [_of_epoch(epoch)])
+    last = config.training.epochs  # logged after its model is written
+    if last in seconds and (folder / f"{_of_epoch(last)}.safetensors").is_file():
+        return True
+    step = None
+    for step in runs.train(config, task, runs.new_imputer(config), folder, should_stop=should_stop):
+        progress(what, step.step, step.n_steps)
+    return step is not None and step.epoch >= config.training.epochs and not should_stop()
+
+
+def _stored(job: Job, folder: Path, sampling: SamplingConfig) -> Iterator[Checkpoint]:
+    """The checkpoints in the folder of a run."""
+    seconds = _seconds(folder)
+    *earlier, last = [epoch for epoch in job.epochs if epoch is not None]
+    for epoch in earlier:
+        model = GenerativeImputer.load(model_file(folder, [_of_epoch(epoch)]), sampling)
+        yield Checkpoint(model, epoch, seconds.get(epoch))
+    path = model_file(folder, [_of_epoch(last), *LAST])
+    for n in (None, *job.n_steps):
+        model = GenerativeImputer.load(path, sampling if n is None else replace(sampling, n_steps=n))
+        yield Checkpoint(model, last, max(seconds.values(), default=None), n)
+
+
+def _of_epoch(epoch: int) -> str:
+    return f"epoch-{epoch:04d}"
+
+
+def _seconds(folder: Path) -> dict[int, float]:
+    """Seconds of training up to each epoch, as the run has logged them."""
+    path = folder / "epochs.csv"
+    if not path.is_file():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        return {int(row["epoch"]): float(row["seconds"]) for row in csv.DictReader(file)}
+
+
+def _original_csdi(job: Job, task: Task, sampling: SamplingConfig) -> GenerativeImputer:
+    """The network that CSDI's authors trained, with the task's scaler and CSDI's sampler: 50 ancestral steps.
+
+    Raises:
+        ConfigError: the split is not the one of the weights' training, whose test records they have not seen.
+        CheckpointError: the file does not contain weights of the original.
+    """
+    split = job.task_config.data.name, task.protocol, task.fold, task.seed
+    if split != ORIGINAL_SPLIT:
+        raise ConfigError(
+            f"suite: weights: CSDI's released weights were trained on {ORIGINAL_SPLIT}, asked to score {split} (data, "
+            "protocol, fold, seed). Records that they have seen would be scored; name tasks of that split."
+        )
+    assert job.source is not None
+    imputer = GenerativeImputer(ProcessConfig("diffusion"), NetworkConfig("dual_transformer"), sampling=sampling)
+    imputer.network_, imputer.scaler_ = load_csdi_weights(job.source), task.scaler
+    imputer.features_, imputer.n_steps_ = task.train.features, task.train.n_steps
+    imputer.time_step_, imputer.regular_ = usual_step(task.train)
+    imputer.fitted_ = {"epoch": 0, "step": 0}
+    return imputer

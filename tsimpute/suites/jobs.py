@@ -1,0 +1,292 @@
+"""The jobs of a suite: one method on one task, fold and seed, with all that its numbers depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tsimpute.config.registry import make
+from tsimpute.config.settings import ProcessConfig, RunConfig
+from tsimpute.config.yaml_files import config_path, load_config, to_dict, with_settings
+from tsimpute.errors import CheckpointError, ConfigError, TsimputeError
+from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.processes.base import takes
+from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
+from tsimpute.suites.user_defined import AbsentFileError, is_import_path, source_files
+
+LAST = ("last", "model")
+"""Names of the file of a run's last model."""
+
+_RUN_FILES = ("config.yaml", "last.safetensors", "model.safetensors", "epoch-*.safetensors")
+_WITHOUT_NUMBERS = ("at_epochs", "n_cells", "n_steps", "folds", "seeds")
+"""Settings of a task that change which numbers there are, and none of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One method on one task, fold and seed.
+
+    Attributes:
+        task, method: their names in the suite.
+        task_config, method_config: their settings.
+        n_cells: expected number of scored cells of all test records; None = any.
+        n_samples, fill, device, leakage_test: see ``Suite``.
+        source: file of weights, folder of a finished run or of a user's module, or None.
+        files: all that its numbers depend on, beside settings and data: weights, a run's files, a user's modules.
+        config: of its training; None = it is not trained here.
+        epochs: after which it is scored, the last at the end; None for a method that is not trained in epochs.
+        n_steps: further numbers of solver steps with which its last checkpoint is scored.
+        key: of settings and files. Results with another key belong to another job. "" where ``problem`` is set.
+        problem: why it can neither be run nor shown, or None.
+    """
+
+    task: str
+    method: str
+    fold: int
+    seed: int
+    task_config: TaskConfig
+    method_config: MethodConfig
+    n_cells: int | None
+    n_samples: int
+    fill: str
+    device: str
+    leakage_test: bool
+    source: Path | None = None
+    files: tuple[Path, ...] = ()
+    config: RunConfig | None = None
+    epochs: tuple[int | None, ...] = (None,)
+    n_steps: tuple[int, ...] = ()
+    key: str = ""
+    problem: TsimputeError | None = None
+
+    def __str__(self) -> str:
+        return f"{self.task}, {self.method}, fold {self.fold}, seed {self.seed}"
+
+    @property
+    def title(self) -> str:
+        """For progress: its task and method."""
+        return f"{self.task}, {self.method}"
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Task, method, fold and seed by name, as they are stored."""
+        return {"task": self.task, "method": self.method, "fold": self.fold, "seed": self.seed}
+
+    @property
+    def folder(self) -> Path:
+        """Of its results, under the folder of the suite."""
+        return Path("entries", self.task, self.method, f"fold{self.fold}-seed{self.seed}")
+
+
+def plan(suite: Suite) -> list[Job]:
+    """All jobs of a suite, task by task, resolved: settings and files are read here and nowhere else."""
+    return [
+        _job(suite, task, method, fold, seed)
+        for task, task_config in suite.tasks.items()
+        for fold in suite.folds_of(task)
+        for method, method_config in suite.methods.items()
+        if method_config.takes_part(task)
+        for seed in (task_config.seeds or suite.seeds)[: None if method_config.seeds else 1]
+    ]
+
+
+def select(jobs: Sequence[Job], tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
+    """The jobs of some tasks and methods; none named = all.
+
+    Raises:
+        ConfigError: an unknown name, or no job has both.
+    """
+    for kind, names in (("task", tasks), ("method", methods)):
+        known = list(dict.fromkeys(getattr(job, kind) for job in jobs))
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ConfigError(f"suite: no {kind} {unknown[0]!r}; there are {', '.join(known)}.")
+    chosen = [job for job in jobs if job.task in (tasks or (job.task,)) and job.method in (methods or (job.method,))]
+    if not chosen:
+        raise ConfigError(f"suite: nothing to do: methods {', '.join(methods)} with tasks {', '.join(tasks)}.")
+    return chosen
+
+
+def settings_that_count(config: RunConfig) -> dict[str, Any]:
+    """The settings that the numbers of a training depend on. A later setting is left out at its default."""
+    values = to_dict(config)
+    idle = [] if config.network.guess == "gaussian" else ["masks_per_record", "base_folds"]
+    for name in ("keep_epochs", *idle):
+        del values["training"][name]
+    if not config.sampling.antithetic:
+        del values["sampling"]["antithetic"]
+    return values
+
+
+def model_file(folder: Path, names: Sequence[str]) -> Path:
+    """The first of these models that exists.
+
+    Raises:
+        CheckpointError: none does.
+    """
+    paths = [folder / f"{name}.safetensors" for name in names]
+    if not any(path.is_file() for path in paths):
+        raise CheckpointError(
+            f"{folder}: {names[0]} was not kept when this was trained, as it was not asked for then. Ask for other "
+            "epochs (at_epochs), or remove the folder to train anew."
+        )
+    return next(path for path in paths if path.is_file())
+
+
+def _job(suite: Suite, task: str, method: str, fold: int, seed: int) -> Job:
+    task_config, method_config = suite.tasks[task], suite.methods[method]
+    job = Job(
+        task, method, fold, seed, task_config, method_config,
+        n_cells=suite.n_cells(task, fold),
+        n_samples=method_config.n_samples or task_config.n_samples or suite.n_samples,
+        fill=method_config.fill or suite.fill,
+        device=suite.device,
+        leakage_test=suite.leakage_test,
+    )  # fmt: skip
+    try:
+        if method_config.config is not None:
+            job = replace(job, config=_training_config(suite, job))
+        job = _with_files(suite, job)
+        return replace(job, epochs=_epochs(suite, job), n_steps=_n_steps(job), key=_key(suite, job))
+    except TsimputeError as error:
+        return replace(job, problem=error)
+
+
+def _training_config(suite: Suite, job: Job) -> RunConfig:
+    """The whole of a training on a task.
+
+    Raises:
+        ConfigError: no such config, none for this data set, or an unknown setting.
+    """
+    task, method = job.task_config, job.method_config
+    name = _of_data_set(method.config, task)
+    config = with_settings(RunConfig() if name == "default" else load_config(config_path(name)), method.settings)
+    if config.training.patience is not None:
+        raise ConfigError(
+            "suite: training.patience: expected none, as a suite scores fixed epochs, the last among them; came "
+            f"{config.training.patience}."
+        )
+    training, sampling = replace(config.training, seed=job.seed), config.sampling
+    if suite.device != "cpu":
+        training = replace(training, accelerator={"cuda": "gpu"}.get(suite.device, suite.device))
+        sampling = replace(sampling, device=suite.device)
+    # The epochs of all tasks: those that train on the same cells, and methods with the same settings, share a training.
+    alike = [one for one in suite.methods.values() if (one.config, one.settings) == (method.config, method.settings)]
+    epochs = {
+        epoch
+        for name, other in suite.tasks.items()
+        if other.data == task.data and any(one.takes_part(name) for one in alike)
+        for epoch in _at_epochs(suite, other)
+        if epoch < training.epochs
+    }
+    return replace(
+        config,
+        data=task.data,
+        protocol=replace(task.protocol, fold=job.fold),
+        training=replace(training, keep_epochs=(*sorted(epochs), training.epochs)),
+        sampling=sampling,
+        evaluation=replace(config.evaluation, at_epochs=()),
+    )
+
+
+def _at_epochs(suite: Suite, task: TaskConfig) -> tuple[int, ...]:
+    return suite.at_epochs if task.at_epochs is None else task.at_epochs
+
+
+def _of_data_set(value: str | dict[str, Any] | None, task: TaskConfig) -> str:
+    """A setting that is one for all data sets, or one for each."""
+    if isinstance(value, str):
+        return value
+    values = value or {}
+    if task.data.name not in values:
+        raise ConfigError(f"suite: nothing for data set {task.data.name!r}, only for {', '.join(values)}.")
+    return str(values[task.data.name])
+
+
+def _with_files(suite: Suite, job: Job) -> Job:
+    """With the files that its numbers depend on.
+
+    Raises:
+        AbsentFileError: one does not exist.
+    """
+    method = job.method_config
+    if is_import_path(method.imputer):
+        folder, files = source_files(method.imputer, suite.folder)
+        return replace(job, source=folder, files=files)
+    if method.weights is not None:
+        path = suite.path(method.weights)
+        return replace(job, source=path, files=(_existing(path),))
+    if method.run is not None:
+        folder = suite.path(_of_data_set(method.run, job.task_config))
+        _existing(folder / "config.yaml")
+        return replace(
+            job, source=folder, files=tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
+        )
+    return job
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise AbsentFileError(f"suite: expected a file {path}, as a method names it; there is none.")
+    return path
+
+
+def _epochs(suite: Suite, job: Job) -> tuple[int | None, ...]:
+    """Of a finished run those that it kept, and its last."""
+    asked = _at_epochs(suite, job.task_config)
+    if job.config is not None:
+        last = job.config.training.epochs
+        return (*(epoch for epoch in asked if epoch < last), last)
+    if job.method_config.run is None:
+        return (None,)
+    assert job.source is not None
+    last = int(GenerativeImputer.load(model_file(job.source, LAST)).fitted_["epoch"])
+    return (*(e for e in asked if e < last and (job.source / f"epoch-{e:04d}.safetensors").is_file()), last)
+
+
+def _n_steps(job: Job) -> tuple[int, ...]:
+    """The task's further numbers of solver steps that the method's process can take."""
+    numbers = job.task_config.n_steps
+    if not numbers or job.method_config.imputer:
+        return ()
+    config = ProcessConfig("diffusion")  # of CSDI's weights
+    if job.config is not None:
+        config = job.config.process
+    elif job.method_config.run is not None and job.source is not None:
+        config = load_config(job.source / "config.yaml").process
+    process = make("processes", config.name, **config.options)
+    return tuple(n for n in numbers if takes(process, n))
+
+
+def _key(suite: Suite, job: Job) -> str:
+    # Of a training the content of its settings counts, and not the name of their file.
+    skipped = ("tasks",) if job.config is None else ("tasks", "config", "settings")
+    depends: dict[str, Any] = {
+        "task": {k: v for k, v in to_dict(job.task_config).items() if k not in _WITHOUT_NUMBERS},
+        "method": {k: v for k, v in to_dict(job.method_config).items() if k not in skipped},
+        "entry": job.names,
+        "draws": [suite.n_samples, suite.fill, suite.leakage_test],
+        "files": _digests(job.files),
+    }
+    if job.device != "cpu" and not job.method_config.imputer:
+        depends["device"] = job.device
+    if job.config is not None:
+        depends["training"] = settings_that_count(job.config)
+    return hashlib.sha256(json.dumps(_with_text_keys(depends), sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _digests(paths: Sequence[Path]) -> dict[str, str]:
+    """By path from the folder of the first one, where it is in it; else by name."""
+    names = [path.relative_to(paths[0].parent) if paths[0].parent in path.parents else path.name for path in paths]
+    return {str(name): hashlib.sha256(path.read_bytes()).hexdigest() for name, path in zip(names, paths, strict=True)}
+
+
+def _with_text_keys(value: Any) -> Any:
+    """YAML has numbers and dates as names too."""
+    if isinstance(value, Mapping):
+        return {str(key): _with_text_keys(item) for key, item in value.items()}
+    return [_with_text_keys(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,223 @@
+"""The stored results of a suite: one folder for each job, written whole, read back, and checked from its samples."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tsimpute.errors import DataError
+from tsimpute.evaluation.evaluate import rescore
+from tsimpute.evaluation.reporting import Report, Row
+from tsimpute.suites.breakdowns import Part
+from tsimpute.suites.jobs import Job
+from tsimpute.system.files import atomic_write
+
+ABOUT, PARTS, STEPS = "entry.json", "breakdown.csv", "steps.csv"
+
+
+@dataclass(frozen=True)
+class CheckpointScore:
+    """One scored checkpoint of a method.
+
+    Attributes:
+        epoch: None for a method that is not trained in epochs.
+        seconds_training: up to this epoch; None = not known.
+        seconds_sampling: of all records.
+    """
+
+    epoch: int | None
+    seconds_training: float | None
+    seconds_sampling: float
+    n_samples: int
+
+
+@dataclass(frozen=True)
+class EntryRecord:
+    """The stored description of a result.
+
+    Attributes:
+        key: of the job; other settings, another key.
+        order: the steps of the protocol.
+        n_cells, n_records: scored.
+        leakage: see ``tsimpute.experiments.leakage``; "" = not tested.
+        protocol_leaks: the protocol's own scaler has seen held-out values.
+        machine, versions, commit: where it was made.
+        checkpoints: by epoch.
+        changes: see ``Task``.
+        achieved_rate: share of the observed cells of the test records that is held out.
+        n_steps: further numbers of solver steps with which the last checkpoint was scored.
+        n_cells_of_all: scored cells of all test records, including those that ``max_records`` leaves out.
+        records: digest of the test records and their held-out cells.
+    """
+
+    key: str
+    order: str
+    n_cells: int
+    n_records: int
+    leakage: str
+    protocol_leaks: bool
+    machine: str
+    versions: Mapping[str, str]
+    commit: str
+    checkpoints: tuple[CheckpointScore, ...]
+    changes: Mapping[str, int] = field(default_factory=dict)
+    achieved_rate: float | None = None
+    n_steps: tuple[int, ...] = ()
+    n_cells_of_all: int | None = None
+    records: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a job.
+
+    Attributes:
+        parts: the breakdown after each epoch.
+        steps: the last checkpoint with other numbers of solver steps.
+    """
+
+    job: Job
+    record: EntryRecord
+    report: Report
+    parts: Sequence[tuple[int | None, Part]]
+    steps: Report
+
+
+def write_entry(folder: Path, result: Result) -> None:
+    """Writes a result; ``entry.json`` last, so that a folder that has one is complete."""
+    result.report.write(folder)
+    if result.steps.rows:
+        _write(folder / STEPS, result.steps.csv())
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["epoch", *(f.name for f in dataclasses.fields(Part))])
+    for epoch, part in result.parts:
+        writer.writerow(["" if v is None else v for v in (epoch, *dataclasses.astuple(part))])
+    _write(folder / PARTS, out.getvalue())
+    _write(folder / ABOUT, json.dumps(dataclasses.asdict(result.record), indent=1, sort_keys=True) + "\n")
+
+
+def read_entry(folder: Path) -> EntryRecord | None:
+    """The record that ``write_entry`` wrote; None where nothing complete is stored.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    path = folder / ABOUT
+    if not path.is_file():
+        return None
+    try:
+        fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        fields["checkpoints"] = tuple(CheckpointScore(**one) for one in fields["checkpoints"])
+        fields["n_steps"] = tuple(fields.get("n_steps", ()))
+        return EntryRecord(**fields)
+    except (ValueError, TypeError, LookupError) as error:
+        raise DataError(f"{path}: expected what a suite writes, cannot be read: {error}. Remove it.") from error
+
+
+def stored(job: Job, out: Path) -> EntryRecord | None:
+    """What is stored of a job, made with its settings; None where nothing complete is.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    record = read_entry(out / job.folder)
+    return record if record is not None and record.key == job.key else None
+
+
+def read_result(job: Job, out: Path) -> Result | None:
+    """The result of a job, made with its settings; None where nothing complete is stored.
+
+    Raises:
+        DataError: a file is damaged.
+    """
+    folder, record = out / job.folder, stored(job, out)
+    if record is None:
+        return None
+    try:
+        steps = Report.read(folder / STEPS) if record.n_steps else Report(())
+        result = Result(job, record, Report.read(folder), _read_parts(folder), steps)
+        for checkpoint in record.checkpoints:
+            result.report.value("crps", epoch=checkpoint.epoch)
+        return result
+    except (DataError, OSError, ValueError, LookupError, TypeError) as error:
+        raise DataError(f"{folder}: what a suite has written is damaged: {error}. Remove the folder.") from error
+
+
+def read_results(jobs: Iterable[Job], out: Path) -> Iterator[Result]:
+    """The results of all jobs that are done and can be shown."""
+    for job in jobs:
+        if job.problem is None and (result := read_result(job, out)) is not None:
+            yield result
+
+
+def not_shown(jobs: Iterable[Job], out: Path) -> list[str]:
+    """Sentences on results that are stored and cannot be shown, such as those of a file that no longer exists."""
+    return [
+        f"Not shown: {job}: {job.problem}"
+        for job in jobs
+        if job.problem is not None and (out / job.folder / ABOUT).is_file()
+    ]
+
+
+def clear(folder: Path) -> None:
+    """Removes what was made with other settings."""
+    (folder / ABOUT).unlink(missing_ok=True)  # first: a folder that has one is complete
+    for path in (*folder.glob("samples*.npz"), *folder.glob(".*.partial*"), folder / STEPS):
+        path.unlink(missing_ok=True)
+
+
+def samples_file(epoch: int | None, last: int | None) -> str:
+    """Name of the file of a checkpoint's samples."""
+    return "samples.npz" if epoch == last else f"samples-{epoch:04d}.npz"
+
+
+def samples_of(folder: Path, epoch: int | None) -> Path:
+    """The file of a checkpoint's samples, also where its training was stopped before the last one."""
+    path = folder / samples_file(epoch, None)
+    return path if path.is_file() else folder / samples_file(epoch, epoch)
+
+
+def unequal(jobs: Iterable[Job], out: Path) -> Iterator[tuple[Job, int, list[str]]]:
+    """Computes the metrics of every checkpoint again from its samples.
+
+    Yields:
+        A job, how many values were computed, and which are not in its table to the bit, or only there.
+    """
+    for result in read_results(jobs, out):
+        n, wrong = 0, []
+        for checkpoint in result.record.checkpoints:
+            path = samples_of(out / result.job.folder, checkpoint.epoch)
+            if not path.is_file():
+                wrong.append(f"{path.name} is not there")
+                continue
+            again = {_without_seconds(row) for row in rescore(path).rows}
+            table = {_without_seconds(row) for row in result.report.where(epoch=checkpoint.epoch).rows}
+            n += len(again)
+            wrong += sorted({f"{row.metric} of {row.feature}" for row in again ^ table})
+        yield result.job, n, wrong
+
+
+def _without_seconds(row: Row) -> Row:
+    return dataclasses.replace(row, seconds=0.0)
+
+
+def _read_parts(folder: Path) -> list[tuple[int | None, Part]]:
+    """The breakdown of a result, with the epoch of each part."""
+    with (folder / PARTS).open(newline="", encoding="utf-8") as file:
+        return [(int(row["epoch"]) if row["epoch"] else None, _part(row)) for row in csv.DictReader(file)]
+
+
+def _part(row: Mapping[str, str]) -> Part:
+    value = float(row["value"]) if row["value"] else None
+    return Part(row["kind"], row["key"], row["metric"], value, int(row["n_cells"]))
+
+
+def _write(path: Path, text: str) -> None:
+    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
