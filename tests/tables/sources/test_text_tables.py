@@ -119,7 +119,8 @@ def test_packed_files_hold_what_plain_ones_do(tmp_path: Path) -> None:
 
 
 def test_numbers_have_the_decimals_of_their_column_and_a_bare_column_those_of_another(tmp_path: Path) -> None:
-    table = read(tmp_path, "time,whole,fine,bare\n0,1,1.125,\n1,,,\n2,3,2.5,\n")
+    spec = ColumnSpec(features=["whole", "fine", "bare"])
+    table = read(tmp_path, "time,whole,fine,bare\n0,1,1.125,\n1,,,\n2,3,2.5,\n", spec)
     assert (
         filled(tmp_path, table, 2.34567) == b"time,whole,fine,bare\n0,1,1.125,2.346\n1,2,2.346,2.346\n2,3,2.5,2.346\n"
     )
@@ -247,3 +248,34 @@ def test_rounding_to_the_decimals_of_a_column_crosses_no_limit(tmp_path: Path) -
             tmp_path / "out.csv"
         )
         assert (tmp_path / "out.csv").read_text().splitlines()[2].split(",")[1] == x
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t"])
+def test_rows_without_any_value_are_steps_where_each_row_is_one(tmp_path: Path, sep: str) -> None:
+    lines = ["x,y", "1.5,2", ",", ",", "4.5,", "5.5,6", ",", ""]
+    text = "\n".join(lines).replace(",", sep)
+    table = read(tmp_path, text)
+    np.testing.assert_array_equal(table.panel.series[0].values[0], [1.5, np.nan, np.nan, 4.5, 5.5])
+    assert "2 rows without any value between others: steps without values" in table.notes
+    assert table.writer.file.lines.tolist() == [2, 3, 4, 5, 6]
+    assert filled(tmp_path, table).decode().splitlines() == [
+        line.replace(",", sep) for line in ("x,y", "1.5,2", "7.2,7", "7.2,7", "4.5,7", "5.5,6", ",")
+    ]
+    timed = read(tmp_path, "time,x\n2024-01-01,1\n,\n2024-01-02,2\n2024-01-03,3\n".replace(",", sep))
+    assert timed.panel.series[0].values.tolist() == [[1, 2, 3]]
+    assert "1 row without any value kept as they are" in timed.notes
+
+
+def test_an_empty_column_is_no_feature_unless_it_is_named_or_known(tmp_path: Path) -> None:
+    text = "time,x,DOCS\n" + "".join(f"{h},{h}.5,\n" for h in range(6))
+    table = read(tmp_path, text)
+    assert [feature.name for feature in table.panel.features] == ["x"]
+    assert "DOCS: holds nothing and is carried along" in table.notes
+    for spec in (
+        ColumnSpec(features=["x", "DOCS"]),
+        ColumnSpec(learnt=ColumnSpec(time=["time"], features=["x", "DOCS"])),
+    ):
+        named = read(tmp_path, text, spec)
+        assert [feature.name for feature in named.panel.features] == ["x", "DOCS"]
+    marks = read(tmp_path, text.replace(",\n", ",NA\n"))
+    assert [feature.name for feature in marks.panel.features] == ["x"]

@@ -197,6 +197,7 @@ def _understood(
     marks = (*MISSING_MARKS, *missing_marks)
     columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
     names = [file.header[at] or f"Unnamed: {at}" for at in columns]
+    fitted = _names(spec.learnt.features) if spec.learnt else ()
     spec = as_learnt(spec, names)
     if spec.known is not None:
         spec = spec.with_known(names, [file.columns[at] for at in columns])
@@ -204,13 +205,20 @@ def _understood(
         check_wide_file(file, columns, names)
     found = {i: _parsed(file, at, spec, marks) for i, at in enumerate(columns)}
     numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
-    frame = pd.DataFrame({i: _as_column(file.columns[at], found[i]) for i, at in enumerate(columns)})
+    has_values = any(not np.isnan(column.values).all() for column in numbers.values())
+    features = {*_names(spec.features), spec.value, *fitted} if has_values else set(names)
+    frame = pd.DataFrame({
+        i: _as_column(file.columns[at], found[i], names[i] in features) for i, at in enumerate(columns)
+    })  # fmt: skip
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
     given = beside(in_file, units or {})
     try:
         reading = read_frame(frame, spec, time_options, given)
+        if file.blanks and not (reading.roles.time or reading.roles.group):
+            # Each row is a step, so one without any value is a step at which nothing was measured.
+            return _understood(file.with_blanks(), spec, time_options, units, missing_marks)
         if written := _times_as_written(file, reading, columns, numbers):
             for i in written:
                 frame.isetitem(i, pd.Series(file.columns[columns[i]], dtype=object))
@@ -311,10 +319,15 @@ def _are_codes(name: str, texts: Sequence[str]) -> bool:
     return all(text.isascii() and text.isdigit() for text in texts) and any(map(_PADDED.fullmatch, texts))
 
 
-def _as_column(texts: np.ndarray, found: Numbers | None) -> np.ndarray | pd.Series:
-    """Whole numbers without gaps stay whole: they may be dates such as 20140501."""
+def _as_column(texts: np.ndarray, found: Numbers | None, is_feature: bool) -> np.ndarray | pd.Series:
+    """Whole numbers without gaps stay whole: they may be dates such as 20140501.
+
+    A column without any value is no column of numbers, unless it is known to be a feature: it may be one of remarks.
+    """
     if found is None:
         return pd.Series(texts, dtype=object)
+    if np.isnan(found.values).all() and not is_feature:
+        return pd.Series([None] * len(texts), dtype=object)
     whole = found.is_integer and not np.isnan(found.values).any() and (np.abs(found.values) < 2**53).all()
     return found.values.astype(np.int64) if whole else found.values
 

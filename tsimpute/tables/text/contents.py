@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Delimited:
         notes: what was understood and is worth saying, a sentence each.
         decimal_is_sure: the decimal mark was given, or other numbers of the file show a decimal point.
         names_line: number of the line of names, from 1.
+        blanks: records between rows that hold delimiters and no value, each with its line; they are no rows.
     """
 
     name: str
@@ -50,6 +51,19 @@ class Delimited:
     decimal_is_sure: bool
     _raw: Raw = field(repr=False)
     names_line: int = field(default=1, kw_only=True)
+    blanks: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
+
+    def with_blanks(self) -> Delimited:
+        """The same file with the records of ``blanks`` as rows of empty fields."""
+        records, lines = np.array(self.blanks).T
+        at = np.searchsorted(self._raw.rows, records)
+        note = f"{len(at):,} row{'s' if len(at) > 1 else ''} without any value between others: steps without values"
+        notes = tuple(text for text in self.notes if "without any value" not in text)
+        return replace(
+            self, columns=tuple(np.insert(column, at, "") for column in self.columns),
+            lines=np.insert(self.lines, at, lines), notes=(*notes, note), blanks=(),
+            _raw=replace(self._raw, rows=np.insert(self._raw.rows, at, records)),
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.lines)

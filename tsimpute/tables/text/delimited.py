@@ -83,6 +83,7 @@ def read_delimited(
         decimal_is_sure=is_sure,
         _raw=Raw(_raw_records(lines, layout.starts), rows, layout.header.record, mark),
         names_line=layout.starts[layout.header.record] + 1,
+        blanks=_blanks(layout, rows),
     )
 
 
@@ -181,6 +182,13 @@ def _columns(layout: Layout) -> list[list[str]]:
     rows = [layout.records[i] for i in layout.rows]
     rows = [row if len(row) >= width else [*row, *[""] * (width - len(row))] for row in rows]
     return [[row[at] for row in rows] for at in range(width)]  # many times faster than zip(*rows)
+
+
+def _blanks(layout: Layout, rows: np.ndarray) -> tuple[tuple[int, int], ...]:
+    """Records between rows with a field for each name and no value, each with its line from 1."""
+    between = np.setdiff1d(np.arange(rows[0], rows[-1]) if len(rows) else [], rows).astype(int).tolist()
+    blank = [i for i in between if len(layout.records[i]) == len(layout.names) and dialect.is_blank(layout.records[i])]
+    return tuple((i, layout.starts[i] + 1) for i in blank)
 
 
 def _units(columns: Sequence[Sequence[str]], n_rows: int) -> tuple[str, ...]:
