@@ -108,8 +108,8 @@ def named_drug(name: str) -> bool:
 
 def scale_of_name(name: str) -> tuple[int, int] | None:
     """The lowest and highest grade of a scale that a name gives: "Mood (1-5)", "pain 0-10"; None = it gives none."""
-    found = re.search(r"(?:^|[\s(\[_])([01])\s?(?:-|\u2013|to|bis)\s?(\d{1,2})(?:$|[)\]])", name)
-    return (int(found[1]), int(found[2])) if found and int(found[2]) > 1 else None
+    match = re.search(r"(?:^|[\s(\[_])([01])\s?(?:-|\u2013|to|bis)\s?(\d{1,2})(?:$|[)\]])", name)
+    return (int(match[1]), int(match[2])) if match and int(match[2]) > 1 else None
 
 
 def named_id(name: str) -> bool:

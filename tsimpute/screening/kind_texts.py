@@ -9,8 +9,8 @@ import numpy as np
 
 from tsimpute.core.panel import Panel
 from tsimpute.screening.column_kinds import ColumnKind, Kind
-from tsimpute.screening.findings import Finding
 from tsimpute.screening.kind_names import named_direction, named_tens_of_direction
+from tsimpute.screening.screening import Finding
 from tsimpute.tables.time.stamps import label_text
 
 NAMED = 5

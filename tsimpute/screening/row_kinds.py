@@ -56,17 +56,17 @@ def row_kind_warnings(table: Table, observed: Sequence[np.ndarray], filled: Coll
     if not isinstance(table, FrameTable) or table.roles.layout != "wide" or not filled:
         return
     roles, is_observed = table.roles, np.concatenate(observed, 1)
-    keep = table.alignment.kept
-    coded = [(at, codes[keep], names) for at, codes, names in _deciding(table, filled)]
-    place = table.place_of_row[keep]
-    found: dict[SilentRows, list[str]] = {}
+    stands = table.alignment.kept
+    coded = [(at, codes[stands], names) for at, codes, names in _deciding(table, filled)]
+    place = table.place_of_row[stands]
+    features_by_rows: dict[SilentRows, list[str]] = {}
     for k in filled if coded else ():
-        own = pd.notna(np.asarray(table.columns[roles.features[k]], object))[keep]
+        measured = pd.notna(np.asarray(table.columns[roles.features[k]], object))[stands]
         known = is_observed[k, place]
-        silent = _most_silent(table, coded, own & known, known)
+        silent = _most_silent(table, coded, measured & known, known)
         if silent is not None:
-            found.setdefault(silent, []).append(table.panel.features[k].name)
-    for silent, features in sorted(found.items(), key=lambda item: -item[0].n_rows)[:MOST_LINES]:
+            features_by_rows.setdefault(silent, []).append(table.panel.features[k].name)
+    for silent, features in sorted(features_by_rows.items(), key=lambda item: -item[0].n_rows)[:MOST_LINES]:
         named = ", ".join(features[:_SHOWN]) + f" and {len(features) - _SHOWN} more" * (len(features) > _SHOWN)
         yield (
             f"{named}: never measured where {silent.column!r} {silent.values} ({silent.n_rows:,} rows), and filled "

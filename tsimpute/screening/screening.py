@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from tsimpute.core.limits import Limits, limits_of
 from tsimpute.core.panel import Panel
 from tsimpute.datasets.describing import STUCK_STEPS, examples, piled_at_top, suspicious_codes, without_codes
-from tsimpute.screening.findings import Finding
-from tsimpute.screening.mixed_values import fractions, small_codes
 
 # Numbers that are often true values too: named where they look like codes, never taken for codes without being told.
 UNCERTAIN_CODES = (
@@ -28,6 +27,40 @@ FULL, FEWEST = 100.0, 10
 """Percent of a whole, and of how many values at least that is asked."""
 
 
+MOSTLY, FEWEST_SHARE, LEAST_PERCENT = 0.5, 0.02, 15.0
+
+Kind = Literal[
+    "outside limits",
+    "code",
+    "stuck",
+    "never observed",
+    "constant",
+    "cut off",
+    "percent",
+    "isolated extreme",
+    "mixed units",
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing in one feature that is worth a look.
+
+    Attributes:
+        kind: of thing.
+        feature: its name.
+        text: one line for people; begins with the feature's name.
+        n_cells: cells it concerns, over all series.
+        value: the code, the stuck value, or the most extreme one; None where no value is concerned.
+    """
+
+    kind: Kind
+    feature: str
+    text: str
+    n_cells: int
+    value: float | None = None
+
+
 def screen(
     panel: Panel, limits: Mapping[str, Limits], absent: Sequence[np.ndarray] | None = None
 ) -> tuple[Finding, ...]:
@@ -42,24 +75,24 @@ def screen(
         ConfigError: limits are given for a feature that is not there.
     """
     names = [feature.name for feature in panel.features]
-    found = []
+    findings = []
     for k, of_one in enumerate(limits_of(names, limits)):
         rows = [series.values[k] for series in panel.series]
         values = _sorted(np.concatenate(rows))
         codes = suspicious_codes(values)
         codes |= _repeated_far(values[~np.isin(values, list(codes))])
         true = values[~np.isin(values, list(codes))]
-        found += _never_observed(panel, k, absent)
-        found += _outside(names[k], values, of_one)
-        found += _codes(names[k], codes)
-        found += small_codes(names[k], values)
-        found += fractions(names[k], true)
-        found += _far_lowest(names[k], true, of_one)
-        found += _constant(names[k], true)
-        found += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
-        found += _extremes(names[k], true)
-        found += _stuck(panel, k, true, tuple(codes))
-    return tuple(found)
+        findings += _never_observed(panel, k, absent)
+        findings += _outside(names[k], values, of_one)
+        findings += _codes(names[k], codes)
+        findings += _small_codes(names[k], values)
+        findings += _fractions(names[k], true)
+        findings += _far_lowest(names[k], true, of_one)
+        findings += _constant(names[k], true)
+        findings += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
+        findings += _extremes(names[k], true)
+        findings += _stuck(panel, k, true, tuple(codes))
+    return tuple(findings)
 
 
 def certain_codes(values: Mapping[str, np.ndarray]) -> dict[str, tuple[float, ...]]:
@@ -97,13 +130,13 @@ def _flat(codes: Mapping[str, Collection[float]]) -> list[float]:
 def _far_codes(values: np.ndarray) -> dict[float, int]:
     """Suspicious codes with a wide gap to all other values, each with its count."""
     others = without_codes(values)
-    found = suspicious_codes(values)
+    suspicious = suspicious_codes(values)
     if not len(others):
         return {}
     low, high = others[0], others[-1]
     return {
         code: count
-        for code, count in found.items()
+        for code, count in suspicious.items()
         if code not in UNCERTAIN_CODES and (code < 0 <= low or max(low - code, code - high) > (high - low) / 2)
     }
 
@@ -112,7 +145,7 @@ def _repeated_far(values: np.ndarray) -> dict[float, int]:
     """The smallest or largest value where it is whole, stands several times and is further from all others than these
     are from each other: a code that nobody has listed, such as -777 of a water gauge; for zero see ``_far_lowest``.
     """
-    found: dict[float, int] = {}
+    codes: dict[float, int] = {}
     for end in (0, -1) if len(values) else ():
         code, others = float(values[end]), values[values != values[end]]
         if code == 0 or code % 1 or len(values) - len(others) < FEW_TIMES or len(others) < FEWEST_OTHERS:
@@ -120,8 +153,8 @@ def _repeated_far(values: np.ndarray) -> dict[float, int]:
         lowest, highest = float(others[0]), float(others[-1])
         gap = max(lowest - code, code - highest)
         if np.isfinite(gap) and gap > highest - lowest and len(np.unique(others)) >= FEWEST:
-            found[code] = len(values) - len(others)
-    return found
+            codes[code] = len(values) - len(others)
+    return codes
 
 
 def _never_observed(panel: Panel, k: int, absent: Sequence[np.ndarray] | None) -> Iterator[Finding]:
@@ -259,3 +292,33 @@ def _label(label: Any) -> str:
 
 def _lie(n: int) -> str:
     return "1 value lies" if n == 1 else f"{n:,} values lie"
+
+
+def _small_codes(name: str, values: np.ndarray) -> Iterator[Finding]:
+    """-9 to -1 beside whole numbers from 1 on, and never 0: refused, not asked, does not apply, as in surveys."""
+    codes, others = values[values < 0], values[values > 0]
+    if len(codes) < FEW_TIMES or len(others) < MOSTLY * len(values) or len(codes) + len(others) < len(values):
+        return
+    if (values % 1).any() or codes[0] < -9:
+        return
+    listed = ", ".join(f"{code:g}" for code in np.unique(codes))
+    text = (
+        f"{name}: {listed} stand {len(codes):,} times, 0 never, and all others are "
+        f"{others[0]:g} to {others[-1]:g}: codes for missing? If so, set missing_codes={{{name!r}: [{listed}]}}"
+    )
+    yield Finding("code", name, text, len(codes), float(codes[0]))
+
+
+def _fractions(name: str, values: np.ndarray) -> Iterator[Finding]:
+    """Shares of 1 beside percentages, as 0.4 and 40 of inspired oxygen."""
+    low, high = values[values <= 1], values[values >= LEAST_PERCENT]
+    fewest = max(FEW_TIMES, FEWEST_SHARE * len(values))
+    if min(len(low), len(high)) < fewest or len(low) + len(high) < len(values):
+        return
+    if low[0] < LEAST_PERCENT / FULL or high[-1] > FULL or not (low % 1).any():
+        return
+    text = (
+        f"{name}: {len(low):,} values are {low[0]:g} to {low[-1]:g}, {len(high):,} are {high[0]:g} to {high[-1]:g} and "
+        "none lies between: fractions beside percentages? If so, convert one of both before"
+    )
+    yield Finding("mixed units", name, text, len(low), float(low[0]))

@@ -47,13 +47,13 @@ def rules_of(features: Sequence[Feature] | None, rename: Mapping[str, str]) -> M
         if rename:
             raise ConfigError("rename: expected a model whose names the table's are brought to, came none. Give model.")
         return None
-    own = tuple(feature.name for feature in features if not feature.given)
+    names = tuple(feature.name for feature in features if not feature.given)
     for name in registry.available("datasets"):
         card = registry.plugin("datasets", name).card
-        if card.tables is not None and tuple(feature.name for feature in card.tables.features) == own:
-            known = KnownFeatures(own, rename, card.tables.descriptors, card.tables.step)
+        if card.tables is not None and tuple(feature.name for feature in card.tables.features) == names:
+            known = KnownFeatures(names, rename, card.tables.descriptors, card.tables.step)
             return ModelRules(known, card.tables, card.limits)
-    return ModelRules(KnownFeatures(own, rename), None)
+    return ModelRules(KnownFeatures(names, rename), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ class Match:
     @property
     def back(self) -> np.ndarray:
         """By feature of the panel, its place in the model."""
-        there = np.flatnonzero(self.place >= 0)
-        return there[np.argsort(self.place[there])]
+        features = np.flatnonzero(self.place >= 0)
+        return features[np.argsort(self.place[features])]
 
 
 def match(panel: Panel, features: Sequence[Feature], rules: ModelRules) -> tuple[Match, tuple[Feature, ...]]:
@@ -87,23 +87,23 @@ def match(panel: Panel, features: Sequence[Feature], rules: ModelRules) -> tuple
     Raises:
         DataError: features differ in name, unless the rules of a data set let some be absent, or in unit.
     """
-    own = tuple(feature for feature in features if not feature.given)
-    names, wanted = [feature.name for feature in panel.features], [feature.name for feature in own]
-    found = {name: name for name in names if name in wanted}
+    predicted = tuple(feature for feature in features if not feature.given)
+    names, wanted = [feature.name for feature in panel.features], [feature.name for feature in predicted]
+    known = {name: name for name in names if name in wanted}
     if rules.tables is not None or rules.known.rename:
-        found = rules.known.of(names)
-    place = {name: names.index(text) for text, name in found.items()}
-    absent, new = [n for n in wanted if n not in place], [n for n in names if n not in found]
+        known = rules.known.of(names)
+    place = {name: names.index(text) for text, name in known.items()}
+    absent, new = [n for n in wanted if n not in place], [n for n in names if n not in known]
     if new or (absent and rules.tables is None):
         raise DataError(
             f"features: expected the model's {len(wanted)}; absent from the table: {', '.join(absent) or 'none'}; not "
             f"known to the model: {', '.join(new) or 'none'}. Rename columns (rename, --rename), add a column without "
             "values, choose features, or fit on the table itself."
         )
-    for feature in own:
+    for feature in predicted:
         if feature.name in place:
             _check_unit(panel.features[place[feature.name]], feature, rules.tables)
-    return Match(np.array([place.get(name, -1) for name in wanted])), own
+    return Match(np.array([place.get(name, -1) for name in wanted])), predicted
 
 
 def check_medians(panel: Panel, units: Mapping[str, str], rules: ModelRules) -> None:
@@ -163,14 +163,14 @@ def _shown(values: np.ndarray, others: Sequence[OtherUnit], fewest: int = FEWEST
     return next(fits, None)
 
 
-def _check_unit(own: Feature, feature: Feature, tables: TableRules | None) -> None:
-    same = {_spelt(feature.unit)}
+def _check_unit(of_table: Feature, of_model: Feature, tables: TableRules | None) -> None:
+    same = {_spelt(of_model.unit)}
     if tables is not None:
-        same |= {_spelt(unit) for unit in tables.same_units.get(feature.unit, ())}
-    if own.unit and feature.unit and _spelt(own.unit) not in same:
+        same |= {_spelt(unit) for unit in tables.same_units.get(of_model.unit, ())}
+    if of_table.unit and of_model.unit and _spelt(of_table.unit) not in same:
         raise DataError(
-            f"units: expected {own.name} in {_unit_text(feature.unit)}, came {own.unit!r}. Convert the values, or say "
-            f'that the unit is the model\'s: --units "{own.name}={feature.unit}" (units).'
+            f"units: expected {of_table.name} in {_unit_text(of_model.unit)}, came {of_table.unit!r}. Convert the "
+            f'values, or say that the unit is the model\'s: --units "{of_table.name}={of_model.unit}" (units).'
         )
 
 

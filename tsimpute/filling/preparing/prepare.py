@@ -18,12 +18,11 @@ from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy, provenance_of_table
 from tsimpute.filling.settings.table_settings import Codes, codes_by_name
 from tsimpute.screening.column_kinds import ColumnKind, column_kinds
-from tsimpute.screening.findings import Finding
 from tsimpute.screening.kind_texts import far_warnings, kind_warnings, told_by_kind
 from tsimpute.screening.mixed_units import mixed_units
 from tsimpute.screening.row_kinds import row_kind_warnings
 from tsimpute.screening.rows import screen_entries, values_by_feature
-from tsimpute.screening.screening import certain_codes, screen
+from tsimpute.screening.screening import Finding, certain_codes, screen
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.known_features import KnownFeatures
 from tsimpute.tables.time.stamps import label_text
@@ -165,10 +164,10 @@ def _kinds_of(
     return tuple(by_name.get(name, ColumnKind(name)) for name in names)
 
 
-def _with_limits_of_kinds(given: Mapping[str, Limits], kinds: Sequence[ColumnKind]) -> dict[str, Limits]:
+def _with_limits_of_kinds(limits: Mapping[str, Limits], kinds: Sequence[ColumnKind]) -> dict[str, Limits]:
     """The limits that are given, and those that the kind of a feature says where none are."""
-    found = {kind.feature: kind.limits for kind in kinds if kind.limits is not None and "*" not in given}
-    return {**found, **given}
+    of_kinds = {kind.feature: kind.limits for kind in kinds if kind.limits is not None and "*" not in limits}
+    return {**of_kinds, **limits}
 
 
 def _code_warning(codes: Mapping[str, tuple[float, ...]], feature: np.ndarray, is_filled: np.ndarray) -> list[str]:
@@ -248,18 +247,18 @@ def _are_of_one_order(values: np.ndarray) -> bool:
 
 
 def _codes_of(
-    names: Sequence[str], given: Codes, certain: Mapping[str, tuple[float, ...]]
+    names: Sequence[str], codes: Codes, certain: Mapping[str, tuple[float, ...]]
 ) -> dict[str, tuple[float, ...]]:
     """The codes of each feature that has some: its own, else those of "*", else those that are certain."""
-    unknown = [name for name in given if name != "*" and name not in names]
+    unknown = [name for name in codes if name != "*" and name not in names]
     if unknown:
         raise ConfigError(
             f"missing_codes: expected features of the table ({', '.join(names[:20])}) or '*' for all others; came "
             f"{unknown[0]!r}. Correct the name or leave it out."
         )
-    rules = {name: given.get(name, given.get("*", "certain")) for name in names}
-    codes = {name: certain.get(name, ()) if isinstance(rule, str) else rule for name, rule in rules.items()}
-    return {name: of_one for name, of_one in codes.items() if of_one}
+    rules = {name: codes.get(name, codes.get("*", "certain")) for name in names}
+    by_name = {name: certain.get(name, ()) if isinstance(rule, str) else rule for name, rule in rules.items()}
+    return {name: of_one for name, of_one in by_name.items() if of_one}
 
 
 def check_features(names: Sequence[str], wanted: Sequence[str]) -> None:

@@ -15,8 +15,8 @@ from tsimpute.filling.panels.calendar import calendar_text
 from tsimpute.filling.preparing.model_rules import ModelRules
 from tsimpute.filling.preparing.rules import rule_bands
 from tsimpute.screening.column_kinds import ColumnKind
-from tsimpute.screening.findings import Finding
 from tsimpute.screening.kind_texts import kinds_text
+from tsimpute.screening.screening import Finding
 from tsimpute.tables.frames.table import Edits, Table, features_text
 
 

@@ -24,22 +24,22 @@ def rule_bands(kind: ColumnKind, series: Series, k: int, decimals: int | None) -
         decimals: that values are rounded to; None = they are not.
     """
     row = series.values[k]
-    there = np.flatnonzero(~np.isnan(row))
+    known = np.flatnonzero(~np.isnan(row))
     out = np.full((3, len(row)), np.nan)
-    if not len(there):
+    if not len(known):
         return out
     if kind.kind != "counter":
-        if (row[there] == row[there[0]]).all():
-            out[:] = row[there[0]]
+        if (row[known] == row[known[0]]).all():
+            out[:] = row[known[0]]
         return out
-    after = np.searchsorted(there, np.arange(len(row)))
-    inside = (after > 0) & (after < len(there))
+    after = np.searchsorted(known, np.arange(len(row)))
+    inside = (after > 0) & (after < len(known))
     at = np.flatnonzero(inside)
-    left, right = there[after[at] - 1], there[after[at]]
-    low, high, times = row[left], row[right], series.times
-    share = (times[at] - times[left]) / (times[right] - times[left])
+    before, later = known[after[at] - 1], known[after[at]]
+    low, high, times = row[before], row[later], series.times
+    share = (times[at] - times[before]) / (times[later] - times[before])
     middle = np.clip(low + share * (high - low), low, np.maximum(low, high))
-    whole = (row[there] == np.rint(row[there])).all() or decimals == 0
+    whole = (row[known] == np.rint(row[known])).all() or decimals == 0
     middle = np.rint(middle) if whole else middle
     out[:, at] = np.where(low <= high, np.stack([low, middle, high]), np.nan)
     return out
@@ -52,8 +52,8 @@ def by_rule(provenance: np.ndarray, bands: np.ndarray) -> np.ndarray:
         provenance: (T,) as if it were predicted. bands: (3, T), see ``rule_bands``.
     """
     filled, known = np.isin(provenance, FILLED), ~np.isnan(bands[1])
-    said = np.where(provenance == INVALID, INVALID, RULE)
-    return np.where(filled, np.where(known, said, LEFT_EMPTY), provenance).astype(np.uint8)
+    filled_as = np.where(provenance == INVALID, INVALID, RULE)
+    return np.where(filled, np.where(known, filled_as, LEFT_EMPTY), provenance).astype(np.uint8)
 
 
 def with_rules(

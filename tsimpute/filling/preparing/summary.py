@@ -61,16 +61,16 @@ def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None) -> s
     if line is None or not rows:
         return None
     model = list(rows.values())[-1]
-    own, other = float(model["MAE"]), float(line["MAE"])
-    if not own > other:
+    of_model, of_line = float(model["MAE"]), float(line["MAE"])
+    if not of_model > of_line:
         return None
     longer = f"Learning longer may help: effort='{'auto' if effort == 'instant' else 'thorough'}'. "
     longer *= effort != "thorough"
     if effort is None:
         longer = "Learning from the table itself (no model) may help. "
     return (
-        f"on hidden cells the model's error is {own:.4g}, linear interpolation's {other:.4g} (mean absolute error, "
-        f"{model['units']}): here a straight line between neighbours is nearer to the truth. {longer}"
+        f"on hidden cells the model's error is {of_model:.4g}, linear interpolation's {of_line:.4g} (mean absolute "
+        f"error, {model['units']}): here a straight line between neighbours is nearer to the truth. {longer}"
         "The intervals still say how far a value may be off."
     )
 

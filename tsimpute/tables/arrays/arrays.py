@@ -37,7 +37,7 @@ class ArrayTable(Table):
         emptied: (n, T, K) bool, numbers that are written as empty where they are not filled.
     """
 
-    given: Any
+    source: Any
     array: np.ndarray
     panel: Panel
     notes: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class ArrayTable(Table):
     def understood(self) -> list[tuple[str, str]]:
         n, length, _ = _as_cube(self.array).shape
         kind = "masked array" if isinstance(self.array, np.ma.MaskedArray) else "NumPy array"
-        held = f'dictionary whose "X" is a {kind}' if isinstance(self.given, dict) else kind
+        held = f'dictionary whose "X" is a {kind}' if isinstance(self.source, dict) else kind
         axes = {1: "steps", 2: "steps x features", 3: "records x steps x features"}[self.array.ndim]
         sizes = " x ".join(map(str, self.array.shape))
         texts = [
@@ -56,7 +56,7 @@ class ArrayTable(Table):
             ("groups", f"records: {n:,} series" if self.array.ndim == 3 else "none, one series"),
             ("features", features_text(self.panel)),
         ]
-        others = [str(key) for key in self.given if key != "X"] if isinstance(self.given, dict) else []
+        others = [str(key) for key in self.source if key != "X"] if isinstance(self.source, dict) else []
         return [*texts, ("carried along", ", ".join(others))] if others else texts
 
     @property
@@ -80,9 +80,9 @@ class ArrayTable(Table):
         if self.emptied is not None:
             cells = cells | self.emptied.reshape(self.array.shape)
         filled = written(self.array, cells, contents)
-        if not isinstance(self.given, dict):
+        if not isinstance(self.source, dict):
             return filled
-        out = copy.copy(self.given)
+        out = copy.copy(self.source)
         out["X"] = filled
         return out
 
@@ -125,9 +125,9 @@ def read_array(
 
 
 def _check_settings(spec: ColumnSpec, time_options: TimeOptions) -> None:
-    given = {name: getattr(spec, name) for name in ("time", "group", "feature", "value", "unit", "text")}
-    given |= {"timezone": time_options.timezone, "dayfirst": time_options.dayfirst}
-    for name, value in given.items():
+    settings = {name: getattr(spec, name) for name in ("time", "group", "feature", "value", "unit", "text")}
+    settings |= {"timezone": time_options.timezone, "dayfirst": time_options.dayfirst}
+    for name, value in settings.items():
         if value not in (None, ()):
             raise ConfigError(
                 f"{name}: expected None for an array, which has steps and no names, came {value!r}. Leave it out, or "
@@ -206,8 +206,10 @@ def features_of(
     """
     texts = [str(name) for name in names]
     check_names(units, texts)
-    own = known or [""] * len(texts)
-    return tuple(Feature(t, unit_of(units, t, unit or split_unit(t)[1])) for t, unit in zip(texts, own, strict=True))
+    units_of_table = known or [""] * len(texts)
+    return tuple(
+        Feature(t, unit_of(units, t, unit or split_unit(t)[1])) for t, unit in zip(texts, units_of_table, strict=True)
+    )
 
 
 def steps_only(length: int, notes: tuple[str, ...]) -> RowAlignment:
@@ -270,8 +272,8 @@ def written(array: np.ndarray, where: np.ndarray, values: np.ndarray) -> np.ndar
     new = values[where]
     kind = array.dtype if _holds(array.dtype, new) else np.dtype(np.float64)
     if kind != array.dtype and array.dtype.kind in "iu":
-        kept = array[~where]
-        if kept.size and max(int(kept.max()), -int(kept.min())) > EXACT:
+        unchanged = array[~where]
+        if unchanged.size and max(int(unchanged.max()), -int(unchanged.min())) > EXACT:
             raise DataError(
                 f"table: {int(np.isnan(new).sum())} cells of whole numbers ({array.dtype}) are to be left empty, and "
                 "float64, which has a sign for empty, cannot hold numbers beyond 2**53 to the bit. Fill all cells."

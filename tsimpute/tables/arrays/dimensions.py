@@ -62,24 +62,24 @@ def array_dimensions(dataset: xr.Dataset, dims: Sequence[Hashable], spec: Column
         feature = _one_of([dim for dim in others if dim not in (groups or ())], spec.feature, "feature")
     else:
         feature = _feature(others, groups)
-    left = tuple(dim for dim in others if dim != feature)
-    if groups is not None and set(groups) != set(left):
-        raise ConfigError(f"group: expected all dimensions but time and feature, {left}, came {tuple(groups)}.")
-    return Dimensions(time, stamps, left, feature)
+    rest = tuple(dim for dim in others if dim != feature)
+    if groups is not None and set(groups) != set(rest):
+        raise ConfigError(f"group: expected all dimensions but time and feature, {rest}, came {tuple(groups)}.")
+    return Dimensions(time, stamps, rest, feature)
 
 
 def _feature(others: Sequence[Hashable], groups: Sequence[Hashable] | None) -> Hashable | None:
-    left = [dim for dim in others if dim not in (groups or ())]
+    candidates = [dim for dim in others if dim not in (groups or ())]
     for names in (FEATURE_NAMES, SENSOR_NAMES):
-        found = [dim for dim in left if plain(dim) in names or plain(dim).removesuffix("s") in names]
-        if len(found) > 1:
-            raise DataError(f"feature: expected one dimension of features, found {_listed(found)}. Name it (feature).")
-        if found:
-            return found[0]
-    if len(left) != 1:
+        named = [dim for dim in candidates if plain(dim) in names or plain(dim).removesuffix("s") in names]
+        if len(named) > 1:
+            raise DataError(f"feature: expected one dimension of features, found {_listed(named)}. Name it (feature).")
+        if named:
+            return named[0]
+    if len(candidates) != 1:
         return None
-    record = plain(left[0]) in RECORD_NAMES or plain(left[0]).removesuffix("s") in RECORD_NAMES
-    return None if record and groups is None else left[0]
+    record = plain(candidates[0]) in RECORD_NAMES or plain(candidates[0]).removesuffix("s") in RECORD_NAMES
+    return None if record and groups is None else candidates[0]
 
 
 def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimensions, tuple[Hashable, ...]]:
@@ -112,11 +112,11 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
         )
     groups = tuple(dim for dim in dataset[names[0]].dims if dim != time)
     for name in names:
-        found = tuple(dim for dim in dataset[name].dims if dim != time)
-        if set(found) != set(groups):
+        dims = tuple(dim for dim in dataset[name].dims if dim != time)
+        if set(dims) != set(groups):
             raise DataError(
                 f"table: expected variables of the same dimensions beside {time!r}; {names[0]} has "
-                f"{_listed(groups) or 'none'}, {name} has {_listed(found) or 'none'}. Choose those that belong "
+                f"{_listed(groups) or 'none'}, {name} has {_listed(dims) or 'none'}. Choose those that belong "
                 "together (features); the others are carried along."
             )
     if spec.group is not None and set(spec.group) != set(groups):
@@ -126,14 +126,14 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
 
 def _is_feature(dataset: xr.Dataset, name: Hashable, time: Hashable) -> bool:
     variable = dataset[name]
-    bounds = {found.get("bounds") for c in dataset.coords.values() for found in (c.attrs, c.encoding)}
+    bounds = {attributes.get("bounds") for c in dataset.coords.values() for attributes in (c.attrs, c.encoding)}
     numeric = time in variable.dims and variable.dtype.kind in "fiu"
     return numeric and plain(name) not in CALENDAR_NAMES and name not in bounds
 
 
 def _time(dataset: xr.Dataset, spec: Sequence[Hashable] | None) -> tuple[Hashable, tuple[Hashable, ...]]:
     """The dimension of time, and the coordinates that say it."""
-    dim, stamps = _spec_time(dataset, spec) if spec else _found_time(dataset)
+    dim, stamps = _spec_time(dataset, spec) if spec else _detected_time(dataset)
     if isinstance(dataset.xindexes.get(dim), xr.indexes.PandasMultiIndex):
         raise DataError(
             f"time: the dimension {dim!r} is a stack of {_listed(dataset.xindexes[dim].index.names)}. "  # type: ignore[attr-defined]
@@ -149,8 +149,8 @@ def _time(dataset: xr.Dataset, spec: Sequence[Hashable] | None) -> tuple[Hashabl
 
 
 def _spec_time(dataset: xr.Dataset, spec: Sequence[Hashable]) -> tuple[Hashable, Sequence[Hashable]]:
-    there = [*dataset.sizes, *(name for name in dataset.coords if name not in dataset.sizes)]
-    names = [_one_of(there, name, "time") for name in spec]
+    known = [*dataset.sizes, *(name for name in dataset.coords if name not in dataset.sizes)]
+    names = [_one_of(known, name, "time") for name in spec]
     if len(names) == 1 and names[0] in dataset.sizes:
         return names[0], [names[0]] if names[0] in dataset.coords else _stamps(dataset, names[0])
     dims = {dataset[name].dims for name in names}
@@ -159,15 +159,15 @@ def _spec_time(dataset: xr.Dataset, spec: Sequence[Hashable]) -> tuple[Hashable,
     return next(iter(dims))[0], names
 
 
-def _found_time(dataset: xr.Dataset) -> tuple[Hashable, Sequence[Hashable]]:
+def _detected_time(dataset: xr.Dataset) -> tuple[Hashable, Sequence[Hashable]]:
     """Where there are dates or times, or else where a name says so, or else the only dimension."""
     dims = list(dataset.sizes)
     dated = [dim for dim in dims if _dated(dataset, dim)]
     named = [dim for dim in dims if _says_time(dim) or _numbers(dataset, dim)]
     surely = [dim for dim in named if plain(dim) not in COUNT_NAMES]
-    for found in ([dim for dim in dated if _says_time(dim)], dated, surely, named, dims):
-        if len(found) == 1:
-            return found[0], _stamps(dataset, found[0])
+    for candidates in ([dim for dim in dated if _says_time(dim)], dated, surely, named, dims):
+        if len(candidates) == 1:
+            return candidates[0], _stamps(dataset, candidates[0])
     raise DataError(
         f"time: expected one dimension of times among {_listed(dims) or 'none'}, found "
         f"{_listed(dated or named) or 'none'}. Name it (time)."
@@ -180,8 +180,8 @@ def _stamps(dataset: xr.Dataset, dim: Hashable) -> Sequence[Hashable]:
 
 def _dated(dataset: xr.Dataset, dim: Hashable) -> list[Hashable]:
     """Coordinates of dates or times along a dimension: its own, or else those named so, or else all."""
-    found = [name for name in _along(dataset, dim) if looks_like_time(column_of(dataset, name))]
-    return [dim] if dim in found else [name for name in found if _says_time(name)] or found
+    dated = [name for name in _along(dataset, dim) if looks_like_time(column_of(dataset, name))]
+    return [dim] if dim in dated else [name for name in dated if _says_time(name)] or dated
 
 
 def column_of(dataset: xr.Dataset, name: Hashable) -> pd.Series:
@@ -210,9 +210,9 @@ def _says_time(name: Hashable) -> bool:
     return plain(name) in (*TIME_NAMES, *COUNT_NAMES) or any(word in plain(name) for word in words)
 
 
-def _one_of(there: Sequence[Hashable], name: Hashable, role: str) -> Hashable:
-    if name not in there:
-        raise ConfigError(f"{role}: expected one of {_listed(there) or 'none'}, came {name!r}.")
+def _one_of(known: Sequence[Hashable], name: Hashable, role: str) -> Hashable:
+    if name not in known:
+        raise ConfigError(f"{role}: expected one of {_listed(known) or 'none'}, came {name!r}.")
     return name
 
 

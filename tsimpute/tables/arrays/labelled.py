@@ -54,7 +54,7 @@ class LabelledTable(Table):
         emptied: (n, R, K) bool, numbers that are written as empty where they are not filled.
     """
 
-    given: xr.DataArray | xr.Dataset
+    source: xr.DataArray | xr.Dataset
     dataset: xr.Dataset
     dims: Dimensions
     variables: tuple[Hashable, ...]
@@ -71,14 +71,14 @@ class LabelledTable(Table):
         listed = ", ".join(f"{dim}: {size:,}" for dim, size in sizes.items())
         stamps = " + ".join(map(str, dims.stamps)) or f"{dims.time}, without times"
         groups = " x ".join(map(str, dims.groups))
-        said = [
-            ("layout", f"xarray {type(self.given).__name__}, {listed}"),
+        texts = [
+            ("layout", f"xarray {type(self.source).__name__}, {listed}"),
             ("time", f"{stamps}: {time_text(self.panel, self.alignment.step_text)}"),
             ("groups", f"{groups}: {len(self.panel.series):,} series" if groups else "none, one series"),
             ("features", features_text(self.panel)),
         ]
         others = self.passed_through
-        return [*said, ("carried along", ", ".join(others))] if others else said
+        return [*texts, ("carried along", ", ".join(others))] if others else texts
 
     @property
     def passed_through(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class LabelledTable(Table):
         return self._as_given(out.assign(filled))
 
     def _as_given(self, dataset: xr.Dataset) -> xr.DataArray | xr.Dataset:
-        return dataset[_VALUES].rename(self.given.name) if isinstance(self.given, xr.DataArray) else dataset
+        return dataset[_VALUES].rename(self.source.name) if isinstance(self.source, xr.DataArray) else dataset
 
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:

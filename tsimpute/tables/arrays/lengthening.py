@@ -22,14 +22,14 @@ def rows_with_inserted(alignment: RowAlignment) -> tuple[np.ndarray, np.ndarray]
     The table's rows keep their order; a new one stands behind the row of the time before it, or after it where the
     table has the newest first.
     """
-    own, added = alignment.step_of_row, np.flatnonzero(alignment.inserted[0])
-    falls = len(own) > 1 and own[-1] < own[0]
-    ahead, new = (-own, -added) if falls else (own, added)
+    step, added = alignment.step_of_row, np.flatnonzero(alignment.inserted[0])
+    falls = len(step) > 1 and step[-1] < step[0]
+    ahead, new = (-step, -added) if falls else (step, added)
     order = np.argsort(ahead, kind="stable")
     before = order[np.searchsorted(ahead[order], new) - 1]  # an inserted time is never the first or the last
-    key = np.r_[2 * np.arange(len(own)), 2 * before + 1]
+    key = np.r_[2 * np.arange(len(step)), 2 * before + 1]
     sort = np.lexsort((np.r_[ahead, new], key))
-    return np.r_[np.arange(len(own)), np.full(len(added), -1)][sort], np.r_[own, added][sort]
+    return np.r_[np.arange(len(step)), np.full(len(added), -1)][sort], np.r_[step, added][sort]
 
 
 def lengthened(
@@ -63,26 +63,26 @@ def lengthened(
 
 def _others(dataset: xr.Dataset, dims: Dimensions, variables: Sequence[Hashable]) -> list[Hashable]:
     """What lies along time beside the times and the features."""
-    found = [name for name, variable in dataset.variables.items() if dims.time in variable.dims]
-    return [name for name in found if name not in (*dims.stamps, *variables)]
+    along_time = [name for name, variable in dataset.variables.items() if dims.time in variable.dims]
+    return [name for name in along_time if name not in (*dims.stamps, *variables)]
 
 
 def _new_stamps(
     dataset: xr.Dataset, dims: Dimensions, added: Sequence[Any], row: np.ndarray
 ) -> dict[Hashable, xr.Variable]:
-    fresh, found = row < 0, {}
+    fresh, stamps = row < 0, {}
     order = np.where(fresh, np.cumsum(fresh) - 1 + len(row) - fresh.sum(), row)  # of the old and then the new ones
     for name, new in zip(dims.stamps, added, strict=True):
         variable, old = dataset[name].variable, column_of(dataset, name)
         if isinstance(old.dtype, pd.DatetimeTZDtype):  # NumPy would lose the zone
             whole = pd.Index(pd.concat([old, new.astype(old.dtype)]).iloc[order])
-            found[name] = xr.IndexVariable(variable.dims, whole, variable.attrs, variable.encoding)
+            stamps[name] = xr.IndexVariable(variable.dims, whole, variable.attrs, variable.encoding)
             continue
         values, more = np.asarray(variable.values), np.asarray(new)
         more = more.astype(str) if values.dtype.kind == "U" else more.astype(values.dtype)
         cells = np.concatenate([values, more])[order]
-        found[name] = xr.Variable(variable.dims, cells, variable.attrs, variable.encoding)
-    return found
+        stamps[name] = xr.Variable(variable.dims, cells, variable.attrs, variable.encoding)
+    return stamps
 
 
 def length_notes(

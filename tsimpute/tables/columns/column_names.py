@@ -158,46 +158,46 @@ def words(name: Hashable) -> list[str]:
 
 def is_group_name(name: Hashable) -> bool:
     """Named as what tells series apart: in whole, or with a word before it, as "monitoring_location_id"."""
-    own = plain(name)
-    return own in GROUP_NAMES or own.endswith(_GROUP_ENDS)
+    bare = plain(name)
+    return bare in GROUP_NAMES or bare.endswith(_GROUP_ENDS)
 
 
 def is_sure_group_name(name: Hashable) -> bool:
     """Named as the number of a person, a stay or a place, and not as a sensor or a site, which may hold readings."""
-    own = plain(name)
+    bare = plain(name)
     ends = ("id", "code", "num", "number", "patno", "ptno", "patientno", "subjectno", "participantno")
-    return is_group_name(name) and (own in STAY_NAMES or own == "mrn" or own.endswith(ends))
+    return is_group_name(name) and (bare in STAY_NAMES or bare == "mrn" or bare.endswith(ends))
 
 
 def is_feature_name(name: Hashable) -> bool:
     """Named as the column of a long table that holds the names of quantities."""
-    own, of_name = plain(name), words(name)
-    if own in FEATURE_NAMES or own.endswith(_ENDS):
+    bare, of_name = plain(name), words(name)
+    if bare in FEATURE_NAMES or bare.endswith(_ENDS):
         return True
     return names_quantity(name) or (bool(of_name) and of_name[-1] in _LAST_WORDS)
 
 
 def may_be_numbered(name: Hashable) -> bool:
     """Whether numbers in a column of that name may stand for quantities, as item 211 or parameter 44201 do."""
-    own = plain(name)
-    return own in _NUMBERED or own.endswith(("id", "code", "num", "nr", "loinc"))
+    bare = plain(name)
+    return bare in _NUMBERED or bare.endswith(("id", "code", "num", "nr", "loinc"))
 
 
 def names_quantity(name: Hashable) -> bool:
     """Named as quantities and nothing else: "labname", "Parameter Code", "vital", "pollutant_id"."""
-    own = plain(name)
-    if own in ("entityid", "measurementconceptid"):
+    bare = plain(name)
+    if bare in ("entityid", "measurementconceptid"):
         return True
-    stem = next((own.removesuffix(end) for end in sorted(_LABELS, key=len, reverse=True) if own.endswith(end)), own)
-    return any(plain_stem in QUANTITY_WORDS for plain_stem in (own, stem, *words(name)[-1:]))
+    stem = next((bare.removesuffix(end) for end in sorted(_LABELS, key=len, reverse=True) if bare.endswith(end)), bare)
+    return any(plain_stem in QUANTITY_WORDS for plain_stem in (bare, stem, *words(name)[-1:]))
 
 
 def may_name_quantities(name: Hashable) -> bool:
     """Named as a name or a label of something that is no place: it may be one of quantities."""
-    own = plain(name)
-    end = next((end for end in ("name", "label") if own.endswith(end)), None)
-    return own in ("code", "display", "description", "label") or (
-        end is not None and own.removesuffix(end) not in _PLACES
+    bare = plain(name)
+    end = next((end for end in ("name", "label") if bare.endswith(end)), None)
+    return bare in ("code", "display", "description", "label") or (
+        end is not None and bare.removesuffix(end) not in _PLACES
     )
 
 
@@ -220,19 +220,19 @@ def is_id_name(name: Hashable) -> bool:
 
 def value_rank(name: Hashable) -> int | None:
     """How plainly a name says that it holds the values of a long table, 0 = most plainly; None = it does not."""
-    own = plain(name)
-    if own in _VALUES:
-        return _VALUES.index(own)
-    end = next((end for end in _VALUE_ENDS if own.endswith(end)), None)
-    if end is None or own.removesuffix(end) in _BOUNDS:
+    bare = plain(name)
+    if bare in _VALUES:
+        return _VALUES.index(bare)
+    end = next((end for end in _VALUE_ENDS if bare.endswith(end)), None)
+    if end is None or bare.removesuffix(end) in _BOUNDS:
         return None
     return len(_VALUES) + _VALUE_ENDS.index(end)
 
 
 def is_result_text_name(name: Hashable) -> bool:
     """Named as the result of a measurement in words, as "value", "labresulttext", "VSORRES" or "stringvalue"."""
-    own = plain(name)
-    return value_rank(name) is not None or own.endswith(_RESULT_TEXTS)
+    bare = plain(name)
+    return value_rank(name) is not None or bare.endswith(_RESULT_TEXTS)
 
 
 def is_row_number_name(name: Hashable) -> bool:
@@ -252,9 +252,9 @@ def value_of_long(names: Sequence[Hashable]) -> Hashable | None:
 
 def is_unit_name(name: Hashable) -> bool:
     """Named as the units of values: "unit", "valueuom", "Units of Measure"."""
-    own = plain(name)
-    stem = next((own.removesuffix(end) for end in ("units", "unit", "uom") if own.endswith(end)), None)
-    of_measure = re.fullmatch(r"units?ofmeasure(ment)?s?|measurementunits?|\w*measureunitcode", own)
+    bare = plain(name)
+    stem = next((bare.removesuffix(end) for end in ("units", "unit", "uom") if bare.endswith(end)), None)
+    of_measure = re.fullmatch(r"units?ofmeasure(ment)?s?|measurementunits?|\w*measureunitcode", bare)
     of_value = stem is not None and stem in (
         "value",
         "result",
@@ -264,7 +264,7 @@ def is_unit_name(name: Hashable) -> bool:
         "lab",
         "test",
     )
-    return own in UNIT_NAMES or own.endswith("stresu") or bool(of_measure) or of_value
+    return bare in UNIT_NAMES or bare.endswith("stresu") or bool(of_measure) or of_value
 
 
 def is_instrument_name(name: Hashable) -> bool:
@@ -274,8 +274,8 @@ def is_instrument_name(name: Hashable) -> bool:
 
 def is_offset_name(name: Hashable) -> bool:
     """Named as a time that counts from the start of a record: "labresultoffset", "minutes_since_admission"."""
-    own = plain(name)
-    return bool(_OFFSET.fullmatch(own)) and not re.match(r"(utc|gmt|tz|timezone|zero|bias|calibration)", own)
+    bare = plain(name)
+    return bool(_OFFSET.fullmatch(bare)) and not re.match(r"(utc|gmt|tz|timezone|zero|bias|calibration)", bare)
 
 
 def may_be_offset_name(name: Hashable) -> bool:
@@ -292,5 +292,5 @@ def is_remark_name(name: Hashable) -> bool:
     """Named as what is said of one row: a flag, a status, a comment, a text of the result."""
     of_name = words(re.sub(r"(?i)(air|water)[ _]?quality", "", str(name)))
     starts = ("valid", "verif", "qualif", "flag", "comment", "remark", "status")
-    said = any(word in _REMARKS or word.startswith(starts) for word in of_name)
-    return said or plain(name).endswith(_GLUED_REMARKS)
+    is_remark = any(word in _REMARKS or word.startswith(starts) for word in of_name)
+    return is_remark or plain(name).endswith(_GLUED_REMARKS)

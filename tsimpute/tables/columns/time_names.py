@@ -135,8 +135,8 @@ def part_of(name: Hashable) -> tuple[str, bool] | None:
     if unit and unit[1].strip().lower() in _MEASURED:
         return None
     words = words_of(name)
-    kept = [word for word in words if word not in _QUALIFIERS or len(words) == 1]
-    whole = {"".join(kept), "".join(words)}
+    telling = [word for word in words if word not in _QUALIFIERS or len(words) == 1]
+    whole = {"".join(telling), "".join(words)}
     for names, full in ((_FULL, True), (_SHORT, False)):
         for part, known in names.items():
             if whole & set(known):
@@ -146,8 +146,8 @@ def part_of(name: Hashable) -> tuple[str, bool] | None:
 
 def is_calendar_name(name: Hashable) -> bool:
     """Whether a name says in full that a column is a part of the time, and not a length of time, such as days."""
-    said, words = part_of(name), words_of(name)
-    return said is not None and said[1] and not any(word in _LENGTHS for word in words)
+    part, words = part_of(name), words_of(name)
+    return part is not None and part[1] and not any(word in _LENGTHS for word in words)
 
 
 def is_clock_name(name: Hashable) -> bool:
@@ -159,11 +159,11 @@ def is_clock_name(name: Hashable) -> bool:
 def is_time_name(name: Hashable) -> bool:
     """Whether a name is that of a stamp: words of time, and beside them at most words that change nothing."""
     words = words_of(name)
-    kept = [word for word in words if word not in _QUALIFIERS | _KINDS]
-    whole = "".join(kept)
-    return bool(kept) and (
+    telling = [word for word in words if word not in _QUALIFIERS | _KINDS]
+    whole = "".join(telling)
+    return bool(telling) and (
         whole in _TIME_WORDS
-        or all(word in _TIME_WORDS or part_of(word) == (_part(word), True) for word in kept)
+        or all(word in _TIME_WORDS or part_of(word) == (_part(word), True) for word in telling)
         or ((part := part_of(name)) is not None and part[1])
     )
 

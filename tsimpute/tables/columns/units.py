@@ -27,6 +27,6 @@ def check_names(units: Mapping[str, str], names: Collection[str]) -> None:
         raise ConfigError(f"units: expected features of the table ({some}), came {unknown[0]!r}.")
 
 
-def beside(known: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
+def with_known(known: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
     """Units known from the table, where none is given."""
     return dict(units) if ALL in units else {**known, **units}

@@ -89,7 +89,7 @@ def sources(
     keys: list[tuple[Source, np.ndarray]] = [("series", series_of_row)]
     if feature_of_row is not None:
         keys.append(("feature", feature_of_row))
-    found: dict[int, Source] = {}
+    lent: dict[int, Source] = {}
     for at in roles.extra:
         if at < columns.n_levels or is_remark_name(columns.names[at]) or not can_name(columns[at]):
             continue
@@ -98,19 +98,21 @@ def sources(
         codes = columns.codes(at)
         if (codes == 0).all() and len(codes) >= SEVERAL:
             if is_group_name(columns.names[at]) or not is_id_name(columns.names[at]):
-                found[at] = "table"
+                lent[at] = "table"
             continue
         for source, key in keys:
             if _is_property(codes, key):
-                found.setdefault(at, source)
-    return found
+                lent.setdefault(at, source)
+    return lent
 
 
 def _speaks_of(name: Hashable, feature: Hashable) -> bool:
     """Whether a name is that of a feature and a word behind it that is no unit."""
-    own, of_feature = str(name), str(feature)
-    rest = own.removeprefix(of_feature)
-    return bool(of_feature) and rest not in ("", own) and not rest[0].isalnum() and not is_unit_name(rest.strip(" _-."))
+    text, of_feature = str(name), str(feature)
+    rest = text.removeprefix(of_feature)
+    return (
+        bool(of_feature) and rest not in ("", text) and not rest[0].isalnum() and not is_unit_name(rest.strip(" _-."))
+    )
 
 
 def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:
@@ -121,12 +123,12 @@ def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:
     return several and pairs.shape[1] == len(rows) and len(np.unique(codes)) >= 2
 
 
-def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, found: Mapping[int, Source]) -> tuple[str, ...]:
+def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, lent: Mapping[int, Source]) -> tuple[str, ...]:
     """Which columns that are passed through are copied to added rows, and which are empty there."""
     inside = [at for at in roles.extra if at >= columns.n_levels]
-    copied = [str(columns.names[at]) for at in inside if at in found]
-    calendar = [at for at in inside if at not in found and _follows_time(columns, at, stamps)]
-    empty = [str(columns.names[at]) for at in inside if at not in found and at not in calendar]
+    copied = [str(columns.names[at]) for at in inside if at in lent]
+    calendar = [at for at in inside if at not in lent and _follows_time(columns, at, stamps)]
+    empty = [str(columns.names[at]) for at in inside if at not in lent and at not in calendar]
     parts = [f"{what}: {', '.join(of)}" for what, of in (("copied", copied), ("empty", empty)) if of]
     return (f"in added rows, columns that are passed through are {'; '.join(parts)}",) if parts else ()
 

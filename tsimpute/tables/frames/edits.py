@@ -78,11 +78,11 @@ def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
     return RowEdits(cells, new, new_contents)
 
 
-def _stands_alone(of_row: np.ndarray, place: np.ndarray, kept: np.ndarray, nothing: np.ndarray) -> np.ndarray:
+def _stands_alone(of_row: np.ndarray, place: np.ndarray, stands: np.ndarray, nothing: np.ndarray) -> np.ndarray:
     """(R,) bool: no other row with a value stands for its cell; of several whose mean counts, none does so."""
     cell = place + (1 + int(place.max())) * np.broadcast_to(of_row, place.shape)
     _, at = np.unique(cell, return_inverse=True)
-    return kept & (np.bincount(at, weights=kept & ~nothing)[at] <= 1)
+    return stands & (np.bincount(at, weights=stands & ~nothing)[at] <= 1)
 
 
 def _texts_of(table: FrameTable, n: int, texts: np.ndarray) -> np.ndarray:
@@ -128,10 +128,10 @@ def new_rows(table: FrameTable, changed: Sequence[np.ndarray]) -> NewRows:
     if table.feature_of_row is None:
         feature, place = None, np.flatnonzero(inserted)
     else:
-        there = np.zeros((len(table.panel.features), len(inserted)), bool)
+        has_row = np.zeros((len(table.panel.features), len(inserted)), bool)
         named = np.ones(len(table.place_of_row), bool) if table.nameless is None else ~table.nameless
-        there[table.feature_of_row[named], table.place_of_row[named]] = True
-        feature, place = np.nonzero(np.concatenate(changed, 1) & ~there)
+        has_row[table.feature_of_row[named], table.place_of_row[named]] = True
+        feature, place = np.nonzero(np.concatenate(changed, 1) & ~has_row)
     series = np.searchsorted(table.start, place, side="right") - 1
     moment = np.concatenate(table.alignment.moments)[place]
     after, order = _stand(table, series, feature, moment)
@@ -146,43 +146,43 @@ def _stand(
     """After which row each new one stands, and their order."""
     if table.stamps is None or not len(moment):
         return np.zeros(len(moment), np.int64), np.arange(len(moment))
-    own = table.stamps.moments
+    moments = table.stamps.moments
     rank = np.zeros(len(series), np.int64) if feature is None else feature
-    steps, beside = np.diff(own), np.zeros(len(moment), np.int64)
+    steps, is_before = np.diff(moments), np.zeros(len(moment), np.int64)
     if (steps >= 0).all():
-        after, towards = np.searchsorted(own, moment, side="right") - 1, moment
+        after, towards = np.searchsorted(moments, moment, side="right") - 1, moment
     elif (steps <= 0).all():
-        after, towards = np.searchsorted(-own, -moment, side="right") - 1, -moment
-    elif (found := _in_blocks(table.series_of_row, own, series, moment)) is not None:
-        after, beside, towards = found
+        after, towards = np.searchsorted(-moments, -moment, side="right") - 1, -moment
+    elif (blocks := _in_blocks(table.series_of_row, moments, series, moment)) is not None:
+        after, is_before, towards = blocks
     else:
         width = len(table.panel.features)
         key, new_key = table.series_of_row, series
         if feature is not None and table.feature_of_row is not None:
             key, new_key = key * width + table.feature_of_row, series * width + feature
-        after, beside, towards = _beside(key, own, new_key, moment)
-    return after, np.lexsort((rank, series, towards, beside, after))
+        after, is_before, towards = _next_to(key, moments, new_key, moment)
+    return after, np.lexsort((rank, series, towards, is_before, after))
 
 
 def _in_blocks(
-    series_of_row: np.ndarray, own: np.ndarray, series: np.ndarray, moment: np.ndarray
+    series_of_row: np.ndarray, moments: np.ndarray, series: np.ndarray, moment: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """As ``_beside``, where each series is one block of rows in the order of time; else None."""
     changes = np.diff(series_of_row) != 0
     starts = np.r_[0, np.flatnonzero(changes) + 1]
-    if len(starts) > len(np.unique(series_of_row)) or (np.diff(own)[~changes] < 0).any():
+    if len(starts) > len(np.unique(series_of_row)) or (np.diff(moments)[~changes] < 0).any():
         return None
     block_of_series = np.empty(int(series_of_row.max()) + 1, np.int64)
     block_of_series[series_of_row[starts]] = np.arange(len(starts))
-    distinct, rank = np.unique(np.concatenate([own, moment]), return_inverse=True)
-    key = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(own)])) * len(distinct) + rank[: len(own)]
+    distinct, rank = np.unique(np.concatenate([moments, moment]), return_inverse=True)
+    key = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(moments)])) * len(distinct) + rank[: len(moments)]
     block = block_of_series[series]
-    after = np.searchsorted(key, block * len(distinct) + rank[len(own) :], side="right") - 1
-    return after, (after < starts[block]).astype(np.int64), rank[len(own) :]
+    after = np.searchsorted(key, block * len(distinct) + rank[len(moments) :], side="right") - 1
+    return after, (after < starts[block]).astype(np.int64), rank[len(moments) :]
 
 
-def _beside(
-    key: np.ndarray, own: np.ndarray, new_key: np.ndarray, moment: np.ndarray
+def _next_to(
+    key: np.ndarray, moments: np.ndarray, new_key: np.ndarray, moment: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where new rows stand among the rows of their key: next to the neighbour in time that comes first in the table.
 
@@ -195,15 +195,15 @@ def _beside(
         (M,) the row after which each stands; whether (1) that is only since it stands before the row that follows; and
         a number that rises in the direction in which the times of its key run.
     """
-    distinct, rank = np.unique(np.concatenate([own, moment]), return_inverse=True)
-    order = np.lexsort((own, key))
+    distinct, rank = np.unique(np.concatenate([moments, moment]), return_inverse=True)
+    order = np.lexsort((moments, key))
     first, last = np.searchsorted(key[order], new_key), np.searchsorted(key[order], new_key, side="right") - 1
-    place = key * len(distinct) + rank[: len(own)]
-    at = np.searchsorted(place[order], new_key * len(distinct) + rank[len(own) :])
+    place = key * len(distinct) + rank[: len(moments)]
+    at = np.searchsorted(place[order], new_key * len(distinct) + rank[len(moments) :])
     earlier, later = order[np.maximum(at - 1, first)], order[np.minimum(at, last)]
     by_row = np.lexsort((np.arange(len(key)), key))
-    falls = own[by_row[last]] < own[by_row[first]]
+    falls = moments[by_row[last]] < moments[by_row[first]]
     leads = np.where(falls, at <= last, at > first)
     after = np.where(leads, np.where(falls, later, earlier), np.where(falls, earlier, later) - 1)
-    towards = rank[len(own) :] * np.where(falls, -1, 1)
+    towards = rank[len(moments) :] * np.where(falls, -1, 1)
     return after, (~leads).astype(np.int64), towards

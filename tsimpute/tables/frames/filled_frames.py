@@ -189,11 +189,11 @@ def new_labels(table: FrameTable, new: NewRows, at: int, like: pd.Series | pd.In
         named = slice(None) if table.nameless is None else ~table.nameless
         return _of_first(pd.Series(column[named]), table.feature_of_row[named], new.feature)
     if at in roles.extra and stamps is not None and stamps.kind == "dates":
-        kept = table.alignment.kept
+        stands = table.alignment.kept
         name = table.columns.names[at]
-        found = at_new_times(column.loc[kept], name, stamps.labels[kept], stamps.labels_at(new.moment))
-        if found is not None:
-            return found
+        labels = at_new_times(column.loc[stands], name, stamps.labels[stands], stamps.labels_at(new.moment))
+        if labels is not None:
+            return labels
     if at in roles.group or table.sources.get(at) == "series":
         return _of_first(column, table.series_of_row, new.series)
     if at < table.columns.n_levels:
@@ -210,8 +210,8 @@ def _of_first(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Seri
     n_keys = int(max(key.max(), wanted.max(initial=0))) + 1
     empty = [blank or (isinstance(x, str) and not x.strip()) for x, blank in zip(column, pd.isna(column), strict=True)]
     row = np.full(n_keys, -1)
-    there = np.flatnonzero(~np.array(empty, bool))[::-1]
-    row[key[there]] = there
+    filled = np.flatnonzero(~np.array(empty, bool))[::-1]
+    row[key[filled]] = filled
     rows = row[wanted]
     if (rows < 0).any():
         column = _with_room(column)

@@ -15,7 +15,6 @@ from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.frames.added_rows import Source
 from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
-from tsimpute.tables.roles.learnt_columns import spec_of
 from tsimpute.tables.roles.roles import Roles
 from tsimpute.tables.time.stamps import Stamps, label_text
 
@@ -107,7 +106,7 @@ class FrameTable(Table):
 
     @property
     def roles_by_name(self) -> ColumnSpec | None:
-        return spec_of(self.columns, self.roles)
+        return self.roles.spec(self.columns)
 
     @property
     def passed_through(self) -> tuple[str, ...]:
@@ -141,8 +140,8 @@ class FrameTable(Table):
 
     def stands(self, n: int) -> np.ndarray:
         """(R,) bool: rows whose value in the n-th column that is filled stands for its cell, alone or with others."""
-        kept = self.alignment.kept
-        return kept if self.superseded is None else kept & ~self.superseded[:, n]
+        stands = self.alignment.kept
+        return stands if self.superseded is None else stands & ~self.superseded[:, n]
 
     @property
     def place_of_row(self) -> np.ndarray:

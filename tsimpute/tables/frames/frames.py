@@ -24,11 +24,9 @@ from tsimpute.tables.frames.frame_table import FrameTable, entries_of
 from tsimpute.tables.frames.long_rows import features_of, features_of_rows, nameless_note, places_of, results_in_words
 from tsimpute.tables.frames.model_rows import Rows, of_one_step
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
-from tsimpute.tables.roles.learnt_columns import as_learnt
 from tsimpute.tables.roles.repeated_times import what_tells_apart
 from tsimpute.tables.roles.roles import Roles, find_roles
-from tsimpute.tables.roles.wide_hours import check_wide_hours
-from tsimpute.tables.roles.wide_times import check_wide_times
+from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
 from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.stamps import Stamps, read_stamps
@@ -60,13 +58,13 @@ class TimeOptions:
         Raises:
             ConfigError: something does.
         """
-        given = {
+        options = {
             "timezone": self.timezone, "dayfirst": self.dayfirst,
             "duplicates": None if self.duplicates == "refuse" else self.duplicates,
             "missing_times": self.missing_times if self.missing_times == "insert" else None,
             "irregular": self.irregular or None,
         }  # fmt: skip
-        for name, value in given.items():
+        for name, value in options.items():
             if value is not None:
                 raise ConfigError(
                     f"{name}: expected a table with times, came {name}={value!r} for one whose rows count as steps. "
@@ -95,20 +93,20 @@ def read_frame(
     if not len(frame):
         raise DataError("table: expected at least one row, came none.")
     frame = frame.copy(deep=False)
-    given = spec.features
+    named_features = spec.features
     if spec.known is not None:
         spec = spec.with_known(list(frame.columns), [column for _, column in frame.items()])
     if spec.features is None and spec.value is None:
         check_wide_hours(frame)
         check_wide_times(frame)
     columns = Columns(frame)
-    spec = as_learnt(spec, columns.names)
+    spec = spec.with_learnt(columns.names)
     roles = find_roles(columns, spec)
     series_of_row, groups = _groups(columns, roles)
     rows = (_long if roles.layout == "long" else _wide)(columns, roles, units or {})
     nameless = rows.nameless
     if spec.known is not None:
-        named = None if given is None else [str(name) for name in given]
+        named = None if named_features is None else [str(name) for name in named_features]
         rows = rows.known(spec.known, named, [str(columns.names[at]) for at in roles.extra if at >= columns.n_levels])
     stamps, alignment = _times(columns, roles, time_options, units or {}, series_of_row, groups, rows)
     if rows.nameless is not None:
@@ -116,8 +114,8 @@ def read_frame(
     notes = (*roles.notes, *(stamps.notes if stamps else ()), *alignment.notes, *rows.notes)
     superseded, values = None, rows.values
     if time_options.step is not None and stamps is not None and time_options.duplicates != "mean":
-        superseded, found = of_one_step(stamps, series_of_row, rows, alignment, time_options.duplicates)
-        notes, values = notes + found, np.where(superseded, np.nan, values)
+        superseded, step_notes = of_one_step(stamps, series_of_row, rows, alignment, time_options.duplicates)
+        notes, values = notes + step_notes, np.where(superseded, np.nan, values)
     cells = entries_of(values, series_of_row, rows.feature_of_row, alignment, len(rows.features)).means()
     panel = _panel(rows.features, groups, stamps, alignment, cells)
     places = None
@@ -128,9 +126,9 @@ def read_frame(
             time_options.missing_times == "keep", described=spec.known is None,
         )  # fmt: skip
         notes += places.notes
-        in_words, said = results_in_words(columns, roles.value or 0, roles.extra, rows.values[:, 0])
+        in_words, word_notes = results_in_words(columns, roles.value or 0, roles.extra, rows.values[:, 0])
         places = places.without(in_words, series_of_row, rows.feature_of_row, alignment.step_of_row, cells)
-        notes += said
+        notes += word_notes
     count = rows_to_add(alignment, None if places is None else places.added)
     if time_options.step is None:
         check_rows_to_add(columns, roles, count, len(frame), time_options.missing_times == "insert")
@@ -151,11 +149,10 @@ def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
     n_rows = len(columns[0]) if len(columns) else 0
     if not roles.group:
         return np.zeros(n_rows, np.int64), [""]
-    keys = [_codes_of(columns, at) for at in roles.group]
-    together = pd.MultiIndex.from_arrays([k for k, _ in keys]) if len(keys) > 1 else pd.Index(keys[0][0])
-    series_of_row, found = pd.factorize(together)
-    names = [key if isinstance(key, tuple) else (key,) for key in found]
-    return series_of_row, [" / ".join(str(keys[i][1][code]) for i, code in enumerate(name)) for name in names]
+    coded = [_codes_of(columns, at) for at in roles.group]
+    series_of_row, keys = pd.MultiIndex.from_arrays([codes for codes, _ in coded]).factorize()
+    names = [" / ".join(coded[i][1][code] for i, code in enumerate(key)) for key in keys]
+    return np.asarray(series_of_row, np.int64), names
 
 
 def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
@@ -185,8 +182,8 @@ def _long(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
     """Features in the order in which they first come."""
     assert roles.feature is not None
     assert roles.value is not None
-    feature_of_row, found, nameless = features_of_rows(columns, roles.feature)
-    names = [_name_text(name) for name in found]
+    feature_of_row, items, nameless = features_of_rows(columns, roles.feature)
+    names = [_name_text(name) for name in items]
     unit_of_row = None if roles.unit is None else columns[roles.unit]
     features = features_of(names, np.where(nameless, -1, feature_of_row), unit_of_row, units)
     values = numbers(columns[roles.value], columns.names[roles.value])[:, None]

@@ -82,12 +82,12 @@ def features_of(
                 by_name.setdefault(k, []).append(str(unit).strip())
     features = []
     for k, name in enumerate(names):
-        found = list({unit.casefold(): unit for unit in reversed(by_name.get(k, []))}.values())[::-1]
-        if len(found) > 1:
+        distinct = list({unit.casefold(): unit for unit in reversed(by_name.get(k, []))}.values())[::-1]
+        if len(distinct) > 1:
             raise DataError(
-                f"unit: expected one unit for {name!r}, found {', '.join(found)}. Convert the values to one unit."
+                f"unit: expected one unit for {name!r}, found {', '.join(distinct)}. Convert the values to one unit."
             )
-        features.append(Feature(name, unit_of(units, name, found[0] if found else "")))
+        features.append(Feature(name, unit_of(units, name, distinct[0] if distinct else "")))
     return features
 
 
@@ -104,24 +104,24 @@ def results_in_words(
     Returns:
         (R,) bool, and a note for each column of such texts.
     """
-    found = np.zeros(len(values), bool)
+    in_words = np.zeros(len(values), bool)
     notes: list[str] = []
     for at in others:
         name = columns.names[at]
         if is_number(columns[at]) or not is_result_text_name(name):
             continue
         texts = pd.Series(np.asarray(columns[at], object))
-        said = np.array([isinstance(text, str) and not is_missing(text.strip()) for text in texts], bool)
-        rows = np.flatnonzero(said & np.isnan(values) & ~found)
+        is_text = np.array([isinstance(text, str) and not is_missing(text.strip()) for text in texts], bool)
+        rows = np.flatnonzero(is_text & np.isnan(values) & ~in_words)
         if not len(rows):
             continue
-        found[rows] = True
+        in_words[rows] = True
         shown = ", ".join(repr(text) for text in texts.iloc[rows].value_counts().index[:_SHOWN])
         notes.append(
             f"{columns.names[value]}: empty in {len(rows):,} rows whose result is a text in column {name!r} ({shown}); "
             "they were measured, and stay empty"
         )
-    return found, tuple(notes)
+    return in_words, tuple(notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,16 +180,16 @@ def places_of(
     """
     lengths = [len(times) for times in alignment.times]
     start = np.concatenate([[0], np.cumsum(lengths)])
-    there = np.zeros((len(features), sum(lengths)), bool)
+    has_row = np.zeros((len(features), sum(lengths)), bool)
     named = ~nameless
-    there[feature_of_row[named], (start[series_of_row] + alignment.step_of_row)[named]] = True
+    has_row[feature_of_row[named], (start[series_of_row] + alignment.step_of_row)[named]] = True
     first = alignment.step_of_row == 0
     still = np.zeros(len(features), bool)
     if described:
         still = static(series_of_row[named], feature_of_row[named], first[named], values[named], len(features))
     fixed, added = [], []
     for a, b in pairwise(start):
-        here = there[:, a:b]
+        here = has_row[:, a:b]
         open_to = (here.any(1) & ~still)[:, None] & ~here & (not keep)
         fixed.append((~here & ~open_to) | still[:, None])
         added.append(open_to)

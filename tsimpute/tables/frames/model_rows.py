@@ -57,22 +57,22 @@ class Rows:
             DataError, ConfigError: see ``KnownFeatures``.
         """
         names = [feature.name for feature in self.features]
-        found = known.of(names)
+        names_of_model = known.of(names)
         if self.feature_of_row is None or self.nameless is None:
             if named is None or known.rename:
-                known.check([*names, *others], found)
-            return replace(self, notes=known.notes(found, dict.fromkeys(others, 0), True))
-        known.check(names, found)
-        own = np.array([name in found for name in names])
-        number = np.cumsum(own) - 1
-        there = own[self.feature_of_row] & ~self.nameless
-        unknown = Counter(self.feature_of_row[~own[self.feature_of_row] & ~self.nameless].tolist())
+                known.check([*names, *others], names_of_model)
+            return replace(self, notes=known.notes(names_of_model, dict.fromkeys(others, 0), True))
+        known.check(names, names_of_model)
+        is_known = np.array([name in names_of_model for name in names])
+        number = np.cumsum(is_known) - 1
+        stands = is_known[self.feature_of_row] & ~self.nameless
+        unknown = Counter(self.feature_of_row[~is_known[self.feature_of_row] & ~self.nameless].tolist())
         described = np.isin(names, known.descriptors)[self.feature_of_row] & ~self.nameless
         return Rows(
-            np.where(there, number[self.feature_of_row], 0),
-            [feature for feature, one in zip(self.features, own, strict=True) if one],
-            self.values, ~there, there | described,
-            known.notes(found, {names[k]: unknown[k] for k in sorted(unknown)}, False),
+            np.where(stands, number[self.feature_of_row], 0),
+            [feature for feature, one in zip(self.features, is_known, strict=True) if one],
+            self.values, ~stands, stands | described,
+            known.notes(names_of_model, {names[k]: unknown[k] for k in sorted(unknown)}, False),
         )  # fmt: skip
 
 
@@ -86,13 +86,13 @@ def of_one_step(
         cell = cell * len(rows.features) + rows.feature_of_row
     if rows.nameless is not None:
         cell = np.where(rows.nameless, -1, cell)
-    found, count = latest(stamps, cell, rows.values, duplicates)
+    superseded, count = latest(stamps, cell, rows.values, duplicates)
     if not count:
-        return found, ()
+        return superseded, ()
     which = "first" if duplicates == "first" else "latest"
     share = "1 value shares its hour with a" if count == 1 else f"{count:,} values share their hour with a"
     order = {"first": "n earlier", "latest": " later"}[which]
-    return found, (
+    return superseded, (
         f"{share}{order} one of the same feature: the {which} value of an hour is the one that the model sees; all "
         "values stay as they are",
     )

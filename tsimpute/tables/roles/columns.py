@@ -13,6 +13,9 @@ from tsimpute.errors import ConfigError
 from tsimpute.tables.columns.column_names import value_rank
 from tsimpute.tables.roles.known_features import FEWEST, KnownFeatures
 
+_SEVERAL = ("time", "group", "features", "text")
+_ROLES = (*_SEVERAL, "feature", "value", "unit")
+
 
 @dataclass(frozen=True)
 class ColumnSpec:
@@ -24,7 +27,7 @@ class ColumnSpec:
         features: the columns to fill, of a wide table.
         feature, value, unit: of a long table, the columns of names, values and units.
         text: columns that are passed through unchanged, whatever they hold.
-        learnt: of the table that a model was fitted to; see ``learnt_columns.as_learnt``.
+        learnt: of the table that a model was fitted to; see ``with_learnt``.
         known: the features of a model that is to fill the table; all others are passed through unchanged.
     """
 
@@ -50,10 +53,10 @@ class ColumnSpec:
             return self
         taken = {str(name) for of_role in (self.time, self.group, self.text) for name in of_role or ()}
         names = [name for name in columns if str(name) not in taken]
-        found = known.of([name for name in names if name is not None])
-        features = [name for name in names if str(name) in found]
+        names_of_model = known.of([name for name in names if name is not None])
+        features = [name for name in names if str(name) in names_of_model]
         if len(features) >= min(FEWEST, len(known.names)):
-            known.check([name for name in columns if name is not None], found)
+            known.check([name for name in columns if name is not None], names_of_model)
             return replace(self, features=tuple(features))
         holds = [at for at, name in enumerate(columns) if name in names and known.are_names(contents[at])]
         ranks = {name: value_rank(name) for name in names}
@@ -62,6 +65,41 @@ class ColumnSpec:
         if len(holds) == 1 and len(values) == 1 and values[0] != columns[holds[0]]:
             return replace(self, feature=columns[holds[0]], value=values[0])
         return self
+
+    def names_in(self, role: str) -> tuple[Hashable, ...]:
+        """The columns of a role."""
+        names = getattr(self, role)
+        return () if names is None else tuple(names) if role in _SEVERAL else (names,)
+
+    def with_learnt(self, names: Sequence[Hashable]) -> ColumnSpec:
+        """What a caller says of a table, and for the rest what was learnt, as far as the table has its columns.
+
+        The columns to fill are taken from what was learnt only where the table has no column that is new: a new one may
+        be a feature, and is detected and refused as such.
+
+        Args:
+            names: of all columns of the table.
+        """
+        learnt = self.learnt
+        if learnt is None:
+            return self
+        taken = {name for role in _ROLES for name in self.names_in(role)}
+        is_new = not {name for role in _ROLES for name in learnt.names_in(role)}.issuperset(names)
+
+        def has(role: str) -> bool:
+            known = learnt.names_in(role)
+            return bool(known) and all(list(names).count(name) == 1 and name not in taken for name in known)
+
+        changes: dict[str, Any] = {
+            role: getattr(learnt, role) for role in ("time", "group") if getattr(self, role) is None and has(role)
+        }
+        if self.features is None and self.feature is None and self.value is None:
+            if learnt.features is not None and not is_new and has("features"):
+                changes["features"] = tuple(name for name in names if name in learnt.features)
+            if learnt.features is None and has("feature") and has("value"):
+                changes |= {"feature": learnt.feature, "value": learnt.value}
+                changes |= {"unit": learnt.unit} if self.unit is None and has("unit") else {}
+        return replace(self, **changes, learnt=None)
 
 
 class Columns:
@@ -85,19 +123,19 @@ class Columns:
     def codes(self, at: int) -> np.ndarray:
         """(R,) what a column holds as whole numbers, in the order in which they first come, -1 = nothing or blank."""
         if at not in self._codes:
-            codes, found = pd.factorize(np.asarray(self[at], object))
-            blank = np.array([isinstance(item, str) and not item.strip() for item in found], bool)
+            codes, items = pd.factorize(np.asarray(self[at], object))
+            blank = np.array([isinstance(item, str) and not item.strip() for item in items], bool)
             number = np.append(np.where(blank, -1, np.cumsum(~blank) - 1), -1)
             self._codes[at] = number[codes]
         return self._codes[at]
 
     def find_all(self, names: Sequence[Hashable], role: str) -> tuple[int, ...]:
         """The places of columns, each of which may be named once."""
-        found = tuple(self.find(name, role) for name in names)
-        twice = next((at for at in found if found.count(at) > 1), None)
+        places = tuple(self.find(name, role) for name in names)
+        twice = next((at for at in places if places.count(at) > 1), None)
         if twice is not None:
             raise ConfigError(f"{role}: expected distinct columns, {self.names[twice]!r} is named twice. Name it once.")
-        return found
+        return places
 
     def find(self, name: Hashable, role: str) -> int:
         """The place of the column of that name.
@@ -107,8 +145,8 @@ class Columns:
         """
         at = [i for i, other in enumerate(self.names) if other == name]
         if len(at) != 1:
-            there = ", ".join(str(n) for n in self.names if n is not None)
+            listed = ", ".join(str(n) for n in self.names if n is not None)
             raise ConfigError(
-                f"{role}: expected one column {name!r}, found {len(at)}; the table has {there or 'none'}."
+                f"{role}: expected one column {name!r}, found {len(at)}; the table has {listed or 'none'}."
             )
         return at[0]

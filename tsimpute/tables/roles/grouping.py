@@ -45,7 +45,7 @@ ROWS_PER_GROUP = 3
 """Rows that such groups must have on average."""
 
 
-def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes: list[str]) -> list[int]:
+def find_group(columns: Columns, free: Sequence[int], key: Sequence[int], notes: list[str]) -> list[int]:
     """The columns that tell series apart; what is not plain to see is added to ``notes``.
 
     Index levels beside the time where there are several, or else the first column whose name says so, with the stay
@@ -58,40 +58,40 @@ def find_group(columns: Columns, left: Sequence[int], key: Sequence[int], notes:
     Args:
         key: columns that may not repeat within a group: time, and the feature of a long table.
     """
-    left = [i for i in left if can_name(columns[i])]
-    levels = [i for i in left if i < columns.n_levels and columns.n_levels > 1]
-    named = [i for i in left if is_group_name(columns.names[i]) and not has_fractions(columns[i])]
+    free = [i for i in free if can_name(columns[i])]
+    levels = [i for i in free if i < columns.n_levels and columns.n_levels > 1]
+    named = [i for i in free if is_group_name(columns.names[i]) and not has_fractions(columns[i])]
     named = [i for i in named if columns.codes(i).max(initial=-1) >= 0]
     named = _without_row_numbers(columns, levels or named, notes)
     if not key:
-        return named if levels else [*named[:1], *_stay(columns, left, named[:1])]
+        return named if levels else [*named[:1], *_stay(columns, free, named[:1])]
     if not levels:
-        named = _site(columns, left) or [i for i in named if _names_series(columns, i, key, notes)][:1]
-        named += _stay(columns, left, named)
+        named = _site(columns, free) or [i for i in named if _names_series(columns, i, key, notes)][:1]
+        named += _stay(columns, free, named)
     if repeats(columns, [*named, *key]) < REPEATED:
         return named
     most = int(_frame(columns, key).value_counts().iloc[0])
-    others = [i for i in left if i not in named and _may_be_group(columns, i, most)]
+    others = [i for i in free if i not in named and _may_be_group(columns, i, most)]
     fits = [i for i in others if not repeats(columns, [*named, i, *key])]
     places = [i for i in fits if is_place_name(columns.names[i])]
     fits = places or fits
     if not fits or any(not same_partition(columns, i, fits[0]) for i in fits[1:]):
         return named
-    _check_places(columns, fits[0], left)
+    _check_places(columns, fits[0], free)
     what = "index" if columns.names[fits[0]] is None else columns.names[fits[0]]
     notes.append(f"{what}: taken for the groups, since times repeat and within each of its names they do not")
     return [*named, fits[0]]
 
 
-def _check_places(columns: Columns, at: int, left: Sequence[int]) -> None:
+def _check_places(columns: Columns, at: int, free: Sequence[int]) -> None:
     """Refuses names of quantities in one column beside several columns of numbers, as of one place each.
 
     As groups, quantities of different size would be learnt, scaled and filled as one.
     """
-    found = {str(item).strip().casefold() for item in pd.unique(pd.Series(np.asarray(columns[at], object)))}
-    numbers = [columns.names[i] for i in left if i != at and i >= columns.n_levels and is_number(columns[i])]
-    known = found & QUANTITIES
-    if len(known) < 2 or 2 * len(known) < len(found) or len(numbers) < 2:
+    items = {str(item).strip().casefold() for item in pd.unique(pd.Series(np.asarray(columns[at], object)))}
+    numbers = [columns.names[i] for i in free if i != at and i >= columns.n_levels and is_number(columns[i])]
+    known = items & QUANTITIES
+    if len(known) < 2 or 2 * len(known) < len(items) or len(numbers) < 2:
         return
     others = [n for n in columns.names[columns.n_levels :] if n not in numbers]
     name, listed = columns.names[at], ", ".join(map(str, numbers[:3])) + ", ..." * (len(numbers) > 3)
@@ -135,22 +135,22 @@ def _without_row_numbers(columns: Columns, named: Sequence[int], notes: list[str
     return [i for i in named if i not in rows]
 
 
-def _site(columns: Columns, left: Sequence[int]) -> list[int]:
+def _site(columns: Columns, free: Sequence[int]) -> list[int]:
     """State, county and number of a site, which name a station only together."""
-    found = []
+    parts = []
     for names in SITE_PARTS:
         names = (names,) if isinstance(names, str) else names
-        found += [i for i in left if plain(columns.names[i]) in names][:1]
-    whole = [i for i in found if (columns.codes(i) >= 0).all()]
+        parts += [i for i in free if plain(columns.names[i]) in names][:1]
+    whole = [i for i in parts if (columns.codes(i) >= 0).all()]
     return whole if len(whole) == len(SITE_PARTS) else []
 
 
-def _stay(columns: Columns, left: Sequence[int], named: Sequence[int]) -> list[int]:
+def _stay(columns: Columns, free: Sequence[int], named: Sequence[int]) -> list[int]:
     """The column that divides the named group into stays, the finest of several."""
     if len(named) != 1:
         return []
     count = lambda at: int(columns.codes(at).max()) + 1
-    stays = [i for i in left if i not in named and plain(columns.names[i]) in STAY_NAMES]
+    stays = [i for i in free if i not in named and plain(columns.names[i]) in STAY_NAMES]
     stays = [i for i in stays if (columns.codes(i) >= 0).all() and not numbers_rows(columns, i)]
     stays = [i for i in stays if count(named[0]) < count(i) <= len(columns[i]) / ROWS_PER_GROUP]
     stays = [i for i in stays if depends_on(columns, named[0], i)]

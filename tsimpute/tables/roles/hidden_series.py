@@ -33,7 +33,7 @@ MOST_UNITS = 0.1
 
 
 def check_rows_as_steps(
-    columns: Columns, left: Sequence[int], group: Sequence[int], *, series_told: bool = False
+    columns: Columns, free: Sequence[int], group: Sequence[int], *, series_told: bool = False
 ) -> None:
     """Refuses rows that would be taken for the steps of one series where they are those of several.
 
@@ -45,7 +45,7 @@ def check_rows_as_steps(
         group: columns of the groups, where they are known.
         series_told: whether the caller named them, also as none.
     """
-    numbers = [i for i in left if is_number(columns[i]) and not pd.isna(columns[i]).any()]
+    numbers = [i for i in free if is_number(columns[i]) and not pd.isna(columns[i]).any()]
     numbers = [i for i in numbers if i >= columns.n_levels or columns.names[i] is None]
     numbers = [i for i in numbers if not is_id_name(columns.names[i]) and _starts_anew(floats(columns[i]))]
     if group and numbers:
@@ -62,7 +62,7 @@ def check_rows_as_steps(
             )
     if group or series_told:
         return
-    able = [i for i in left if can_name(columns[i]) and not is_remark_name(columns.names[i])]
+    able = [i for i in free if can_name(columns[i]) and not is_remark_name(columns.names[i])]
     able = [i for i in able if not has_fractions(columns[i]) and not is_clock_name(columns.names[i])]
     able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
     able.sort(key=lambda i: int(columns.codes(i).max()))
@@ -93,7 +93,7 @@ def check_rows_as_steps(
                 f"are series and their time, set group={series} and time={name!r}. If each row is the next step of "
                 "one series, set group=() and time=()."
             )
-    _check_blocks(columns, left)
+    _check_blocks(columns, free)
 
 
 def _index_rises(within: str, group: list[Hashable]) -> DataError:
@@ -104,12 +104,12 @@ def _index_rises(within: str, group: list[Hashable]) -> DataError:
     )
 
 
-def _check_blocks(columns: Columns, left: Sequence[int]) -> None:
+def _check_blocks(columns: Columns, free: Sequence[int]) -> None:
     """Refuses rows in blocks, one for each name of a column, in which the texts of another column come anew.
 
     These are visits or ages in words (Baseline, Week 4; 3m, 6m) of persons, and no steps of one series.
     """
-    able = [i for i in left if i >= columns.n_levels and can_name(columns[i]) and not has_fractions(columns[i])]
+    able = [i for i in free if i >= columns.n_levels and can_name(columns[i]) and not has_fractions(columns[i])]
     able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
     labels = [i for i in able if not is_number(columns[i])]
     for series, label in ((i, at) for i in able for at in labels if at != i):
@@ -131,7 +131,7 @@ def _check_blocks(columns: Columns, left: Sequence[int]) -> None:
         )
 
 
-def check_one_quantity(columns: Columns, left: Sequence[int], features: Sequence[int]) -> None:
+def check_one_quantity(columns: Columns, free: Sequence[int], features: Sequence[int]) -> None:
     """Refuses one column of values in several units, which would be filled as one quantity.
 
     Args:
@@ -142,7 +142,7 @@ def check_one_quantity(columns: Columns, left: Sequence[int], features: Sequence
     if len(values) != 1 or len(features) != 1:
         return
     name = columns.names[values[0]]
-    able = [i for i in left if can_name(columns[i]) and not is_number(columns[i])]
+    able = [i for i in free if can_name(columns[i]) and not is_number(columns[i])]
     for i in (i for i in able if is_unit_name(columns.names[i])):
         codes = columns.codes(i)
         n_units = int(codes.max(initial=-1)) + 1

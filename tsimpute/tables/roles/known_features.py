@@ -47,20 +47,20 @@ class KnownFeatures:
         """
         self._check_targets()
         texts = [str(name) for name in names]
-        found = {text: self.rename[text] for text in texts if text in self.rename}
+        names_of_model = {text: self.rename[text] for text in texts if text in self.rename}
         for text in texts:
-            if text not in found and text in self.names:
-                found[text] = text
-        taken = list(found.values())
-        _check_once(found)
+            if text not in names_of_model and text in self.names:
+                names_of_model[text] = text
+        taken = list(names_of_model.values())
+        _check_once(names_of_model)
         for bring in (lambda text: split_unit(text)[0].strip(), lambda text: plain(split_unit(text)[0])):
             by_form = {bring(name): name for name in self.names}
-            candidates = {text: by_form.get(bring(text)) for text in texts if text not in found}
+            candidates = {text: by_form.get(bring(text)) for text in texts if text not in names_of_model}
             new = {text: name for text, name in candidates.items() if name is not None and name not in taken}
             _check_once(new)
-            found |= new
+            names_of_model |= new
             taken += new.values()
-        return {text: found[text] for text in texts if text in found}
+        return {text: names_of_model[text] for text in texts if text in names_of_model}
 
     def _check_targets(self) -> None:
         unknown = [name for name in self.rename.values() if name not in self.names]
@@ -70,7 +70,7 @@ class KnownFeatures:
                 'them as rename={"HeartRate": "HR"} (--rename "HeartRate=HR").'
             )
 
-    def check(self, names: Sequence[object], found: Mapping[str, str]) -> None:
+    def check(self, names: Sequence[object], names_of_model: Mapping[str, str]) -> None:
         """Refuses a table that has hardly any of the features, or lacks one that is to be renamed.
 
         Args:
@@ -84,13 +84,13 @@ class KnownFeatures:
         lacking = [name for name in self.rename if name not in texts]
         if lacking:
             raise ConfigError(f"rename: expected names of the table ({_some(texts)}), came {lacking[0]!r}.")
-        if len(found) >= min(FEWEST, len(self.names)):
+        if len(names_of_model) >= min(FEWEST, len(self.names)):
             return
-        n_found = f"only {', '.join(found)}" if found else "none of them"
-        others = [text for text in texts if text not in found]
+        which = f"only {', '.join(names_of_model)}" if names_of_model else "none of them"
+        others = [text for text in texts if text not in names_of_model]
         raise DataError(
             f"features: expected at least {min(FEWEST, len(self.names))} of the model's {len(self.names)} "
-            f"({', '.join(self.names)}); the table has {n_found}, beside {_some(others)}. Name the features of other "
+            f"({', '.join(self.names)}); the table has {which}, beside {_some(others)}. Name the features of other "
             f'names: --rename "{others[0] if others else "NAME"}={self.names[0]}" (rename), or fit on the table itself '
             "(no model)."
         )
@@ -102,10 +102,10 @@ class KnownFeatures:
         if not are_texts and not (self.rename and pd.api.types.is_integer_dtype(kind)):
             return False
         names = [str(name) for name in pd.unique(np.asarray(content, object)) if not pd.isna(name)]
-        own = set(self.names) | set(self.rename)
-        return len(own.intersection(names)) >= min(FEWEST, len(self.names))
+        known = set(self.names) | set(self.rename)
+        return len(known.intersection(names)) >= min(FEWEST, len(self.names))
 
-    def notes(self, found: Mapping[str, str], others: Mapping[str, int] | None, wide: bool) -> tuple[str, ...]:
+    def notes(self, names_of_model: Mapping[str, str], others: Mapping[str, int] | None, wide: bool) -> tuple[str, ...]:
         """What is to be said of the names of a table.
 
         Args:
@@ -113,9 +113,9 @@ class KnownFeatures:
             others: names that the model does not know, with their rows (0 = they are not counted).
             wide: the names are columns.
         """
-        said = [f"{name} = {own}" for name, own in found.items() if name != own]
-        notes = [f"features by other names: {', '.join(said)}"] * bool(said)
-        absent = [name for name in self.names if name not in found.values()]
+        renamed = [f"{name} = {model_name}" for name, model_name in names_of_model.items() if name != model_name]
+        notes = [f"features by other names: {', '.join(renamed)}"] * bool(renamed)
+        absent = [name for name in self.names if name not in names_of_model.values()]
         if absent:
             what = "no column is added for them" if wide else "no row is added for them"
             notes.append(f"features of the model that the table lacks count as missing; {what}: {', '.join(absent)}")
@@ -133,11 +133,11 @@ class KnownFeatures:
         return tuple(notes)
 
 
-def _check_once(found: Mapping[str, str]) -> None:
+def _check_once(names_of_model: Mapping[str, str]) -> None:
     """Refuses two names of a table for one feature."""
-    double = [name for name, count in Counter(found.values()).items() if count > 1]
+    double = [name for name, count in Counter(names_of_model.values()).items() if count > 1]
     if double:
-        names = [text for text, name in found.items() if name == double[0]]
+        names = [text for text, name in names_of_model.items() if name == double[0]]
         raise DataError(
             f"features: expected one name for {double[0]}, came {' and '.join(names)}. Take one of them out of the "
             "table, or give it a name of its own."

@@ -65,7 +65,7 @@ class _Search:
     """A table without known names and values: its columns, those without a role, of its time, of its groups."""
 
     columns: Columns
-    left: Sequence[int]
+    free: Sequence[int]
     time: Sequence[int]
     group: Sequence[int] | None
 
@@ -73,8 +73,8 @@ class _Search:
         """The columns of the groups, were these the columns that may not repeat within one."""
         if self.group is not None:
             return list(self.group)
-        left = [i for i in self.left if i not in without and not names_quantity(self.columns.names[i])]
-        return find_group(self.columns, left, key, [])
+        free = [i for i in self.free if i not in without and not names_quantity(self.columns.names[i])]
+        return find_group(self.columns, free, key, [])
 
     def told_apart(self, at: int, value: int | None) -> _Found:
         """How a column tells rows apart that have one time and one series."""
@@ -89,9 +89,9 @@ class _Search:
 
         Two quantities under one name would be mixed, so finer names are the safer ones.
         """
-        found = [self.told_apart(at, value) for at in names]
-        least = min(one.after for one in found)
-        return min((one for one in found if one.after == least), key=lambda one: self._order(one.at))
+        candidates = [self.told_apart(at, value) for at in names]
+        least = min(one.after for one in candidates)
+        return min((one for one in candidates if one.after == least), key=lambda one: self._order(one.at))
 
     def _order(self, at: int) -> tuple[int, bool, bool, bool]:
         """Many names first, then plainly named ones, then texts, then those that are no codes."""
@@ -105,7 +105,7 @@ class _Search:
         names = self.columns.names
         return [
             i
-            for i in self.left
+            for i in self.free
             if i >= self.columns.n_levels
             and is_number(self.columns[i])
             and self.columns.codes(i).max() >= 1
@@ -117,7 +117,7 @@ class _Search:
 
 
 def find_long(
-    columns: Columns, left: Sequence[int], time: Sequence[int], group: Sequence[int] | None, notes: list[str]
+    columns: Columns, free: Sequence[int], time: Sequence[int], group: Sequence[int] | None, notes: list[str]
 ) -> tuple[list[int], list[int]]:
     """The columns of names and of values of a long table; ([], []) = it is wide.
 
@@ -134,22 +134,22 @@ def find_long(
         DataError: the table looks long, and which columns hold names and values cannot be told.
         RowError: the column of values holds something that is no number.
     """
-    search = _Search(columns, left, time, group)
-    names = [i for i in left if _may_be_names(columns, i)]
+    search = _Search(columns, free, time, group)
+    names = [i for i in free if _may_be_names(columns, i)]
     plainly = [i for i in names if is_feature_name(columns.names[i])]
     plainly = [i for i in plainly if not is_number(columns[i]) or may_be_numbered(columns.names[i])]
     plainly = [i for i in plainly if _are_few(columns, i)] or plainly
-    values = [i for i in left if i >= columns.n_levels and value_rank(columns.names[i]) is not None]
+    values = [i for i in free if i >= columns.n_levels and value_rank(columns.names[i]) is not None]
     values = [i for i in values if i not in plainly or len(plainly) > 1]
     value = _best_value(columns, values, plainly)
     names, plainly = ([i for i in of if i != value] for of in (names, plainly))
     if value is None:
-        found = _without_values(search, plainly, values, notes)
+        pair = _without_values(search, plainly, values, notes)
     elif plainly:
-        found = _plain(search, plainly, value)
+        pair = _plain(search, plainly, value)
     else:
-        found = _by_contents(search, names, value, notes)
-    return ([], []) if found is None else ([found[0]], [found[1]])
+        pair = _by_contents(search, names, value, notes)
+    return ([], []) if pair is None else ([pair[0]], [pair[1]])
 
 
 def _best_value(columns: Columns, values: Sequence[int], names: Sequence[int]) -> int | None:
@@ -171,20 +171,20 @@ def _best_value(columns: Columns, values: Sequence[int], names: Sequence[int]) -
 
 def _plain(search: _Search, names: Sequence[int], value: int) -> tuple[int, int] | None:
     """Where names of columns say what holds names and what values."""
-    columns, found = search.columns, search.best(names, value)
-    name = columns.names[found.at]
+    columns, best = search.columns, search.best(names, value)
+    name = columns.names[best.at]
     sure = names_quantity(name) or plain(columns.names[value]) in VALUE_NAMES
-    others = [i for i in search.readings if i not in (value, found.at)]
-    if not found.separates and others and not sure:
+    others = [i for i in search.readings if i not in (value, best.at)]
+    if not best.separates and others and not sure:
         return None
-    if not _are_few(columns, found.at):
+    if not _are_few(columns, best.at):
         raise DataError(
             f"long table: expected the names of a few quantities in column {name!r}, came "
-            f"{columns.codes(found.at).max() + 1:,} different ones in {len(columns[found.at]):,} rows. Name the right "
+            f"{columns.codes(best.at).max() + 1:,} different ones in {len(columns[best.at]):,} rows. Name the right "
             f"column: {_options('NAME', columns.names[value])}. If the table is wide, name the columns to fill: "
             "--features (features)."
         )
-    return found.at, value
+    return best.at, value
 
 
 def _without_values(
@@ -196,13 +196,13 @@ def _without_values(
     readings = [i for i in search.readings if i not in names]
     if not sure or not readings or not search.time:
         return None
-    found = search.best(sure, None)
-    if not found.separates:
+    best = search.best(sure, None)
+    if not best.separates:
         return None
-    name = columns.names[found.at]
+    name = columns.names[best.at]
     if len(readings) == 1:
         notes.append(f"long table: {name} holds the names of quantities, {columns.names[readings[0]]} their values")
-        return found.at, readings[0]
+        return best.at, readings[0]
     named = ", ".join(str(columns.names[i]) for i in values or readings)
     raise DataError(
         f"table: it looks long, with a row for each quantity: times repeat, and within each {name!r} they do not. "
@@ -220,17 +220,17 @@ def _by_contents(search: _Search, names: Sequence[int], value: int, notes: list[
     able = [i for i in names if columns.codes(i).max() >= 1 and not numbers_rows(columns, i)]
     able = [i for i in able if not is_remark_name(columns.names[i]) and not is_unit_name(columns.names[i])]
     labels = [i for i in able if may_name_quantities(columns.names[i])]
-    found = [search.best(labels, value)] if labels else []
-    found = [one for one in found if one.separates]
+    names_columns = [search.best(labels, value)] if labels else []
+    names_columns = [one for one in names_columns if one.separates]
     places = [i for i in known if is_group_name(columns.names[i])]
-    if found and places:
-        name = columns.names[found[0].at]
+    if names_columns and places:
+        name = columns.names[names_columns[0].at]
         notes.append(
             f"long table: {name} holds the names of quantities, since times repeat and within each name they do not"
         )
-        return found[0].at, value
-    if found:
-        raise _unclear(columns, found[0].at, value)
+        return names_columns[0].at, value
+    if names_columns:
+        raise _unclear(columns, names_columns[0].at, value)
     alone = search.readings == [value]
     things = [i for i in able if not is_place_name(columns.names[i]) or is_thing_name(columns.names[i])]
     things = [i for i in things if (alone and not is_instrument_name(columns.names[i])) or i in places]

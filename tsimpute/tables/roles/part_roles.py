@@ -21,115 +21,119 @@ if TYPE_CHECKING:
     from tsimpute.tables.roles.columns import Columns
 
 
-def find_parts(columns: Columns, left: Sequence[int], looks: dict[int, Look]) -> list[int]:
+def find_parts(columns: Columns, free: Sequence[int], looks: dict[int, Look]) -> list[int]:
     """The columns of year, month, day and hour, or year and day of the year, as far as there are."""
-    months = _valid(columns, left, "month")
+    months = _valid(columns, free, "month")
     chains = []
     for chain in CHAINS:
-        found: list[int] = []
+        parts: list[int] = []
         for part in chain:
             if part == "hour":
-                found += hours_beside(columns, left, found, looks)
+                parts += clock_after(columns, free, parts, looks)
                 break
-            options = [i for i in _valid(columns, left, part) if i not in found]
+            options = [i for i in _valid(columns, free, part) if i not in parts]
             if part == "doy" and not months:
-                options += [i for i in _valid(columns, left, "day", highest=366) if i not in found]
-            options = [i for i in options if part == "year" or _adds(columns, left, found, i)]
+                options += [i for i in _valid(columns, free, "day", highest=366) if i not in parts]
+            options = [i for i in options if part == "year" or _adds(columns, free, parts, i)]
             if not options:
                 break
-            found.append(options[0])
-        chains.append(found)
+            parts.append(options[0])
+        chains.append(parts)
     best = max(chains, key=len)
     names = [plain(columns.names[i]) for i in best]
-    if len(best) == 1 and (said := part_of(columns.names[best[0]])) and not said[1]:
+    if len(best) == 1 and (of_time := part_of(columns.names[best[0]])) and not of_time[1]:
         return []
     return [] if len(best) < 3 and all(len(name) == 1 for name in names) else best
 
 
-def calendar_parts(columns: Columns, left: Sequence[int]) -> set[int]:
+def calendar_parts(columns: Columns, free: Sequence[int]) -> set[int]:
     """Columns that are parts of the time by their names, in full or, where they make a whole date, in short."""
-    dated = find_parts(columns, left, {})
-    named = {i for i in left if is_calendar_name(columns.names[i])}
+    dated = find_parts(columns, free, {})
+    named = {i for i in free if is_calendar_name(columns.names[i])}
     return named | set(dated if len(dated) > 2 else ())
 
 
-def _keys(columns: Columns, left: Sequence[int]) -> list[int]:
+def _keys(columns: Columns, free: Sequence[int]) -> list[int]:
     """Columns that are named as groups or features are and do not number the rows."""
-    named = [i for i in left if is_group_name(columns.names[i]) or is_feature_name(columns.names[i])]
+    named = [i for i in free if is_group_name(columns.names[i]) or is_feature_name(columns.names[i])]
     return [i for i in named if columns[i].nunique() < len(columns[i])]
 
 
-def repeats(columns: Columns, time: Sequence[int], left: Sequence[int]) -> int:
+def repeats(columns: Columns, time: Sequence[int], free: Sequence[int]) -> int:
     """How many rows repeat the time of an earlier one of the same series and feature, as far as names tell these."""
-    wanted = [*time, *(i for i in _keys(columns, left) if i not in time)]
+    wanted = [*time, *(i for i in _keys(columns, free) if i not in time)]
     codes = {i: pd.factorize(np.asarray(columns[i], object))[0] for i in wanted}
     return int(pd.DataFrame(codes).duplicated().sum())
 
 
-def _adds(columns: Columns, left: Sequence[int], found: Sequence[int], at: int) -> bool:
+def _adds(columns: Columns, free: Sequence[int], before: Sequence[int], at: int) -> bool:
     """A part counts where its name is sure, or it tells rows apart that the parts before it do not.
 
     A short name is sure where another one is short, too, or where all rows hold one number.
     """
-    said, name = part_of(columns.names[at]), plain(columns.names[at])
-    if (said is not None and said[1]) or name in PLAIN_SHORT:
+    of_time, name = part_of(columns.names[at]), plain(columns.names[at])
+    if (of_time is not None and of_time[1]) or name in PLAIN_SHORT:
         return True
-    if any(plain(columns.names[i]) in PLAIN_SHORT for i in found):
+    if any(plain(columns.names[i]) in PLAIN_SHORT for i in before):
         return True
-    if len(found) > 2 and columns[at].nunique() == 1:
+    if len(before) > 2 and columns[at].nunique() == 1:
         return True
-    return repeats(columns, found, left) > repeats(columns, [*found, at], left)
+    return repeats(columns, before, free) > repeats(columns, [*before, at], free)
 
 
-def hours_beside(columns: Columns, left: Sequence[int], found: Sequence[int], looks: dict[int, Look]) -> list[int]:
+def clock_after(columns: Columns, free: Sequence[int], before: Sequence[int], looks: dict[int, Look]) -> list[int]:
     """The columns of hour, minute and second that go on from a date, or the one of a time of day."""
-    if found and part_of(columns.names[found[-1]]) in (("year", True), ("year", False)):
+    if before and part_of(columns.names[before[-1]]) in (("year", True), ("year", False)):
         return []
-    texts = [i for i in left if i in looks and looks[i].kind == "clock" and part_of(columns.names[i])]
-    texts = [i for i in texts if i not in found]
-    hours = [i for i in _valid(columns, left, "hour") if i not in found] + texts
-    hours = [i for i in hours if _adds(columns, left, found, i)]
+    texts = [i for i in free if i in looks and looks[i].kind == "clock" and part_of(columns.names[i])]
+    texts = [i for i in texts if i not in before]
+    hours = [i for i in _valid(columns, free, "hour") if i not in before] + texts
+    hours = [i for i in hours if _adds(columns, free, before, i)]
     if not hours:
         return []
-    out = hours[:1]
-    digits = digits_at(columns, out[0])
+    clock = hours[:1]
+    digits = digits_at(columns, clock[0])
     if digits is None or joined_clock(digits):
-        return out
+        return clock
     for part in ("minute", "second"):
-        options = [i for i in _valid(columns, left, part) if i not in found]
-        options = [i for i in options if _adds(columns, left, [*found, *out], i)]
+        options = [i for i in _valid(columns, free, part) if i not in before]
+        options = [i for i in options if _adds(columns, free, [*before, *clock], i)]
         if not options:
             break
-        out += options[:1]
-    return out
+        clock += options[:1]
+    return clock
 
 
-def _valid(columns: Columns, left: Sequence[int], part: str, highest: int | None = None) -> list[int]:
+def _valid(columns: Columns, free: Sequence[int], part: str, highest: int | None = None) -> list[int]:
     """Columns that are named as a part and hold it in nearly every row; those that are named in full first.
 
     A row that holds none is named where the parts are read.
     """
-    found = []
-    both = {str(columns.names[i]).lstrip("#") for i in left} >= {"MM", "mm"}
-    for i in left:
-        said = part_of(columns.names[i])
+    options = []
+    both = {str(columns.names[i]).lstrip("#") for i in free} >= {"MM", "mm"}
+    for i in free:
+        of_time = part_of(columns.names[i])
         if both and str(columns.names[i]) == "mm":
-            said = ("minute", False)
-        if said is None or said[0] != part or edge_of(columns.names[i]) == "end":
+            of_time = ("minute", False)
+        if of_time is None or of_time[0] != part or edge_of(columns.names[i]) == "end":
             continue
         digits = digits_at(columns, i)
         if digits is None:
             named = part == "month" and named_months(columns[i]) is not None
-            if named or (part == "doy" and is_fraction_of_year(columns[i])) or (said[1] and _mostly(columns[i], part)):
-                found.append((i, said[1]))
+            if (
+                named
+                or (part == "doy" and is_fraction_of_year(columns[i]))
+                or (of_time[1] and _mostly(columns[i], part))
+            ):
+                options.append((i, of_time[1]))
             continue
         low, high = LOWEST.get(part, 0), highest or HIGHEST[part]
         inside = (digits.numbers >= low) & (digits.numbers <= high)
         short_year = part == "year" and digits.numbers.max() < 100
-        nearly = inside.mean() >= MOST and inside.sum() >= FEW and said[1]
+        nearly = inside.mean() >= MOST and inside.sum() >= FEW and of_time[1]
         if inside.all() or short_year or (part == "hour" and joined_clock(digits)) or nearly:
-            found.append((i, said[1]))
-    return [i for i, full in found if full] + [i for i, full in found if not full]
+            options.append((i, of_time[1]))
+    return [i for i, full in options if full] + [i for i, full in options if not full]
 
 
 def _mostly(column: pd.Series | pd.Index, part: str) -> bool:

@@ -136,17 +136,17 @@ def _left(columns: Columns, at: int, key: np.ndarray) -> int:
 def _is_of_time(columns: Columns, at: int) -> bool:
     if not can_name(columns[at]) or pd.isna(columns[at]).any():
         return False
-    said = part_of(columns.names[at])
-    return (said is not None and not has_fractions(columns[at])) or look_of(columns[at]).kind != ""
+    of_time = part_of(columns.names[at])
+    return (of_time is not None and not has_fractions(columns[at])) or look_of(columns[at]).kind != ""
 
 
 def _may_name(columns: Columns, at: int, before: int) -> bool:
     """Texts, or a few whole numbers where many rows repeat, that are no number of the row."""
-    column, said = columns[at], _says_apart(columns, at)
-    if not can_name(column) or (has_fractions(column) and not said) or pd.isna(column).any():
+    column, is_sure = columns[at], _says_apart(columns, at)
+    if not can_name(column) or (has_fractions(column) and not is_sure) or pd.isna(column).any():
         return False
     n_names = column.nunique()
     remark = is_remark_name(columns.names[at]) and not is_id_name(columns.names[at])
     if not 2 <= n_names <= len(column) / 2 or remark:
         return False
-    return said or not is_number(column) or (before >= SHARE * len(column) and n_names <= len(column) / 3)
+    return is_sure or not is_number(column) or (before >= SHARE * len(column) and n_names <= len(column) / 3)

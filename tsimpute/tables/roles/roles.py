@@ -66,6 +66,13 @@ class Roles:
     notes: tuple[str, ...] = ()
     unfillable: tuple[tuple[str, RowError], ...] = ()
 
+    def spec(self, columns: Columns) -> ColumnSpec:
+        """The roles as a caller would give them; ``text`` are all columns that are passed through."""
+        named = lambda at: tuple(columns.names[i] for i in at)
+        one = [None if at is None else columns.names[at] for at in (self.feature, self.value, self.unit)]
+        features = named(self.features) if self.layout == "wide" else None
+        return ColumnSpec(named(self.time), named(self.group), features, *one, text=named(self.extra))
+
 
 def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     """What each column is.
@@ -75,20 +82,20 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
         DataError: it cannot be told which column is the time, there is no feature, two columns to fill have one name,
             or a column of texts was meant to be one of numbers.
     """
-    left = list(range(len(columns)))
+    free = list(range(len(columns)))
     notes: list[str] = []
 
     def take(names: Sequence[Hashable] | None, role: str) -> tuple[int, ...] | None:
         if names is None:
             return None
-        found = columns.find_all(names, role)
-        for at in found:
-            if at not in left:
+        places = columns.find_all(names, role)
+        for at in places:
+            if at not in free:
                 raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")
             if role in ("time", "group", "feature", "unit"):
                 check_names(columns[at], columns.names[at])
-            left.remove(at)
-        return found
+            free.remove(at)
+        return places
 
     one = [None if name is None else [name] for name in (spec.feature, spec.value, spec.unit)]
     time, group = take(spec.time, "time"), take(spec.group, "group")
@@ -96,9 +103,9 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     features = take(spec.features, "features")
     text = take(spec.text, "text") or ()
     if time is None:
-        time = _drop(left, find_time(columns, left, notes))
+        time = _drop(free, find_time(columns, free, notes))
     if features is None and feature is None and value is None:
-        feature, value = (_drop(left, at) or None for at in find_long(columns, left, time, group, notes))
+        feature, value = (_drop(free, at) or None for at in find_long(columns, free, time, group, notes))
     if (feature is None) != (value is None):
         absent, what = ("value", "values") if value is None else ("feature", "feature names")
         raise ConfigError(
@@ -106,16 +113,16 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
         )
     _check_layout(spec, feature is not None)
     if feature is not None:
-        unit = unit or _drop(left, _find_unit(columns, left, feature[0]))
+        unit = unit or _drop(free, _find_unit(columns, free, feature[0]))
     if group is None:
-        group = _drop(left, find_group(columns, left, (*time, *(feature or ())), notes))
+        group = _drop(free, find_group(columns, free, (*time, *(feature or ())), notes))
     if spec.time is None and spec.learnt is None and not time and feature is None:
-        check_rows_as_steps(columns, left, group, series_told=spec.group is not None)
+        check_rows_as_steps(columns, free, group, series_told=spec.group is not None)
     unfillable: tuple[tuple[str, RowError], ...] = ()
     if feature is None and features is None:
-        features = _drop(left, _find_features(columns, left, notes))
-        check_one_quantity(columns, left, features)
-        unfillable = _find_unfillable(columns, left)
+        features = _drop(free, _find_features(columns, free, notes))
+        check_one_quantity(columns, free, features)
+        unfillable = _find_unfillable(columns, free)
     _check_features(columns, features or ())
     if feature is None and not features:
         reasons = (
@@ -129,7 +136,7 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
         )  # fmt: skip
     first = [None if x is None or not x else x[0] for x in (feature, value, unit)]
     layout = "wide" if feature is None else "long"
-    extra = tuple(sorted((*left, *text)))
+    extra = tuple(sorted((*free, *text)))
     return Roles(
         layout, time, group, features or (), *first, extra=extra, notes=tuple(notes), unfillable=unfillable
     )  # fmt: skip
@@ -154,16 +161,16 @@ def _check_layout(spec: ColumnSpec, is_long: bool) -> None:
         )
 
 
-def _find_unit(columns: Columns, left: Sequence[int], feature: int) -> list[int]:
+def _find_unit(columns: Columns, free: Sequence[int], feature: int) -> list[int]:
     """The first column of units, of several the first that has one unit for each feature."""
-    units = [i for i in left if is_unit_name(columns.names[i]) and can_name(columns[i])]
+    units = [i for i in free if is_unit_name(columns.names[i]) and can_name(columns[i])]
     return ([i for i in units if depends_on(columns, i, feature)] or units)[:1]
 
 
-def _drop(left: list[int], found: Collection[int]) -> tuple[int, ...]:
-    for at in found:
-        left.remove(at)
-    return tuple(found)
+def _drop(free: list[int], places: Collection[int]) -> tuple[int, ...]:
+    for at in places:
+        free.remove(at)
+    return tuple(places)
 
 
 def _check_features(columns: Columns, features: Sequence[int]) -> None:
@@ -178,10 +185,10 @@ def _check_features(columns: Columns, features: Sequence[int]) -> None:
             )
 
 
-def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
+def _find_features(columns: Columns, free: Sequence[int], notes: list[str]) -> list[int]:
     """Columns of numbers that are no part of the time, no id, and not a blank one at the edge of a file."""
-    found, parts = [], calendar_parts(columns, left)
-    for i in left:
+    features, parts = [], calendar_parts(columns, free)
+    for i in free:
         name, column = columns.names[i], columns[i]
         if i < columns.n_levels:
             continue
@@ -206,19 +213,19 @@ def _find_features(columns: Columns, left: Sequence[int], notes: list[str]) -> l
         elif _numbers_rows(name, column):
             notes.append(f"{name}: numbers the rows; it is carried along")
         else:
-            found.append(i)
-    return found
+            features.append(i)
+    return features
 
 
-def _find_unfillable(columns: Columns, left: Sequence[int]) -> tuple[tuple[str, RowError], ...]:
+def _find_unfillable(columns: Columns, free: Sequence[int]) -> tuple[tuple[str, RowError], ...]:
     """Columns of texts with gaps that look like numbers, and why none of them can be filled."""
-    found = []
-    for i in left:
+    unfillable = []
+    for i in free:
         column, name = columns[i], columns.names[i]
         if i >= columns.n_levels and not is_number(column) and not is_id_name(name):
             reason = unfillable_text(column, name)
-            found += [(str(name), reason)] * (reason is not None)
-    return tuple(found)
+            unfillable += [(str(name), reason)] * (reason is not None)
+    return tuple(unfillable)
 
 
 def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:

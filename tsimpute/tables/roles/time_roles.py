@@ -24,7 +24,7 @@ from tsimpute.tables.columns.time_names import (
     plain,
     speaks_of_time,
 )
-from tsimpute.tables.roles.part_roles import digits_at, find_parts, hours_beside, repeats
+from tsimpute.tables.roles.part_roles import clock_after, digits_at, find_parts, repeats
 from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.half_days import is_half
@@ -38,30 +38,30 @@ _CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
 NONE = "or set time=() to take each row as one step"
 
 
-def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[int]:
+def find_time(columns: Columns, free: Sequence[int], notes: list[str]) -> list[int]:
     """The columns that make the time, () where none does; what is not plain to see is added to ``notes``.
 
     Raises:
         DataError: several columns may be the time, or one looks like a time and cannot be read.
     """
-    left = [i for i in left if can_name(columns[i])]
-    looks = {i: look_of(columns[i]) for i in left}
-    stamps = [i for i in left if looks[i].kind]
+    free = [i for i in free if can_name(columns[i])]
+    looks = {i: look_of(columns[i]) for i in free}
+    stamps = [i for i in free if looks[i].kind]
     stamps = [i for i in stamps if i < columns.n_levels] or stamps
     if len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]:
-        return [*stamps, *_half(columns, left)]
+        return [*stamps, *_half(columns, free)]
     dated = [i for i in stamps if looks[i].kind in ("full", "date")]
     sure = [i for i in dated if not looks[i].by_name or _says_time(columns, i)]
     if any(not is_of_a_life(columns.names[i]) for i in sure):
         at = _chosen(columns, sure, looks, notes)
-        rest = _clock_beside(columns, left, at, looks) if looks[at].kind == "date" else []
+        rest = _clock_of(columns, free, at, looks) if looks[at].kind == "date" else []
         if looks[at].kind == "date" and not rest:
-            _check_no_clock(columns, left, at)
-        return sorted([at, *rest, *(_half(columns, left) if rest else [])])
-    chain = find_parts(columns, left, looks)
-    numbers = _numeric_time(columns, left) or [i for i in stamps if looks[i].kind == "years"][:1]
-    chain += _half(columns, left) if len(chain) > 2 else []
-    if chain and not (numbers and repeats(columns, chain, left) > 0):
+            _check_no_clock(columns, free, at)
+        return sorted([at, *rest, *(_half(columns, free) if rest else [])])
+    chain = find_parts(columns, free, looks)
+    numbers = _numeric_time(columns, free) or [i for i in stamps if looks[i].kind == "years"][:1]
+    chain += _half(columns, free) if len(chain) > 2 else []
+    if chain and not (numbers and repeats(columns, chain, free) > 0):
         return chain
     clocks = [i for i in stamps if looks[i].kind == "clock"]
     if clocks:
@@ -70,9 +70,9 @@ def find_time(columns: Columns, left: Sequence[int], notes: list[str]) -> list[i
         notes.append(
             f"{columns.names[numbers[0]]}: years with decimals; they count as numbers, and a step as their unit"
         )
-    if found := (numbers or sure[:1] or dated[:1]):
-        return found
-    _refuse_unreadable(columns, left)
+    if columns_of_time := (numbers or sure[:1] or dated[:1]):
+        return columns_of_time
+    _refuse_unreadable(columns, free)
     return []
 
 
@@ -82,71 +82,71 @@ def _says_time(columns: Columns, at: int) -> bool:
 
 def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], notes: list[str]) -> int:
     """The one of several columns of stamps that is the time of the rows."""
-    left = [i for i in stamps if not is_of_a_life(columns.names[i])] or list(stamps)
-    left = [i for i in left if not is_later_time(columns.names[i])] or left
-    left = [i for i in left if columns.codes(i).max() > 0] or left
-    edges = {i: edge_of(columns.names[i]) for i in left}
-    starts = [i for i in left if edges[i] == "start"]
-    if len(starts) == 1 and len(left) > 1 and all(edges[i] == "end" for i in left if i not in starts):
-        others = ", ".join(str(columns.names[i]) for i in left if i not in starts)
+    candidates = [i for i in stamps if not is_of_a_life(columns.names[i])] or list(stamps)
+    candidates = [i for i in candidates if not is_later_time(columns.names[i])] or candidates
+    candidates = [i for i in candidates if columns.codes(i).max() > 0] or candidates
+    edges = {i: edge_of(columns.names[i]) for i in candidates}
+    starts = [i for i in candidates if edges[i] == "start"]
+    if len(starts) == 1 and len(candidates) > 1 and all(edges[i] == "end" for i in candidates if i not in starts):
+        others = ", ".join(str(columns.names[i]) for i in candidates if i not in starts)
         notes.append(f"{columns.names[starts[0]]}: the start of each interval is its time; {others}: its end")
         return starts[0]
-    names = {i: plain(columns.names[i]) for i in left}
+    names = {i: plain(columns.names[i]) for i in candidates}
     for named in (
-        [i for i in left if edges[i] != "end"],
-        [i for i in left if any(word in names[i] for word in ("time", "date", "stamp"))],
-        [i for i in left if names[i] in TIME_NAMES],
-        [i for i in left if names[i] in TIME_NAMES and looks[i].kind == "full"],
-        [i for i in left if _says_time(columns, i)],
-        [i for i in left if not looks[i].n_bad and looks[i].kind == "full"],
+        [i for i in candidates if edges[i] != "end"],
+        [i for i in candidates if any(word in names[i] for word in ("time", "date", "stamp"))],
+        [i for i in candidates if names[i] in TIME_NAMES],
+        [i for i in candidates if names[i] in TIME_NAMES and looks[i].kind == "full"],
+        [i for i in candidates if _says_time(columns, i)],
+        [i for i in candidates if not looks[i].n_bad and looks[i].kind == "full"],
     ):
-        if len(left) > 1 and len(named) == 1:
-            left = named
-    if len(left) > 1:
-        listed = ", ".join(str(columns.names[i]) for i in left)
-        at = left[0]
+        if len(candidates) > 1 and len(named) == 1:
+            candidates = named
+    if len(candidates) > 1:
+        listed = ", ".join(str(columns.names[i]) for i in candidates)
+        at = candidates[0]
         clock = [at + 1] if looks[at].kind == "date" and looks.get(at + 1, Look()).kind == "clock" else []
         named = [str(columns.names[i]) for i in (at, *clock)]
         raise DataError(
             f"time: expected one column of stamps, or a date and a time of day; found {listed}. Name it (time), as "
             f"time={named}."
         )
-    return left[0]
+    return candidates[0]
 
 
-def _clock_beside(columns: Columns, left: Sequence[int], date: int, looks: dict[int, Look]) -> list[int]:
+def _clock_of(columns: Columns, free: Sequence[int], date: int, looks: dict[int, Look]) -> list[int]:
     """The columns of the time of day beside one of dates; none where the dates are the whole time."""
-    texts = [i for i in left if looks[i].kind == "clock" and not is_number(columns[i])]
+    texts = [i for i in free if looks[i].kind == "clock" and not is_number(columns[i])]
     named = [i for i in texts if is_clock_name(columns.names[i]) or edge_of(columns.names[i])]
     starts = [i for i in named if edge_of(columns.names[i]) != "end"]
     for clocks in (starts if len(starts) > 1 else [], starts, named, texts):
         if len(clocks) == 1:
-            sure = clocks[0] in named or repeats(columns, [date], left) > repeats(columns, [date, clocks[0]], left)
+            sure = clocks[0] in named or repeats(columns, [date], free) > repeats(columns, [date, clocks[0]], free)
             return clocks if sure else []
-    found = hours_beside(columns, left, [date], looks)
-    return found if found and repeats(columns, [date], left) > repeats(columns, [date, *found], left) else []
+    clock = clock_after(columns, free, [date], looks)
+    return clock if clock and repeats(columns, [date], free) > repeats(columns, [date, *clock], free) else []
 
 
-def _half(columns: Columns, left: Sequence[int]) -> list[int]:
+def _half(columns: Columns, free: Sequence[int]) -> list[int]:
     """The column of AM and PM beside the twelve hours."""
-    return [i for i in left if is_half(columns[i])][:1]
+    return [i for i in free if is_half(columns[i])][:1]
 
 
-def _check_no_clock(columns: Columns, left: Sequence[int], date: int) -> None:
+def _check_no_clock(columns: Columns, free: Sequence[int], date: int) -> None:
     """Refuses dates that repeat beside a column that cannot be read and is named as an hour, or counts up in each day.
 
     Such a column would otherwise be taken for the names of 24 series.
     """
-    before = repeats(columns, [date], left)
+    before = repeats(columns, [date], free)
     if not before:
         return
-    for i in (i for i in left if i != date):
-        apart = repeats(columns, [date, i], left) < before / 2
+    for i in (i for i in free if i != date):
+        apart = repeats(columns, [date, i], free) < before / 2
         if not apart:
             continue
         name, items = columns.names[i], columns[i].tolist()
-        said, first = part_of(name), items[0]
-        if said is not None and (said[0] == "hour" or is_clock_name(name)):
+        of_time, first = part_of(name), items[0]
+        if of_time is not None and (of_time[0] == "hour" or is_clock_name(name)):
             row = int(np.argmax([_CLOCK.fullmatch(str(item).strip()) is None for item in items]))
             raise RowError(
                 f"time column {name!r}: expected hours such as 0 to 23, 1 to 24, 1330, 13:30 or 1 PM beside the date "
@@ -172,19 +172,19 @@ def _counts_in_days(columns: Columns, date: int, at: int) -> bool:
     return bool(up >= 0.9 and 23 <= numbers.max() <= 1440)
 
 
-def _numeric_time(columns: Columns, left: Sequence[int]) -> list[int]:
+def _numeric_time(columns: Columns, free: Sequence[int]) -> list[int]:
     """The column of numbers whose name says that it counts time, or an index of fractions."""
-    names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in left}
-    sure = [i for i in left if names[i] in TIME_NAMES and (is_number(columns[i]) or _is_number_text(columns[i]))]
+    names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in free}
+    sure = [i for i in free if names[i] in TIME_NAMES and (is_number(columns[i]) or _is_number_text(columns[i]))]
     counts = [
         i
-        for i in left
+        for i in free
         if (names[i] in COUNT_NAMES or may_be_offset_name(columns.names[i]))
         and str(columns.names[i])[:1] != "T"  # a temperature, as a rule
         and is_number(columns[i])
         and not pd.isna(columns[i]).any()
     ]
-    levels = [i for i in left if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
+    levels = [i for i in free if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
     counts = [i for i in counts if not is_later_time(columns.names[i])] or counts
     named = sure or counts
     return [i for i in named if i < columns.n_levels][:1] or levels[:1] or named[:1]
@@ -199,9 +199,9 @@ def _is_number_text(column: pd.Series | pd.Index) -> bool:
     )
 
 
-def _refuse_unreadable(columns: Columns, left: Sequence[int]) -> None:
+def _refuse_unreadable(columns: Columns, free: Sequence[int]) -> None:
     """Refuses a table without a time one of whose columns looks like one."""
-    for i in left:
+    for i in free:
         name, column = columns.names[i], columns[i]
         if name is not None and resembles_time(column, name):
             texts = [str(item).strip() for item in column]
@@ -214,7 +214,7 @@ def _refuse_unreadable(columns: Columns, left: Sequence[int]) -> None:
                 f"2024-03-31 02:00, came {text!r} in ", row, f"; {advice_on(str(text))}. Or name another column of "
                 f"times (time), {NONE}.",
             )  # fmt: skip
-    odd = [i for i in left if is_number(columns[i]) and not is_calendar_name(columns.names[i])]
+    odd = [i for i in free if is_number(columns[i]) and not is_calendar_name(columns.names[i])]
     odd = [i for i in odd if speaks_of_time(columns.names[i]) and _says_time(columns, i)]
     if odd:
         name = columns.names[odd[0]]
@@ -223,7 +223,7 @@ def _refuse_unreadable(columns: Columns, left: Sequence[int]) -> None:
             f"202403310200 or seconds since 1970, came {columns[odd[0]].tolist()[0]!r} in ", 0, ". Write dates such as "
             f"2024-03-31 02:00, name the column of times (time), {NONE}.",
         )  # fmt: skip
-    parts = [i for i in left if is_calendar_name(columns.names[i]) and is_number(columns[i])]
+    parts = [i for i in free if is_calendar_name(columns.names[i]) and is_number(columns[i])]
     if parts:
         listed = ", ".join(str(columns.names[i]) for i in parts)
         raise DataError(

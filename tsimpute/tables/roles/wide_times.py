@@ -1,10 +1,10 @@
-"""Tables whose days of the month, or whose times, stand in columns: refused with a recipe that makes them long."""
+"""Tables whose hours, days of the month or times stand in columns: refused with a recipe that makes them long."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import pandas as pd
 
@@ -12,6 +12,20 @@ from tsimpute.errors import DataError
 from tsimpute.tables.columns.column_names import is_feature_name
 from tsimpute.tables.columns.time_names import part_of
 
+_HOUR = re.compile(
+    r"(h|hr|hour|hours|hora|heure|stunde|std|v|t|)[ _.]?(\d{1,2})(?::00|00)?(?:h|hr|hrs|\u6642|\u65f6)?", re.IGNORECASE
+)
+_RANGES = (list(range(24)), list(range(1, 25)))
+_WHOLE_DATE = re.compile(
+    r"(?:\d{4}[-/.\u5e74]?\d{1,2}[-/.\u6708]?\d{1,2}\u65e5?|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
+    r"(?:[ T]0?0:00(?::00)?)?"
+)
+_PARTS = (
+    ("year", "yy", "yyyy", "ano", "a\u00f1o", "jahr", "ann\u00e9e", "\u5e74"),
+    ("month", "mm", "mes", "monat", "mois", "\u6708"),
+    ("day", "dd", "dia", "d\u00eda", "tag", "jour", "\u65e5"),
+)
+_ITEMS = ("parameter", "item", "pollutant", "feature", "variable", "measurement", "\u6e2c\u9805", "magnitud")
 _DAY = re.compile(r"(.*?)[ _.]?0?(\d{1,2})")
 _MONTH = re.compile(r"\d{4}[-/.]\d{1,2}(?:[-/.]0?1)?(?: 00:00(?::00)?)?")
 _YEAR = re.compile(r"(?:yr|year|x|y|f|)[ _.]?((?:18|19|20|21)\d\d)(?:\.0)?(?: ?\[YR\d{4}\])?", re.IGNORECASE)
@@ -27,6 +41,71 @@ _SAMPLE = 1000
 NO_TIMES = "name the columns to fill (features)"
 
 
+def check_wide_hours(frame: pd.DataFrame, read: str = "frame") -> None:
+    """Refuses a table whose hours stand in 24 columns.
+
+    Args:
+        frame: columns of any dtype.
+        read: an expression of Python that gives it, for the recipe.
+
+    Raises:
+        DataError: they do.
+    """
+    numbered = _numbered(list(frame.columns), _HOUR)
+    of_hours = [[places[hour] for hour in sorted(places)] for places in numbered if sorted(places) in _RANGES]
+    taken = {at for places in of_hours for at in places}
+    others = [at for at in range(frame.shape[1]) if at not in taken]
+    if not of_hours or not others:
+        return
+    dates = [at for at in others if _hold(frame.iloc[:_SAMPLE, at], _WHOLE_DATE, _is_day)]
+    names = [frame.columns[at] for at in others]
+    parts = [next((n for n in names if str(n).strip().casefold() in words), None) for words in _PARTS]
+    if not dates and None in parts:
+        return
+    hours = [frame.columns[at] for at in of_hours[0]]
+    date = f"long[{frame.columns[dates[0]]!r}].astype(str)" if dates else (
+        "dict(" + ", ".join(f"{k}=long[{n!r}]" for k, n in zip(("year", "month", "day"), parts, strict=True)) + ")"
+    )  # fmt: skip
+    more = f", {hours}" if len(of_hours) > 1 else ""
+    item = next((n for n in names if str(n).strip().casefold() in _ITEMS), None)
+    roles = "features='value'" if item is None else f"feature={item!r}, value='value'"
+    raise DataError(
+        f"table: expected one row for each time, found the hours of a day in 24 columns, from {hours[0]!r} to "
+        f"{hours[-1]!r}. Put them below one another with pandas, then fill the new table:\n"
+        f"  long = {read}.melt({names}{more}, var_name='hour', value_name='value')\n"
+        f"  hour = long['hour'].astype(str).str.extract(r'(\\d{{1,2}})')[0].astype(int)\n"
+        f"  long['time'] = pandas.to_datetime({date}) + pandas.to_timedelta(hour, unit='h')\n"
+        f"Then name its columns: time='time', {roles}, and group where there are several places. If these columns are "
+        "no hours, name the columns to fill (features)."
+    )
+
+
+def _numbered(names: Sequence[Hashable], pattern: re.Pattern[str]) -> list[dict[int, int]]:
+    """Places of columns by the number in their names; those of one prefix together."""
+    by_prefix: dict[str, dict[int, int]] = {}
+    for at, name in enumerate(names):
+        if (match := pattern.fullmatch(str(name).strip())) is not None:
+            by_prefix.setdefault(match[1].casefold(), {}).setdefault(int(match[2]), at)
+    return list(by_prefix.values())
+
+
+def _hold(column: pd.Series, pattern: re.Pattern[str], is_whole: Callable[[pd.Series], pd.Series]) -> bool:
+    """Whether all texts of a column match, or all its stamps are whole days or months."""
+    known = column.dropna()
+    if pd.api.types.is_datetime64_any_dtype(known.dtype):
+        return bool(len(known)) and bool(is_whole(known).all())
+    texts = [text for item in known if (text := str(item).strip())]
+    return bool(texts) and all(map(pattern.fullmatch, texts))
+
+
+def _is_day(stamps: pd.Series) -> pd.Series:
+    return stamps == stamps.dt.normalize()
+
+
+def _is_month(stamps: pd.Series) -> pd.Series:
+    return stamps.dt.day == 1
+
+
 def check_wide_times(frame: pd.DataFrame, read: str = "frame") -> None:
     """Refuses a table whose days of the month stand in columns beside a year and a month, or whose names are times.
 
@@ -38,28 +117,19 @@ def check_wide_times(frame: pd.DataFrame, read: str = "frame") -> None:
         DataError: they do.
     """
     names = list(frame.columns)
-    days = _days(names)
+    days = next((places for places in _numbered(names, _DAY) if sorted(places) == list(range(1, 32))), None)
     if days:
-        _refuse_days(frame.iloc[:_SAMPLE], [names[at] for at in days], read)
+        _refuse_days(frame.iloc[:_SAMPLE], [names[days[day]] for day in range(1, 32)], read)
     if not isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex):
         _refuse_times(frame, read)
 
 
-def _days(names: Sequence[Hashable]) -> list[int]:
-    """Places of the columns named after the days of a month, in the order of the days."""
-    by_prefix: dict[str, dict[int, int]] = {}
-    for at, name in enumerate(names):
-        found = _DAY.fullmatch(str(name).strip())
-        if found is not None:
-            by_prefix.setdefault(found[1].casefold(), {}).setdefault(int(found[2]), at)
-    whole = [places for places in by_prefix.values() if sorted(places) == list(range(1, 32))]
-    return [whole[0][day] for day in range(1, 32)] if whole else []
-
-
 def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> None:
     others = [name for name in frame.columns if name not in days]
-    parts = [next((n for n in others if (said := part_of(n)) and said[0] == part), None) for part in ("year", "month")]
-    months = [n for n in others if _holds_months(pd.Series(frame[n]))] if None in parts else []
+    parts = [
+        next((n for n in others if (of_time := part_of(n)) and of_time[0] == part), None) for part in ("year", "month")
+    ]
+    months = [n for n in others if _hold(pd.Series(frame[n]), _MONTH, _is_month)] if None in parts else []
     if None in parts and not months:
         return
     keys = [n for n in others if n not in _days_of_other(others)]
@@ -84,36 +154,27 @@ def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> No
 
 def _days_of_other(names: Sequence[Hashable]) -> list[Hashable]:
     """Columns of the days of another quantity, such as flags beside values."""
-    return [name for name in names if (found := _DAY.fullmatch(str(name).strip())) and found[1]]
-
-
-def _holds_months(column: pd.Series) -> bool:
-    """Whether a column holds months, or first days of months, in every row."""
-    known = column.dropna()
-    if pd.api.types.is_datetime64_any_dtype(known.dtype):
-        return bool(len(known)) and bool((known.dt.day == 1).all())
-    texts = [str(item).strip() for item in known]
-    return bool(texts) and all(map(_MONTH.fullmatch, texts))
+    return [name for name in names if (match := _DAY.fullmatch(str(name).strip())) and match[1]]
 
 
 def _refuse_times(frame: pd.DataFrame, read: str) -> None:
     """Refuses columns that are named by years, quarters, months or dates: each row then is a series, and not a time."""
     names = list(frame.columns)
-    found = [at for at, name in enumerate(names) if _is_date_name(name)]
-    distinct = {str(names[at]) for at in found}
-    if len(distinct) < max(_FEWEST_TIMES, (len(names) + 1) // 2) or len(distinct) != len(found):
+    dated = [at for at, name in enumerate(names) if _is_date_name(name)]
+    distinct = {str(names[at]) for at in dated}
+    if len(distinct) < max(_FEWEST_TIMES, (len(names) + 1) // 2) or len(distinct) != len(dated):
         return
-    others = [names[at] for at in range(len(names)) if at not in found]
-    first, last = str(names[found[0]]), str(names[found[-1]])
+    others = [names[at] for at in range(len(names)) if at not in dated]
+    first, last = str(names[dated[0]]), str(names[dated[-1]])
     source = read if others else f"{read}.reset_index()"
-    years = all(_YEAR.fullmatch(str(names[at]).strip()) for at in found)
+    years = all(_YEAR.fullmatch(str(names[at]).strip()) for at in dated)
     only = r"  long['time'] = long['time'].astype(str).str.extract(r'(\d{4})')[0].astype(int)" + "\n" if years else ""
     items = [name for name in others if is_feature_name(name) or str(name).strip().casefold() in _INDICATORS]
     places = [name for name in others if name not in items and _is_complete(pd.Series(frame[name]))]
     group = f", group={(places or others)[0]!r}" if others else ""
     roles = f"time='time', {f'feature={items[0]!r}, value={_VALUE!r}' if items else f'features={_VALUE!r}'}{group}"
     raise DataError(
-        f"table: expected one row for each time, found times in the names of {len(found):,} columns, from {first!r} to "
+        f"table: expected one row for each time, found times in the names of {len(dated):,} columns, from {first!r} to "
         f"{last!r}. Put them below one another with pandas, then fill the new table:\n"
         f"  long = {source}.melt({others or ['index']}, var_name='time', value_name='value')\n"
         f"{only}"

@@ -14,14 +14,13 @@ from tsimpute.errors import DataError
 from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_NAMES, value_of_long
 from tsimpute.tables.columns.number_texts import are_catalogue_codes, unfillable_text
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
-from tsimpute.tables.columns.units import beside
+from tsimpute.tables.columns.units import with_known as units_with_known
 from tsimpute.tables.frames.edits import RowEdits, row_edits
 from tsimpute.tables.frames.filled_frames import new_labels
 from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.roles.learnt_columns import as_learnt
 from tsimpute.tables.roles.roles import FILL
 from tsimpute.tables.sources.wide_files import check_wide_file
 from tsimpute.tables.sources.written_decimals import decimals_by_feature, written
@@ -198,7 +197,7 @@ def _understood(
     columns = tuple(i for i, name in enumerate(file.header) if name or (file.columns[i] != "").any())
     names = [file.header[at] or f"Unnamed: {at}" for at in columns]
     fitted = _names(spec.learnt.features) if spec.learnt else ()
-    spec = as_learnt(spec, names)
+    spec = spec.with_learnt(names)
     if spec.known is not None:
         spec = spec.with_known(names, [file.columns[at] for at in columns])
     if spec.features is None and spec.value is None:
@@ -213,7 +212,7 @@ def _understood(
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
-    given = beside(in_file, units or {})
+    given = units_with_known(in_file, units or {})
     try:
         reading = read_frame(frame, spec, time_options, given)
         if file.blanks and not (reading.roles.time or reading.roles.group):

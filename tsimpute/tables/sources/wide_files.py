@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from tsimpute.errors import DataError
-from tsimpute.tables.roles.wide_hours import check_wide_hours
-from tsimpute.tables.roles.wide_times import check_wide_times
+from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
 from tsimpute.tables.text.contents import Delimited
 
 
