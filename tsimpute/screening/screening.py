@@ -30,16 +30,9 @@ FULL, FEWEST = 100.0, 10
 MOSTLY, FEWEST_SHARE, LEAST_PERCENT = 0.5, 0.02, 15.0
 
 Kind = Literal[
-    "outside limits",
-    "code",
-    "stuck",
-    "never observed",
-    "constant",
-    "cut off",
-    "percent",
-    "isolated extreme",
+    "outside limits", "code", "stuck", "never observed", "constant", "cut off", "percent", "isolated extreme",
     "mixed units",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

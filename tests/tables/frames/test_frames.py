@@ -20,7 +20,8 @@ from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
 from tsimpute.filling.settings.table_settings import limits_by_name
 from tsimpute.tables.frames.frame_table import FrameTable, time_text
-from tsimpute.tables.frames.frames import TimeOptions, numbers, read_frame
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.frames.rows import numbers
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.reading import read_table
 

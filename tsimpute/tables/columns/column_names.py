@@ -24,16 +24,8 @@ _GROUP_ENDS = (
     "subjectid", "personid", "sensorid",
 )  # fmt: skip
 STAY_NAMES = (
-    "stayid",
-    "icustayid",
-    "icustay",
-    "patientunitstayid",
-    "stay",
-    "hadmid",
-    "admissionid",
-    "visitid",
-    "caseid",
-)
+    "stayid", "icustayid", "icustay", "patientunitstayid", "stay", "hadmid", "admissionid", "visitid", "caseid",
+)  # fmt: skip
 """One person has several of these, and each is a record of its own."""
 SITE_PARTS = ("statecode", "countycode", ("sitenum", "sitenumber", "siteid", "siteno"))
 """Columns that name a station only together, as in air quality data of the US EPA."""
@@ -85,37 +77,11 @@ _PLACES = (
 _PLACE_WORDS = tuple(word for word in _PLACES if word not in ("", "unit", "time", "first", "last", "sur"))
 _THINGS = ("sensor", "device", "meter", "logger", "instrument", "machine", "asset", "probe", "host", "node", "point")
 _RECORDS = (
-    "lab",
-    "stay",
-    "patient",
-    "record",
-    "row",
-    "event",
-    "note",
-    "item",
-    "order",
-    "admission",
-    "encounter",
-    "visit",
-    "specimen",
-    "measurement",
-    "vital",
-    "chart",
-    "nurs",
-    "treatment",
-    "infusion",
-    "message",
-    "observation",
-    "sample",
-    "test",
-    "meter",
-    "device",
-    "customer",
-    "user",
-    "transaction",
-    "caregiver",
+    "lab", "stay", "patient", "record", "row", "event", "note", "item", "order", "admission", "encounter",
+    "visit", "specimen", "measurement", "vital", "chart", "nurs", "treatment", "infusion", "message",
+    "observation", "sample", "test", "meter", "device", "customer", "user", "transaction", "caregiver",
     "provider",
-)
+)  # fmt: skip
 _INSTRUMENTS = (
     "poc", "instrument", "channel", "replicate", "repeat", "rep", "height", "depth", "probe", "method",
     "methodcode", "sensor", "sensorid", "sensorheight", "sensordepth", "serial", "serialnumber", "samplingheight",

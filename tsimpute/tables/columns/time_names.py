@@ -73,42 +73,14 @@ _MEASURED = frozenset(
 )  # fmt: skip
 """Units of measured quantities: a daily yield, "E_Tag [Wh]", is no day."""
 _LENGTHS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds", "minuten")
-_START = frozenset(
-    (
-        "start",
-        "open",
-        "opening",
-        "started",
-        "begin",
-        "beginning",
-        "from",
-        "von",
-        "ab",
-        "debut",
-        "inicio",
-        "desde",
-        "since",
-    )
-)
-_END = frozenset(
-    (
-        "end",
-        "ending",
-        "close",
-        "closing",
-        "stop",
-        "to",
-        "until",
-        "till",
-        "bis",
-        "fin",
-        "hasta",
-        "final",
-        "finish",
-        "ende",
-        "stopped",
-    )
-)
+_START = frozenset((
+    "start", "open", "opening", "started", "begin", "beginning", "from", "von", "ab", "debut", "inicio",
+    "desde", "since",
+))  # fmt: skip
+_END = frozenset((
+    "end", "ending", "close", "closing", "stop", "to", "until", "till", "bis", "fin", "hasta", "final",
+    "finish", "ende", "stopped",
+))  # fmt: skip
 _BORN = frozenset(("birth", "dob", "born", "death", "dod", "admission", "admit", "discharge", "intime", "outtime"))
 
 

@@ -1,0 +1,238 @@
+"""The rows of a frame: their series, their features and their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.core.windows import Feature
+from tsimpute.errors import DataError
+from tsimpute.tables.clock.hours import latest
+from tsimpute.tables.columns.number_texts import floats, is_number, row_label, text_problem
+from tsimpute.tables.columns.units import unit_of
+from tsimpute.tables.roles.columns import Columns
+from tsimpute.tables.roles.roles import Roles
+from tsimpute.tables.text.numbers import split_unit
+from tsimpute.tables.text.row_errors import Part, RowError, RowNote
+
+if TYPE_CHECKING:
+    from tsimpute.tables.clock.clock import RowAlignment
+    from tsimpute.tables.clock.duplicates import Duplicates
+    from tsimpute.tables.roles.known_features import KnownFeatures
+    from tsimpute.tables.time.stamps import Stamps
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What the R rows of a frame hold.
+
+    Attributes:
+        columns, roles: of the frame.
+        series: names of the series, in the order in which they first come.
+        series_of_row: (R,) number of each row's series.
+        features: of the table; of a long one in the order in which they first come.
+        feature_of_row: (R,) number of each row's feature in a long table, 0 where it has none; None = it is wide.
+        values: (R, columns that are filled) float64, NaN = nothing.
+        nameless: (R,) bool, rows of a long table without a feature; they are passed through. None = it is wide.
+        counts: (R,) bool, rows that tell when a series begins and ends; None = all.
+        notes: what was done.
+    """
+
+    columns: Columns
+    roles: Roles
+    series: Sequence[str]
+    series_of_row: np.ndarray
+    features: Sequence[Feature]
+    feature_of_row: np.ndarray | None
+    values: np.ndarray
+    nameless: np.ndarray | None
+    counts: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def apart(self) -> np.ndarray | None:
+        """(R,) the feature of each row, each row without one by itself: none of these repeats the time of another."""
+        if self.feature_of_row is None or self.nameless is None:
+            return self.feature_of_row
+        return np.where(self.nameless, self.feature_of_row.max() + np.cumsum(self.nameless), self.feature_of_row)
+
+    @property
+    def sequence(self) -> np.ndarray:
+        """(R,) rows of one number must have distinct times."""
+        feature = self.apart
+        return self.series_of_row if feature is None else self.series_of_row * (1 + feature.max()) + feature
+
+    def known(self, known: KnownFeatures, named: Sequence[object] | None) -> Rows:
+        """The rows of the features that a model knows; all others are passed through.
+
+        Args:
+            named: columns that a caller named as features; these stay features, known or not.
+
+        Raises:
+            DataError, ConfigError: see ``KnownFeatures``.
+        """
+        names, inside = [feature.name for feature in self.features], self.columns.n_levels
+        others = [str(self.columns.names[at]) for at in self.roles.extra if at >= inside]
+        names_of_model = known.of(names)
+        if self.feature_of_row is None or self.nameless is None:
+            if named is None or known.rename:
+                known.check([*names, *others], names_of_model)
+            return replace(self, notes=known.notes(names_of_model, dict.fromkeys(others, 0), True))
+        known.check(names, names_of_model)
+        is_known = np.array([name in names_of_model for name in names])
+        number = np.cumsum(is_known) - 1
+        stands = is_known[self.feature_of_row] & ~self.nameless
+        unknown = Counter(self.feature_of_row[~is_known[self.feature_of_row] & ~self.nameless].tolist())
+        described = np.isin(names, known.descriptors)[self.feature_of_row] & ~self.nameless
+        notes = known.notes(names_of_model, {names[k]: unknown[k] for k in sorted(unknown)}, False)
+        return replace(
+            self, features=[feature for feature, one in zip(self.features, is_known, strict=True) if one],
+            feature_of_row=np.where(stands, number[self.feature_of_row], 0), nameless=~stands,
+            counts=stands | described, notes=(*self.notes, *notes),
+        )  # fmt: skip
+
+
+def rows_of(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
+    """The rows of a frame; ``units``: of features by name, where they are given.
+
+    Raises:
+        DataError: a row has no group, no row has a feature, a value is infinite or no number, or a quantity has several
+            units.
+    """
+    series_of_row, series = _groups(columns, roles)
+    if roles.feature is None or roles.value is None:
+        names = [str(columns.names[at]) for at in roles.features]
+        features = [Feature(name, unit_of(units, name, split_unit(name)[1])) for name in names]
+        values = np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1)
+        return Rows(columns, roles, series, series_of_row, features, None, values, None)
+    codes = columns.codes(roles.feature)
+    nameless, name = codes < 0, columns.names[roles.feature]
+    if nameless.all():
+        raise DataError(f"column {name!r}: expected names of quantities, came none. Name another column.")
+    first = np.unique(codes[~nameless], return_index=True)[1]
+    names = [_name_text(item) for item in np.asarray(columns[roles.feature], object)[~nameless][first]]
+    features = _features_of(names, codes, None if roles.unit is None else columns[roles.unit], units)
+    values = numbers(columns[roles.value], columns.names[roles.value])[:, None]
+    notes = _nameless_note(name, nameless)
+    return Rows(columns, roles, series, series_of_row, features, np.maximum(codes, 0), values, nameless, notes=notes)
+
+
+def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
+    """(R,) series of each row, and the series' names in the order in which they first come."""
+    n_rows = len(columns[0]) if len(columns) else 0
+    if not roles.group:
+        return np.zeros(n_rows, np.int64), [""]
+    coded = [_codes_of(columns, at) for at in roles.group]
+    series_of_row, keys = pd.MultiIndex.from_arrays([codes for codes, _ in coded]).factorize()
+    names = [" / ".join(coded[i][1][code] for i, code in enumerate(key)) for key in keys]
+    return np.asarray(series_of_row, np.int64), names
+
+
+def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
+    codes = columns.codes(at)
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise RowError(
+            f"column {columns.names[at]!r}: expected a name in every row, ", row, row_label(columns[at], row), " has "
+            "none. Fill it in, take the row out, or name the column of groups (group=() = there is none)."
+        )  # fmt: skip
+    first = np.unique(codes, return_index=True)[1]
+    return codes, [_name_text(name) for name in np.asarray(columns[at], object)[first]]
+
+
+def _name_text(name: object) -> str:
+    """A name for people: whole numbers without decimals, as a column with gaps may hold them."""
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
+
+
+def _nameless_note(name: object, blank: np.ndarray) -> tuple[RowNote, ...]:
+    """Says which rows have no name of a quantity, and what is done with them."""
+    rows = np.flatnonzero(blank).tolist()
+    if not rows:
+        return ()
+    parts: list[Part] = [f"column {name!r}: no name of a quantity in "]
+    for row in rows[:_SHOWN]:
+        parts += [row] if row == rows[0] else [", ", row]
+    more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
+    return (
+        RowNote(*parts, f"{more}; {'this row is' if len(rows) == 1 else 'these rows are'} passed through unchanged"),
+    )
+
+
+def _features_of(
+    names: Sequence[str], feature_of_row: np.ndarray, unit_of_row: pd.Series | pd.Index | None, units: Mapping[str, str]
+) -> list[Feature]:
+    """Names and units of the quantities of a long table.
+
+    Args:
+        feature_of_row: (R,) number of the name of each row, -1 = it has none.
+        unit_of_row: (R,) the column of units, or None.
+        units: by name, where they are given; these come first.
+
+    Raises:
+        DataError: a quantity has several units.
+    """
+    by_name: dict[int, list[str]] = {}
+    if unit_of_row is not None:
+        pairs = pd.DataFrame({"feature": feature_of_row, "unit": np.asarray(unit_of_row, object)})
+        for k, unit in pairs.dropna().drop_duplicates().itertuples(index=False):
+            if str(unit).strip():
+                by_name.setdefault(k, []).append(str(unit).strip())
+    features = []
+    for k, name in enumerate(names):
+        distinct = list({unit.casefold(): unit for unit in reversed(by_name.get(k, []))}.values())[::-1]
+        if len(distinct) > 1:
+            raise DataError(
+                f"unit: expected one unit for {name!r}, found {', '.join(distinct)}. Convert the values to one unit."
+            )
+        features.append(Feature(name, unit_of(units, name, distinct[0] if distinct else "")))
+    return features
+
+
+def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
+    """(R,) float64, NaN where nothing is; a copy.
+
+    Raises:
+        DataError: a value is infinite or no number.
+    """
+    if not is_number(column):
+        problem = text_problem(column, name, asked=True)
+        assert problem is not None
+        raise problem
+    out = floats(column)
+    if np.isinf(out).any():
+        row = int(np.flatnonzero(np.isinf(out))[0])
+        raise RowError(
+            f"column {name!r}: expected finite numbers or nothing, came {out[row]} in ", row, row_label(column, row),
+            ". Correct or remove it.",
+        )  # fmt: skip
+    return out
+
+
+def of_one_step(
+    stamps: Stamps, rows: Rows, alignment: RowAlignment, duplicates: Duplicates
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """(R, columns that are filled) bool, values for which another one of their step stands; and a note of how many."""
+    lengths = [len(times) for times in alignment.times]
+    cell = np.concatenate([[0], np.cumsum(lengths)[:-1]])[rows.series_of_row] + alignment.step_of_row
+    if rows.feature_of_row is not None:
+        cell = cell * len(rows.features) + rows.feature_of_row
+    if rows.nameless is not None:
+        cell = np.where(rows.nameless, -1, cell)
+    superseded, count = latest(stamps, cell, rows.values, duplicates)
+    if not count:
+        return superseded, ()
+    which = "first" if duplicates == "first" else "latest"
+    share = "1 value shares its hour with a" if count == 1 else f"{count:,} values share their hour with a"
+    order = {"first": "n earlier", "latest": " later"}[which]
+    return superseded, (
+        f"{share}{order} one of the same feature: the {which} value of an hour is the one that the model sees; all "
+        "values stay as they are",
+    )
