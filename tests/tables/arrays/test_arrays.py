@@ -165,7 +165,7 @@ def test_a_dictionary_keeps_its_keys_and_the_objects_behind_the_other_ones():
     assert bits(array) == before
     np.testing.assert_array_equal(out["X"][~np.isnan(array)], [1.0, 4.0])
     assert not np.isnan(out["X"]).any()
-    assert dict(read.understood)["carried along"] == "y, X_ori"
+    assert dict(read.understood)["passed through"] == "y, X_ori"
     assert read.apply(Edits.of_provenance(missing(read), [np.zeros((2, 1), np.uint8)] * 2)).shape == array.shape
 
 

@@ -131,7 +131,7 @@ def test_what_a_frame_was_taken_for_is_said() -> None:
         ("time", "time: every hour, 2024-01-01 00:00 to 2024-01-01 11:00"),
         ("groups", "station: 2 series"),
         ("features", "1: x 4.2% missing"),
-        ("carried along", "word"),
+        ("passed through", "word"),
     ]
 
 

@@ -275,8 +275,10 @@ def test_parts_of_the_time_and_booleans_are_said_to_be_carried_along_and_how_to_
     frame = table(hour=HOURS.hour, weekday=0, open=[True, False] * (N // 2))
     reading = read_frame(frame)
     assert names(reading, "features") == ["x"]
-    assert said(reading, "hour: numbers that are named as a part of the time; carried along. To fill it, name all")
-    assert said(reading, "open: true and false; carried along. To fill it, write 1 and 0")
+    assert said(
+        reading, "hour: numbers that are named as a part of the time; passed through unchanged. To fill it, name all"
+    )
+    assert said(reading, "open: true and false; passed through unchanged. To fill it, write 1 and 0")
     assert names(read_frame(frame, ColumnSpec(features=["x", "hour"])), "features") == ["x", "hour"]
 
 

@@ -270,7 +270,7 @@ def test_an_empty_column_is_no_feature_unless_it_is_named_or_known(tmp_path: Pat
     text = "time,x,DOCS\n" + "".join(f"{h},{h}.5,\n" for h in range(6))
     table = read(tmp_path, text)
     assert [feature.name for feature in table.panel.features] == ["x"]
-    assert "DOCS: holds nothing and is carried along" in table.notes
+    assert "DOCS: holds nothing and is passed through unchanged" in table.notes
     for spec in (
         ColumnSpec(features=["x", "DOCS"]),
         ColumnSpec(learnt=ColumnSpec(time=["time"], features=["x", "DOCS"])),

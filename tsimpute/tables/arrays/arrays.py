@@ -57,7 +57,7 @@ class ArrayTable(Table):
             ("features", features_text(self.panel)),
         ]
         others = [str(key) for key in self.source if key != "X"] if isinstance(self.source, dict) else []
-        return [*texts, ("carried along", ", ".join(others))] if others else texts
+        return [*texts, ("passed through", ", ".join(others))] if others else texts
 
     @property
     def decimals(self) -> list[int | None]:

@@ -117,7 +117,7 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
             raise DataError(
                 f"table: expected variables of the same dimensions beside {time!r}; {names[0]} has "
                 f"{_listed(groups) or 'none'}, {name} has {_listed(dims) or 'none'}. Choose those that belong "
-                "together (features); the others are carried along."
+                "together (features); the others are passed through unchanged."
             )
     if spec.group is not None and set(spec.group) != set(groups):
         raise ConfigError(f"group: expected all dimensions but time, {groups}, came {tuple(spec.group)}.")

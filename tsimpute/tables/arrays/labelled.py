@@ -78,7 +78,7 @@ class LabelledTable(Table):
             ("features", features_text(self.panel)),
         ]
         others = self.passed_through
-        return [*texts, ("carried along", ", ".join(others))] if others else texts
+        return [*texts, ("passed through", ", ".join(others))] if others else texts
 
     @property
     def passed_through(self) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ class FrameTable(Table):
         texts.append(("groups", groups))
         texts.append(("features", features_text(self.panel)))
         if roles.extra:
-            texts.append(("carried along", ", ".join(str(names[at]) for at in roles.extra)))
+            texts.append(("passed through", ", ".join(str(names[at]) for at in roles.extra)))
         return texts
 
     @property

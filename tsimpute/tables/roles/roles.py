@@ -44,7 +44,7 @@ ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
 MOST_BY_ONE = 0.8
 """Share of the steps from row to row that are one, of a number of rows from which some were taken out."""
 FILL = "To fill it, name all columns to fill (features)"
-"""How to have a column filled that is carried along."""
+"""How to have a column filled that is passed through."""
 
 
 @dataclass(frozen=True)
@@ -194,11 +194,11 @@ def _find_features(columns: Columns, free: Sequence[int], notes: list[str]) -> l
             continue
         if plain(name) in CALENDAR_NAMES or i in parts:
             if is_number(column):
-                notes.append(f"{name}: numbers that are named as a part of the time; carried along. {FILL}")
+                notes.append(f"{name}: numbers that are named as a part of the time; passed through unchanged. {FILL}")
         elif is_number(column) and is_stamp(column):
             notes.append(f"{name}: holds dates; passed through unchanged. {FILL}")
         elif is_true_false(column):
-            notes.append(f"{name}: true and false; carried along. To fill it, write 1 and 0")
+            notes.append(f"{name}: true and false; passed through unchanged. To fill it, write 1 and 0")
         elif not is_number(column):
             named = is_id_name(name) or plain(name) in UNIT_NAMES or are_catalogue_codes(name, column)
             if not named and (problem := text_problem(column, name)):
@@ -207,11 +207,13 @@ def _find_features(columns: Columns, free: Sequence[int], notes: list[str]) -> l
             notes.append(f"{name}: named as a time that counts from the start of a record; passed through. {FILL}")
         elif is_id_name(name) and not has_fractions(column):
             if not any(note.startswith(f"{name}: numbers the rows") for note in notes):
-                notes.append(f"{name}: whole numbers that are named as an id; they are carried along. {FILL}")
+                notes.append(
+                    f"{name}: whole numbers that are named as an id; they are passed through unchanged. {FILL}"
+                )
         elif pd.isna(column).all() and (column.dtype == object or re.fullmatch(r"Unnamed: \d+", str(name))):
-            notes.append(f"{name}: holds nothing and is carried along")
+            notes.append(f"{name}: holds nothing and is passed through unchanged")
         elif _numbers_rows(name, column):
-            notes.append(f"{name}: numbers the rows; it is carried along")
+            notes.append(f"{name}: numbers the rows; it is passed through unchanged")
         else:
             features.append(i)
     return features

@@ -230,7 +230,7 @@ def _understood(
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
     coded = [i for i in reading.roles.extra if spec.features is None and _are_codes(*_field(file, columns[i]))]
-    said = [f"{names[i]}: digits with zeros before them are names; carried along. {FILL}" for i in coded]
+    said = [f"{names[i]}: digits with zeros before them are names; passed through unchanged. {FILL}" for i in coded]
     said += [
         f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
     ]
