@@ -52,7 +52,7 @@ def added(table: FrameTable, path: Path) -> pd.DataFrame:
     before = set((path / "in.csv").read_text().splitlines())
     out = filled(table, path)
     lines = (path / "out.csv").read_text().splitlines()[1:]
-    assert len(out) == table.n_rows + table.n_added
+    assert len(out) == len(table.frame) + table.n_added
     return out[[line not in before for line in lines]]
 
 
@@ -379,7 +379,7 @@ def test_more_added_rows_than_there_are_have_to_be_asked_for_in_a_long_table(tmp
     assert wanted.n_added == len(added(wanted, tmp_path)) == 240
     frame.loc[5, "result"] = np.nan
     kept = of_file(frame, tmp_path, irregular=True, missing_times="keep")
-    assert (kept.n_rows, kept.n_added) == (120, 0)
+    assert (len(kept.frame), kept.n_added) == (120, 0)
     out = filled(kept, tmp_path)
     assert len(out) == 120
     assert (out["result"] == "7777.0").sum() == 1
