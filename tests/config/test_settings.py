@@ -24,6 +24,7 @@ from tsimpute.config.yaml_files import (
     to_dict,
 )
 from tsimpute.errors import ConfigError
+from tsimpute.suites.settings import load_suite
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,34 @@ def test_the_command_line_and_python_refuse_a_file_in_the_same_words(
     assert stop.value.code == 2
     assert capsys.readouterr().err == f"tsimpute train: {error.value}\n"
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("methods: {m: {imputer: mean}, m: {imputer: linear}}\ntasks: {t: {}}\n", r"line 1: .*'m' is given twice"),
+        ("tasks: {t: {}}\ntasks: {u: {}}\n", r"line 2: .*'tasks' is given twice"),
+        ("methods: {m: {imputer: mean, sed: 1}}\ntasks: {t: {}}\n", r"unknown key methods\.m\.sed; expected imputer"),
+        ("methods: {m: {imputer: mean}}\ntasks: {t: {rate: 1}}\n", r"unknown key tasks\.t\.rate; expected data"),
+        ("methods: {m: {imputer: mean}}\ntasks: {t: {}}\nsed: 1\n", r"unknown key sed; expected title"),
+        ("methods: {m: {imputer: mean}}\ntasks: {t: {n_samples: 1e1}}\n", r"tasks\.t\.n_samples: .*came 10\.0"),
+    ],
+)
+def test_a_suite_is_refused_in_the_words_of_a_config(tmp_path: Path, text: str, says: str):
+    path = tmp_path / "suite.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=says) as error:
+        load_suite(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_suite_reads_numbers_as_a_config_does(tmp_path: Path):
+    (tmp_path / "suite.yaml").write_text(
+        "tasks: {t: {protocol: {rate: 1e-1}}}\n"
+        "methods: {m: {config: default, settings: {training.learning_rate: 1e-3}}}\n"
+    )
+    suite = load_suite(tmp_path / "suite.yaml")
+    assert (suite.tasks["t"].protocol.rate, suite.methods["m"].settings) == (0.1, {"training.learning_rate": 0.001})
 
 
 def test_the_command_line_and_python_read_the_same_values(tmp_path: Path):

@@ -336,9 +336,9 @@ def test_concat_keeps_every_row_and_where_and_value_choose(windows: Windows) -> 
     assert len(report.rows) == 3 * (len(METRICS) * 4 + len(OVER_FEATURES))
     assert {r.epoch for r in report.where(imputer="noise").rows} == {1, 2}
     assert report.value("crps", epoch=2) == report.where(metric="crps", feature="all", epoch=2).rows[0].value
-    with pytest.raises(DataError, match="found 3"):
+    with pytest.raises(DataError, match="there are 3"):
         report.value("crps")
-    with pytest.raises(DataError, match="found 0"):
+    with pytest.raises(DataError, match="there are 0"):
         report.value("crps", epoch=99)
     with pytest.raises(DataError, match="no column 'epochs'"):
         report.where(epochs=1)
@@ -396,3 +396,30 @@ def test_the_columns_are_those_promised() -> None:
         "dataset,split,protocol,fold,mechanism,rate,imputer,process,solver,n_steps,n_samples,fill,epoch,run,metric,"
         "feature,units,value,n_cells,n_records,seed,seconds,note"
     )
+
+
+def test_a_printed_report_is_a_short_table_with_method_sampler_and_samples(windows: Windows) -> None:
+    context = replace(CONTEXT, solver="heun", n_steps=4)
+    report = evaluate(Noise(), windows, n_samples=6, scaler=SCALER, context=context)
+    text = str(report)
+    assert text.splitlines()[0] == "noise: heun, 4 steps, 7 NFE per sample, epoch 7, 6 samples"
+    row = report.where(metric="crps", feature="all").rows[0]
+    assert f"{row.n_cells:,} cells of {row.n_records:,} records, units: standardised" in text
+    of_features = [report.value("mae_median", feature.name) for feature in FEATURES]
+    (line,) = [line for line in text.splitlines() if line.startswith("mae_median")]
+    assert line.split()[1:] == [f"{report.value('mae_median'):.4g}", f"{sum(of_features) / 3:.4g}"]  # type: ignore[arg-type]
+    assert len(text.splitlines()) == 4 + len(METRICS)
+    frame = report.to_frame()
+    assert frame.value.tolist() == pytest.approx([r.value for r in report.rows])
+    in_data_units = str(evaluate(Noise(), windows, n_samples=1))
+    assert in_data_units.splitlines()[0] == "noise, 1 sample"
+    assert [line.split()[-1] for line in in_data_units.splitlines() if line.startswith("mae_median")] == ["-"]
+    many = Report.concat(evaluate(Noise(), windows, n_samples=2, seed=seed) for seed in range(5))
+    assert str(many) == many.markdown()
+
+
+def test_rows_of_an_imputer_with_a_solver_name_it(windows: Windows) -> None:
+    noise = Noise()
+    noise.sampler_context = {"process": "p", "solver": "one_step, eta 0", "n_steps": 3, "epoch": 2}  # type: ignore[attr-defined]
+    row = evaluate(noise, windows, n_samples=2).rows[0]
+    assert (row.process, row.solver, row.n_steps, row.epoch, row.nfe) == ("p", "one_step, eta 0", 3, 2, 3)

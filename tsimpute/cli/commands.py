@@ -74,7 +74,7 @@ def _parse(arguments: list[str]) -> tuple[str, Any]:
     parsers: dict[str, Parser] = {}
     commands, of_suites = parser.add_subcommands(dest="command"), None
     for name, add in ARGUMENTS.items():
-        group, _, own = name.rpartition(" ")
+        group, _, last = name.rpartition(" ")
         summary = (COMMANDS[name].__doc__ or "").strip()
         made = Parser(command=f"tsimpute {name}", description=f"{summary} Example: {EXAMPLES[name]}")
         add(made)
@@ -84,7 +84,7 @@ def _parse(arguments: list[str]) -> tuple[str, Any]:
             commands.add_subcommand(group, suites, help=SUITE)
             of_suites = suites.add_subcommands(dest="command")
         place = of_suites if group and of_suites is not None else commands
-        place.add_subcommand(own, made, help=summary)
+        place.add_subcommand(last, made, help=summary)
     name, options = chosen(parser.parse_args(words))
     return name, parsers[name].instantiate(options)
 

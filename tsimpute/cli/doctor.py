@@ -79,8 +79,8 @@ def _threads() -> str:
 def _devices() -> list[str]:
     import torch
 
-    found = [f"cuda:{n} {torch.cuda.get_device_name(n)}" for n in range(torch.cuda.device_count())]
-    return ["cpu", *found, *(["mps"] if torch.backends.mps.is_available() else [])]
+    gpus = [f"cuda:{n} {torch.cuda.get_device_name(n)}" for n in range(torch.cuda.device_count())]
+    return ["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
 def _folder_text(folder: str) -> str:

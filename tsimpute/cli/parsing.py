@@ -106,9 +106,9 @@ def _joined(words: list[str]) -> list[str]:
     return out
 
 
-def chosen(found: Namespace) -> tuple[str, Namespace]:
+def chosen(parsed: Namespace) -> tuple[str, Namespace]:
     """The command, as "suite run", and its own options."""
-    command, options = found.command, found[found.command]
+    command, options = parsed.command, parsed[parsed.command]
     if "command" in options:
         return f"{command} {options.command}", options[options.command]
     return command, options

@@ -132,15 +132,15 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
 
     spell = partial(in_options, names=list(vars(options)))
     with stop_on_interrupt() as should_stop, Bars(UNITS) as bars:
-        found = fill_file(
+        filled = fill_file(
             options.source, options.out, settings_of(options), form=_form(options), force=options.force,
             say=lambda text: say(spell(text)), progress=bars.update, should_stop=should_stop, spell=spell,
         )  # fmt: skip
-    if found is None:
+    if filled is None:
         state = Outputs.beside(options.out).state
-        kept = f"; the same command goes on from what is in {state}" if state.exists() else ""
-        sys.exit(f"tsimpute impute: stopped before anything was written{kept}")
-    left = unfilled(found.prepared)
+        note = f"; the same command goes on from what is in {state}" if state.exists() else ""
+        sys.exit(f"tsimpute impute: stopped before anything was written{note}")
+    left = unfilled(filled.prepared)
     if left is None:
         return 0
     say(spell(left))

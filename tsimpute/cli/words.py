@@ -41,23 +41,23 @@ def in_options(text: str, names: Collection[str]) -> str:
     known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     if not known:
         return text
-    text = re.sub(rf"(?<![\w.'\"=-])({known})=({_VALUE})(?!\w)", lambda found: _option(found[1], found[2]), text)
+    text = re.sub(rf"(?<![\w.'\"=-])({known})=({_VALUE})(?!\w)", lambda match: _option(match[1], match[2]), text)
     quoted: list[str] = []
 
-    def put_aside(found: re.Match[str]) -> str:
-        quoted.append(found[0])
+    def put_aside(match: re.Match[str]) -> str:
+        quoted.append(match[0])
         return f"\0{len(quoted) - 1}\0"
 
     text = _QUOTED.sub(put_aside, text)
     bracketed = re.compile(rf"(?:\b{_ADVICE}\b|\bmodel's\b)[^.!?\n]*?\(({known})(?=\)| = )")
-    while found := bracketed.search(text):
-        text = f"{text[: found.start(1)]}--{text[found.start(1) :]}"
+    while match := bracketed.search(text):
+        text = f"{text[: match.start(1)]}--{text[match.start(1) :]}"
     text = re.sub(rf"(?<![\w.])(\w+ )\(({known})\) = ", r"\1(--\2) = ", text)
     unmistakable = "|".join(name for name in known.split("|") if "_" in name)
     if unmistakable:
         text = re.sub(rf"(?<![\w.'\"=/-])({unmistakable})(?![\w'\"=(/])", r"--\1", text)
     text = re.sub(rf"\b([Ss]et) (?:--)?({known}) to (\w+)", r"\1 --\2 \3", text)
-    text = re.sub(r"\0(\d+)\0", lambda found: quoted[int(found[1])], text)
+    text = re.sub(r"\0(\d+)\0", lambda match: quoted[int(match[1])], text)
     return re.sub(r" \((--\w+(?: [^\s()]+)?)\)", _unless_said, text)
 
 
@@ -68,9 +68,9 @@ def of_error(error: Exception, names: Collection[str]) -> str:
     return f"--{text}" if isinstance(error, ConfigError) and name in names else text
 
 
-def _unless_said(found: re.Match[str]) -> str:
+def _unless_said(match: re.Match[str]) -> str:
     """Nothing for an option in brackets that stands before in the same text: some messages say both spellings."""
-    return "" if re.search(rf"{re.escape(found[1])}(?![\w=])", found.string[: found.start()]) else found[0]
+    return "" if re.search(rf"{re.escape(match[1])}(?![\w=])", match.string[: match.start()]) else match[0]
 
 
 def _option(name: str, value: str) -> str:

@@ -125,14 +125,14 @@ def imported(kind: str, path: str) -> Any:
     """
     module, _, names = path.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
         for name in names.split("."):
-            found = getattr(found, name)
+            target = getattr(target, name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"{kind}: expected an import path as package.module:Class, came {path!r}; {error}."
         ) from error
-    return found
+    return target
 
 
 def check_imported(name: str, where: str) -> None:
@@ -149,14 +149,14 @@ def check_imported(name: str, where: str) -> None:
         )
 
 
-def _checked(kind: str, name: str, found: Any) -> Any:
+def _checked(kind: str, name: str, target: Any) -> Any:
     needs = CONTRACTS[kind] or ("__call__",)
-    lacks = [attribute for attribute in needs if not hasattr(found, attribute)]
+    lacks = [attribute for attribute in needs if not hasattr(target, attribute)]
     if lacks:
         raise ConfigError(
             f"{kind}: {name}: expected {', '.join(needs)} as its contract says, it has no {', '.join(lacks)}."
         )
-    return found
+    return target
 
 
 def _name_of(kind: str, cls: Any) -> str:

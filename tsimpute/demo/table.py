@@ -39,13 +39,13 @@ def fill_demo_table(
     source, filled = out / "stations.csv", out / "filled.csv"
     atomic_write(source, lambda partial: given.to_csv(partial))
     limits = {feature.name: (0.0, None) for feature in FEATURES[1:]}
-    found = fill_file(
+    result = fill_file(
         source, filled, {"effort": EFFORT, "limits": limits, "units": {f.name: f.unit for f in FEATURES}}, force=True,
         say=say, progress=progress,
     )  # fmt: skip
-    assert found is not None
-    _draw(found.prepared.panel, found.fillings, out / "filled.png")
-    low, high = (found.cells.pivot(index="time", columns="feature", values=name) for name in ("q0.05", "q0.95"))
+    assert result is not None
+    _draw(result.prepared.panel, result.fillings, out / "filled.png")
+    low, high = (result.cells.pivot(index="time", columns="feature", values=name) for name in ("q0.05", "q0.95"))
     return _compared(truth, given, pd.read_csv(filled, index_col="time", parse_dates=True), low, high)
 
 

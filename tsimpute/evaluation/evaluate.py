@@ -65,11 +65,11 @@ def evaluate(
     Args:
         imputer: fitted.
         windows: records with ``held_out`` cells.
-        n_samples: draws per record.
+        n_samples: samples per record.
         seed: see ``Imputer.impute``.
         fill: "scored" asks the imputer for the held-out cells only, "missing" for every missing cell, as a user would.
         scaler: where given, truth and samples are standardised with it before scoring.
-        context: what to write into each row beside the numbers.
+        context: what else each row states; None = process, solver, steps and epoch of an imputer that has them.
         records_at_once: records per chunk, at most; None = 16, or what an imputer that pays for each call asks for by
             an attribute of this name: then a chunk has up to 256 MiB.
         progress: called with (records done, records in all) after each chunk.
@@ -84,7 +84,8 @@ def evaluate(
             records, other shown values, another number of samples, or NaN at a cell that is scored.
     """
     _check_request(windows, n_samples, fill, scaler, records_at_once)
-    context = context or EvaluationContext()
+    if context is None:
+        context = EvaluationContext(**getattr(imputer, "sampler_context", {}))
     header = Header(
         features=tuple(windows.features),
         context=context if context.imputer else replace(context, imputer=imputer.name),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import typing
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from tsimpute.config.registry import make
 from tsimpute.errors import DataError
 from tsimpute.system.files import atomic_write
+
+if typing.TYPE_CHECKING:
+    import pandas as pd
 
 HEADLINES = (
     "crps", "crps_fair", "crps_mean_over_features", "ncrps", "mae_median", "rmse_mean",
@@ -89,19 +94,47 @@ class Row:
     seconds: float
     note: str = ""
 
+    @property
+    def nfe(self) -> int | None:
+        """Network evaluations per sample; None for a method without a solver."""
+        if self.n_steps is None:
+            return None
+        return make("solvers", self.solver.split(",")[0]).n_evaluations(self.n_steps)
+
 
 _COLUMNS = tuple(f.name for f in fields(Row))
 _TYPES = typing.get_type_hints(Row)
 _MEASURED = ("metric", "feature", "units", "value", "n_cells", "n_records", "seconds", "note")
 _ASKED = tuple(name for name in _COLUMNS if name not in _MEASURED)
 """The columns that say which evaluation a row belongs to."""
+_MOST_PRINTED = 4
+"""Evaluations that are printed one by one; more are lines of one table."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Rows of one or many evaluations."""
+    """Rows of one or many evaluations.
+
+    ``print`` shows a short table; ``to_frame`` has all rows, those of each feature included.
+    """
 
     rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        evaluations: dict[tuple, list[Row]] = {}
+        for row in self.rows:
+            evaluations.setdefault(tuple(getattr(row, name) for name in _ASKED), []).append(row)
+        if len(evaluations) > _MOST_PRINTED:
+            return self.markdown()
+        return "\n\n".join(map(_text_table, evaluations.values())) or "no rows"
+
+    __repr__ = __str__
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line for each row."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(row) for row in self.rows], columns=list(_COLUMNS))
 
     @classmethod
     def concat(cls, reports: Iterable[Report]) -> Report:
@@ -125,12 +158,12 @@ class Report:
         Raises:
             DataError: no row or more than one row fits.
         """
-        found = self.where(metric=metric, feature=feature, **wanted).rows
-        if len(found) != 1:
+        rows = self.where(metric=metric, feature=feature, **wanted).rows
+        if len(rows) != 1:
             raise DataError(
-                f"report: expected one row for {metric!r} of {feature!r} {wanted or ''}, found {len(found)}."
+                f"report: expected one row for {metric!r} of {feature!r} {wanted or ''}, there are {len(rows)}."
             )
-        return found[0].value
+        return rows[0].value
 
     def updated(self, newer: Report) -> Report:
         """These rows, those of ``newer`` in the place of any of the same evaluation, metric and feature."""
@@ -197,12 +230,33 @@ class Report:
         return _table(list(groups), list(groups.values()))
 
 
-def _table(asked: Sequence[tuple], found: Sequence[dict[str, Row]]) -> str:
-    metrics = [m for m in HEADLINES if any(m in rows for rows in found)]
-    first = [next(iter(rows.values())) for rows in found]
+def _text_table(evaluation: Sequence[Row]) -> str:
+    """A line for each metric of one evaluation."""
+    first, metrics = evaluation[0], {}
+    for row in evaluation:
+        metrics.setdefault(row.metric, {})[row.feature] = row
+    lines = [f"{'metric':<24}{'all cells':>12}{'mean over features':>22}"]
+    for metric, rows in metrics.items():
+        values = [row.value for name, row in rows.items() if name != "all" and row.value is not None]
+        alike = len({row.units for name, row in rows.items() if name != "all"}) == 1
+        mean = f"{math.fsum(values) / len(values):.4g}" if values and alike else "-"
+        if "all" in rows and not metric.endswith("_mean_over_features"):
+            value = rows["all"].value
+            lines.append(f"{metric:<24}{'undefined' if value is None else f'{value:.4g}':>12}{mean:>22}")
+    units = next((row.units for row in evaluation if row.feature == "all" and row.units != "1"), "") or "unknown"
+    sampler = "" if first.n_steps is None else f": {first.solver}, {first.n_steps} steps, {first.nfe} NFE per sample"
+    epoch = "" if first.epoch is None else f", epoch {first.epoch}"
+    samples = "1 sample" if first.n_samples == 1 else f"{first.n_samples} samples"
+    cells = f"{first.n_cells:,} cells of {first.n_records:,} records, units: {units}"
+    return "\n".join([f"{first.imputer}{sampler}{epoch}, {samples}", cells, "", *lines])
+
+
+def _table(asked: Sequence[tuple], evaluations: Sequence[dict[str, Row]]) -> str:
+    metrics = [m for m in HEADLINES if any(m in rows for rows in evaluations)]
+    first = [next(iter(rows.values())) for rows in evaluations]
     columns: dict[str, list[object]] = {name: [key[i] for key in asked] for i, name in enumerate(_ASKED)}
     columns["n_records"], columns["n_cells"] = [r.n_records for r in first], [r.n_cells for r in first]
-    columns["units"] = [next((r.units for m, r in rows.items() if r.units != "1"), "") for rows in found]
+    columns["units"] = [next((r.units for m, r in rows.items() if r.units != "1"), "") for rows in evaluations]
     fixed = {name: x[0] for name, x in columns.items() if len(set(x)) == 1 and name not in ("imputer", "n_cells")}
     shown = [name for name in columns if name not in fixed]
     notes: list[str] = []
@@ -210,7 +264,7 @@ def _table(asked: Sequence[tuple], found: Sequence[dict[str, Row]]) -> str:
         [_label(columns[name][i]) for name in shown]
         + [_cell(rows.get(m), notes) for m in metrics]
         + [f"{first[i].seconds:.3g}"]
-        for i, rows in enumerate(found)
+        for i, rows in enumerate(evaluations)
     ]
     title = "; ".join(f"{name}: {_label(x)}" for name, x in fixed.items() if x not in ("", None))
     lines = [f"{title}.", ""] if title else []

@@ -60,10 +60,10 @@ def few_steps(
     asked = _asked(config, task)
     for sampling in _samplers(config, evaluations, solvers, grid_powers):
         imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
-        wanted = asked | runs.generative_context(imputer)
+        wanted = asked | imputer.sampler_context
         if not Report.kept_in(out).where(**wanted).rows:
-            found = runs.score(config, task, imputer).where(feature="all")
-            Report.kept_in(out).updated(found).write(out)  # read once more: others may have written meanwhile
+            scores = runs.score(config, task, imputer).where(feature="all")
+            Report.kept_in(out).updated(scores).write(out)  # read once more: others may have written meanwhile
         report = Report.kept_in(out)
         (row,) = report.where(**wanted, metric="crps_fair", feature="all").rows
         yield row

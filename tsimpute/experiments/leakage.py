@@ -44,9 +44,9 @@ def leakage_of(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples
     learns_the_same, moved = first.state == again.state, []
     for value in VALUES:
         spoilt = {name: _spoilt(part, value) for name, part in parts.items()}
-        _, found = _fit_and_fill(make, spoilt, seed, n_samples)
-        moved += ["what is learnt"] if learns_the_same and found.state != first.state else []
-        moved += ["draws"] if _moved(found.draws, first.draws, again.draws) else []
+        _, changed = _fit_and_fill(make, spoilt, seed, n_samples)
+        moved += ["what is learnt"] if learns_the_same and changed.state != first.state else []
+        moved += ["draws"] if _moved(changed.draws, first.draws, again.draws) else []
     repeats = _equal(first.draws, again.draws)
     seen = [] if learns_the_same else ["what is learnt is not the same twice"]
     seen += ["draws depend on the other records"] if repeats and not _equal(turned, first.draws) else []
@@ -141,15 +141,15 @@ def _spoilt(windows: Windows, value: float | None) -> Windows:
 
 def _highest(windows: Windows) -> np.ndarray:
     """(K,) the largest value of each feature; 0 where there is none."""
-    found = np.where(np.isnan(windows.values), -np.inf, windows.values).max((0, 2), initial=-np.inf)
-    return np.where(np.isfinite(found), found, 0.0)
+    highest = np.where(np.isnan(windows.values), -np.inf, windows.values).max((0, 2), initial=-np.inf)
+    return np.where(np.isfinite(highest), highest, 0.0)
 
 
-def _moved(found: np.ndarray, draws: np.ndarray, again: np.ndarray) -> bool:
+def _moved(changed: np.ndarray, draws: np.ndarray, again: np.ndarray) -> bool:
     """Whether draws are others than before; where they never repeat themselves, whether they are much further off."""
     if _equal(draws, again):
-        return not _equal(found, draws)
-    return _distance(found, draws) > 10 * _distance(again, draws)
+        return not _equal(changed, draws)
+    return _distance(changed, draws) > 10 * _distance(again, draws)
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:

@@ -192,11 +192,11 @@ def score_run(
         CheckpointError: an epoch was not kept.
     """
     names = [f"epoch-{epoch:04d}" for epoch in epochs] or ["last"]
-    kept = sorted(path.stem for path in folder.glob("*.safetensors"))
-    absent = [name for name in names if name not in kept]
+    models = sorted(path.stem for path in folder.glob("*.safetensors"))
+    absent = [name for name in names if name not in models]
     if absent:
         raise CheckpointError(
-            f"{folder}: no model {absent[0]!r}; kept are {', '.join(kept) or 'none'}. Epochs are kept that "
+            f"{folder}: no model {absent[0]!r}; kept are {', '.join(models) or 'none'}. Epochs are kept that "
             "training.keep_epochs or evaluation.at_epochs names."
         )
     for kind, part in named_parts(config.process, config.network, config.sampling).items():
@@ -292,16 +292,5 @@ def context_of(dataset: str, task: Task, n_records: int, imputer: Imputer, run: 
         mechanism=task.mechanism,
         rate=task.rate,
         run=run,
-        **(generative_context(imputer) if isinstance(imputer, GenerativeImputer) else {}),
+        **getattr(imputer, "sampler_context", {}),
     )
-
-
-def generative_context(imputer: GenerativeImputer) -> dict[str, Any]:
-    """What a generative imputer adds to the context of its rows: process, solver, steps and epoch."""
-    solver = f"one_step, eta {imputer.eta:g}" if imputer.solver == "one_step" else imputer.solver
-    if imputer.grid_power != 1:
-        solver += f", grid {imputer.grid_power:g}"
-    if imputer.sampling.antithetic:
-        solver += ", antithetic"
-    epoch = int(imputer.fitted_["epoch"])
-    return {"process": imputer.process.name, "solver": solver, "n_steps": imputer.n_steps, "epoch": epoch}

@@ -262,6 +262,17 @@ class GenerativeImputer(FittedModel):
             kept = draws[..., piece.kept_within]
             yield piece.kept, completed(record.steps(piece.kept), self.scale_, kept, cells[..., piece.kept])
 
+    @property
+    def sampler_context(self) -> dict[str, Any]:
+        """Process, solver, steps and epoch, as the rows of an evaluation state them."""
+        solver = f"one_step, eta {self.eta:g}" if self.solver == "one_step" else self.solver
+        if self.grid_power != 1:
+            solver += f", grid {self.grid_power:g}"
+        if self.sampling.antithetic:
+            solver += ", antithetic"
+        epoch = int(self.fitted_["epoch"])
+        return {"process": self.process.name, "solver": solver, "n_steps": self.n_steps, "epoch": epoch}
+
     def _backbone(self) -> Any:
         """A copy: the network may be in training, and must stay on its device and in its mode."""
         return copy.deepcopy(self._fitted()).to(self.sampling.device).eval()

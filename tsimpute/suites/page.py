@@ -30,7 +30,6 @@ from tsimpute.suites.tables import (
     last_lines,
     lines,
     markdown,
-    nfe_per_sample,
     parts_csv,
     published,
     side_by_side,
@@ -213,7 +212,7 @@ def _step_points(results: Sequence[Result], metric: str) -> dict[str, list[tuple
             *result.steps.where(metric=metric).rows,
         )
         rows = {(row.solver, row.n_steps): row for row in both}.values()
-        points = [(n, row.value) for row in rows if row.value is not None and (n := nfe_per_sample(row)) is not None]
+        points = [(n, row.value) for row in rows if row.value is not None and (n := row.nfe) is not None]
         if result.steps.rows and points and result.job.method not in out:
             out[result.job.method] = sorted(points)
     return out

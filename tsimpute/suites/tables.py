@@ -11,7 +11,6 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from tsimpute.evaluation.reporting import Row
-from tsimpute.plots._steps import evaluations
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.results import CheckpointScore, Result
 from tsimpute.suites.settings import Suite
@@ -102,18 +101,13 @@ def _line(key: tuple[str, str, int | None, int], runs: Sequence[tuple[Result, Ch
         of_runs={metric: [value for value in values if value is not None] for metric, values in of_runs.items()},
         seconds_training=float(np.mean(training)) if training else None,
         seconds_sampling=float(np.mean([run.seconds_sampling for _, run in runs])),
-        nfe=nfe_per_sample(first),
+        nfe=first.nfe,
         n_samples=n_samples,
         n_runs=len(runs),
         units=first.units,
         leakage="; ".join(sorted({result.record.leakage for result, _ in runs if result.record.leakage}))
         or "not tested",
     )
-
-
-def nfe_per_sample(row: Row) -> int | None:
-    """Network evaluations per sample of the sampler of a row; None = no network."""
-    return None if row.n_steps is None else evaluations(row)
 
 
 def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[float | None, float | None]:
