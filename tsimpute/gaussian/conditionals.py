@@ -157,7 +157,7 @@ class _FromCovariance(Conditional):
     @classmethod
     def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray) -> _FromCovariance:
         both = np.concatenate([seen, cells])
-        return cls(seen, cholesky(_part(layout.matrix, both, both)))
+        return cls(seen, cholesky(layout.matrix[np.ix_(both, both)]))
 
     @cached_property
     def spread(self) -> np.ndarray:
@@ -192,7 +192,7 @@ class _FromPrecision(Conditional):
     @classmethod
     def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
         gaps = np.concatenate([others, cells])
-        return cls(layout, seen, gaps, cholesky(_part(layout.precision, gaps, gaps)), len(cells))
+        return cls(layout, seen, gaps, cholesky(layout.precision[np.ix_(gaps, gaps)]), len(cells))
 
     @cached_property
     def _rows(self) -> np.ndarray:
@@ -231,11 +231,11 @@ class _FromPriorDraws(Conditional):
 
     @cached_property
     def _root(self) -> np.ndarray:
-        return cholesky(_part(self.layout.matrix, self.seen, self.seen))
+        return cholesky(self.layout.matrix[np.ix_(self.seen, self.seen)])
 
     @cached_property
     def _cross(self) -> np.ndarray:
-        return _part(self.layout.matrix, self.cells, self.seen)
+        return self.layout.matrix[np.ix_(self.cells, self.seen)]
 
     @cached_property
     def spread(self) -> np.ndarray:
@@ -251,10 +251,6 @@ class _FromPriorDraws(Conditional):
             white = _solved(self._root, cells[:, self.seen].T - prior[self.seen])
             out += self._cross @ _solved(self._root, white, transposed=True)
         return out.T
-
-
-def _part(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return matrix.take(rows, 0, mode="clip").take(columns, 1, mode="clip")  # a quarter faster than by ``np.ix_``
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from tsimpute.gaussian.conditionals import BLOCK, NEIGHBOURS, Block, Prior, is_w
 from tsimpute.system.blas import one_blas_thread
 
 MOST_CELLS, MOST_CELLS_WIDE = 1300, 640
-"""Cells of a window, about: the cost of one grows with their cube. With many features each block has its own."""
+"""Cells of a window, about: the cost of one grows with their cube. With many features each block has its windows."""
 MOST_STEPS, FEW_CELLS = 96, 384
 """Steps of a window, or more where that makes few cells."""
 WHOLE_RECORD = 1800
@@ -22,7 +22,7 @@ CHUNK = 32
 
 @dataclass(frozen=True)
 class Window:
-    """Steps ``start`` to ``stop`` are looked at to fill those from ``first`` to ``last``."""
+    """Steps ``start`` to ``stop`` are conditioned on to fill those from ``first`` to ``last``."""
 
     start: int
     stop: int

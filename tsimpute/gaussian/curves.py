@@ -4,7 +4,7 @@ A process tells one feature from others by a line. Where the truth bends away fr
 in units of the posterior standard deviation, is a function of the posterior means at the same step and of the time of
 day. Curves are fitted at observed cells under the records' gaps, moved in time, so that what is known around them
 is what is known around real gaps. A feature has a curve only where that predicts errors in stretches of time that it
-was not learnt from.
+was not fitted to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tsimpute.gaussian.records import PIECE, Records
 from tsimpute.system.blas import one_blas_thread
 
 MOST_KNOWN, MOST_FEATURES, MOST_INPUTS = 30_000, 24, 12
-"""Known cells that gaps are moved over at a time; features that have a curve; others that a curve looks at."""
+"""Known cells that gaps are moved over at a time; features that have a curve; others among its inputs."""
 _CELLS, _FEWEST, _MOST_CELLS, _ROUNDS = 1_500, 100, 2_500, (3, 6)
 """Of a feature: cells that are wanted, at least needed, and at most used; gaps are moved so many times."""
 _NODES, _FOLDS, _BLOCKS, _FEWEST_STEPS = 100, 5, 30, 12
@@ -40,7 +40,7 @@ _CAUTION, _LEAST_GAIN = 2.5, 0.01
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a curve looks at.
+    """The inputs of a curve.
 
     Attributes:
         features: of whose posterior means, that of the curve first.
@@ -170,7 +170,7 @@ def fit_curves(
     Args:
         model: fitted to these records.
         seed: of how gaps are moved and of the cells that are used.
-        periods: of which the first one's phase is looked at; None = those of the model's seasons.
+        periods: of which the first one's phase is an input; None = those of the model's seasons.
         only: features that may have a curve, by their index; None = all.
     """
     missing = np.sum([np.isnan(values).sum(1) for values in records.values], 0)
@@ -206,7 +206,7 @@ def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: in
 
 
 def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, period: tuple[float, ...]) -> Curve | None:
-    """The curve of one feature that predicts best what it was not learnt from; None where that is no gain."""
+    """The curve of one feature that predicts best what it was not fitted to; None where that is no gain."""
     cells = [part.hidden[k] for part in parts]
     error = np.concatenate([part.error[k, of_one] for part, of_one in zip(parts, cells, strict=True)])
     if len(error) < _FEWEST or not error.any():
@@ -236,7 +236,7 @@ def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, perio
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """A fit and its errors in stretches of time that it was not learnt from.
+    """A fit and its errors in stretches of time that it was not fitted to.
 
     Attributes:
         before, after: (B,) sums of absolute errors in each stretch, without and with the curve.

@@ -48,7 +48,7 @@ class GaussianGuess:
 
     Attributes:
         model: the process.
-        apart: a process of its scores that was learnt from other records than those to guess; None = ``model`` guesses.
+        apart: a process of its scores, fitted to other records than those to guess; None = ``model`` guesses.
     """
 
     model: GaussianModel

@@ -67,7 +67,7 @@ class Work:
 
     Attributes:
         progress: called with the work done and all of it, after each stretch of a record.
-        should_stop: asked as often.
+        should_stop: called as often.
     """
 
     progress: Callable[[int, int], None] = lambda done, total: None
@@ -108,7 +108,7 @@ def fit(
             records, after learning from the other half, where there are several. More is regularised so.
         seed: of what is drawn in EM and of the cells that are hidden.
         progress: called about every second with the work done and all of it.
-        should_stop: asked as often; True ends with what was learnt so far, which is a model all the same.
+        should_stop: called as often; True ends with the model as it is then.
         tell_settings: called with the settings that are used.
 
     Raises:

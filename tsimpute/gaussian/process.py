@@ -27,7 +27,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 
 @dataclass(frozen=True, eq=False)
 class GaussianModel:
-    """What is learnt.
+    """A fitted process.
 
     Attributes:
         maps: one per feature.

@@ -18,8 +18,7 @@ from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.methods.components import Unseasonal
-from tsimpute.filling.methods.forest import Forest, Watch, _of_mask
-from tsimpute.filling.methods.posterior_rows import others_of
+from tsimpute.filling.methods.forest import Forest, Watch, _of_mask, others_of
 from tsimpute.filling.methods.trees import Trees
 from tsimpute.filling.panels.gaps import N_CLASSES
 from tsimpute.filling.panels.windows import clock_times

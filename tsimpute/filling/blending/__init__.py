@@ -4,7 +4,7 @@ A Gaussian process gives joint draws of all missing cells; other methods give on
 
 1. Hidden cells, about a tenth of the observed ones, are set aside before anything is fitted.
 2. The process and the other methods are fitted without them: the blind fit.
-3. The table's own gaps, moved to other times and features, cover observed cells that are neither hidden nor missing;
+3. The gaps of the table, moved to other times and features, cover observed cells that are neither hidden nor missing;
    the blind fit fills them without their values (``moved_gaps``).
 4. There the methods are compared: each in turn moves the median of the draws some of the way towards its value, by a
    weight for each feature and class of gap lengths, as long as that lowers the CRPS (``blend``).

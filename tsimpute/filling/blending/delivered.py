@@ -123,7 +123,7 @@ def _methods_text(shares: np.ndarray | None) -> str:
 
 
 def _gain_text(scores: Scores) -> str:
-    """The error of the last row on hidden cells, beside that of straight lines."""
+    """The error of the last row on hidden cells, compared with straight lines."""
     rows = {str(row["imputer"]): row for row in scores}
     if LINEAR not in rows:
         return ""

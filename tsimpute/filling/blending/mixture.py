@@ -32,7 +32,7 @@ _PARTS = ("gaussian", "network")
 
 @dataclass(frozen=True, eq=False)
 class FittedMethods:
-    """A process and the other methods that were fitted beside it, to the same values."""
+    """A process and the other methods that were fitted to the same values."""
 
     base: GaussianImputer
     components: tuple[Component, ...]
@@ -43,7 +43,7 @@ class FittedMethods:
         return self.base.name
 
     def only(self, used: Sequence[bool]) -> FittedMethods:
-        """The process with some of the methods beside it."""
+        """The process with some of the methods."""
         return replace(self, components=tuple(c for c, is_used in zip(self.components, used, strict=True) if is_used))
 
     def values(self, known: np.ndarray, times: np.ndarray) -> list[np.ndarray]:

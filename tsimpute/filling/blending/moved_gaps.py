@@ -1,4 +1,4 @@
-"""A table's own gaps, moved to other times and features: how good methods are in gaps of its kind.
+"""The gaps of a table, moved to other times and features: how good methods are in gaps of its kind.
 
 Cells that a process was not fitted to are few, and of long gaps there are one or two. Many gaps of the table's kind
 show more surely which method fits them best: cells that the methods were fitted to, but whose values they do not see

@@ -1,1 +1,1 @@
-"""Draws at hidden cells of the user's own table: accuracy, and intervals that hold."""
+"""Draws at hidden cells of the user's own table: accuracy, and calibrated intervals."""

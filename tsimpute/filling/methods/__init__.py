@@ -1,1 +1,1 @@
-"""Methods beside the Gaussian process that say one value for each missing cell."""
+"""Methods other than the Gaussian process: each gives one value for each missing cell."""

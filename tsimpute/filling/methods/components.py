@@ -73,7 +73,7 @@ class Unseasonal:
     """The process without seasons: what is seasonal is a part of its covariances.
 
     A season that is taken off first is the same in all periods; where days differ, other features and the days around
-    say more. Neither is better everywhere, and their errors differ.
+    predict more. Neither is better everywhere, and their errors differ.
     """
 
     name = "Gaussian process without seasons"

@@ -1,6 +1,6 @@
 """Extremely randomised trees on the posterior of a process: they learn the errors that the process leaves.
 
-The table's own gaps hide its known cells again and again. Processes fitted to other stretches of the table fill these
+The gaps of the table hide its known cells again and again. Processes fitted to other stretches of the table fill these
 cells, and a forest for each feature learns their errors, in posterior standard deviations (stacking, Wolpert 1992;
 trees of Geurts et al. 2006).
 """
@@ -18,15 +18,16 @@ from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.methods.components import Unseasonal
-from tsimpute.filling.methods.posterior_rows import Seen, others_of
 from tsimpute.filling.methods.trees import Trees
 from tsimpute.filling.panels.windows import clock_times
+from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
+from tsimpute.imputers.shared.interpolation import interpolated
 from tsimpute.models.checkpoints import part_of
 
 _ROWS, _FEWEST = 4_000, 100
-"""Hidden cells of a feature that are learnt from at most, and below which it has no trees."""
+"""Hidden cells of a feature that its trees are fitted to at most, and below which it has none."""
 _HIDDEN = 0.2
 """Share of the cells that a mask hides, about."""
 _MASKS = (4, 24)
@@ -35,6 +36,12 @@ _FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
 """Processes that guess, and those of tables with more cells than that."""
 _FARTHEST, _LEAST_SPREAD = 4.0, 0.05
 _WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+MOST_OTHERS = 10
+"""Other features in a row: those with the largest covariances."""
+_NEAR = (-3, -2, -1, 1, 2, 3)
+_FAR = 500
+_DAY, _WEEK = 24.0, 7.0
 
 
 @dataclass(frozen=True)
@@ -109,14 +116,14 @@ class Forest:
         if self.unseasonal is not None:
             mean, spread = self.unseasonal.model.marginals(known, times)
             other = _in_scores_of(model, self.unseasonal, mean, spread, times)
-        seen = Seen.of(scores, *model.marginals(known, times), times, self.base.curves_, other)
-        guess = seen.mean + seen.move
+        posterior = Posterior.of(scores, *model.marginals(known, times), times, self.base.curves_, other)
+        guess = posterior.mean + posterior.move
         for k, correction in self.corrections.items():
             steps = np.flatnonzero(np.isnan(scores[k]))
             if len(steps):
-                error = correction.trees.at(seen.rows(k, steps, self.others[k]))
-                guess[k, steps] += correction.weight * seen.way[k, steps]
-                guess[k, steps] += error * np.maximum(seen.spread[k, steps], _LEAST_SPREAD)
+                error = correction.trees.at(posterior.rows(k, steps, self.others[k]))
+                guess[k, steps] += correction.weight * posterior.way[k, steps]
+                guess[k, steps] += error * np.maximum(posterior.spread[k, steps], _LEAST_SPREAD)
         return model.values(guess, times)
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -146,8 +153,8 @@ class _Rows:
 
     Attributes:
         inputs: (M, D).
-        errors: (M,) of the posterior mean, moved by curves, in scores. way: see ``Seen``.
-        spread: (M,) in whose units errors are learnt.
+        errors: (M,) of the posterior mean, moved by curves, in scores. way: see ``Posterior``.
+        spread: (M,) in whose units errors are predicted.
     """
 
     inputs: np.ndarray
@@ -218,14 +225,14 @@ def _of_mask(
     if unseasonal is not None:
         other = _in_scores_of(model, unseasonal, *pools[1].posterior(s, number)[1:], times)
     truth = pool.scores.transform(series.values) - season
-    seen = Seen.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other)
+    posterior = Posterior.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other)
     rng, by_feature = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
     for k, of_feature in enumerate(hidden):
         steps = np.flatnonzero(of_feature)
         steps = np.sort(rng.permutation(steps)[:_ROWS])
-        errors = truth[k, steps] - seen.mean[k, steps] - seen.move[k, steps]
-        weights = np.maximum(seen.spread[k, steps], _LEAST_SPREAD)
-        by_feature.append(_Rows(seen.rows(k, steps, others[k]), errors, seen.way[k, steps], weights))
+        errors = truth[k, steps] - posterior.mean[k, steps] - posterior.move[k, steps]
+        weights = np.maximum(posterior.spread[k, steps], _LEAST_SPREAD)
+        by_feature.append(_Rows(posterior.rows(k, steps, others[k]), errors, posterior.way[k, steps], weights))
     return by_feature
 
 
@@ -240,3 +247,82 @@ def _grown(rows: _Rows, seed: int) -> Correction:
     )  # fmt: skip
     forest.fit(rows.inputs[some], rest[some], sample_weight=rows.spread[some])
     return Correction(weight, Trees.of(forest))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """One record given some of its cells, in scores without their season.
+
+    Attributes:
+        mean: (K, T) posterior means; known cells themselves.
+        spread: (K, T) posterior standard deviations; 0 where a cell is known.
+        move: (K, T) how far curves move the mean.
+        way: (K, T) from there to the mean of the process without seasons; 0 where there is none.
+        other_spread: (K, T) of that process.
+        lines: (K, T) straight lines between known cells.
+        last, following: (K, T) step of the nearest known cell before and after each; outside the record if there is
+            none.
+        times: (T,).
+    """
+
+    mean: np.ndarray
+    spread: np.ndarray
+    move: np.ndarray
+    way: np.ndarray
+    other_spread: np.ndarray
+    lines: np.ndarray
+    last: np.ndarray
+    following: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def of(
+        cls, scores: np.ndarray, mean: np.ndarray, spread: np.ndarray, times: np.ndarray, curves: Curves | None,
+        other: tuple[np.ndarray, np.ndarray] | None,
+    ) -> Posterior:  # fmt: skip
+        """Args:
+        scores: (K, T), NaN where nothing is known.
+        mean, spread: of the missing cells, others do not count.
+        other: means, in the same scores, and spreads of the process without seasons.
+        """
+        known, steps = ~np.isnan(scores), np.arange(len(times))
+        mean, spread = np.where(known, scores, mean), np.where(known, 0.0, spread)
+        move = np.zeros(mean.shape) if curves is None else curves.moves(mean, spread, times)[0]
+        way, other_spread = np.zeros(mean.shape), np.zeros(mean.shape)
+        if other is not None:
+            way = np.where(known, 0.0, other[0] - mean - move)
+            other_spread = np.where(known, 0.0, other[1])
+        lines = interpolated(scores[None], times[None], np.zeros(len(scores)))[0]
+        last = np.maximum.accumulate(np.where(known, steps, -_FAR), 1)
+        following = np.minimum.accumulate(np.where(known, steps, len(times) + _FAR)[:, ::-1], 1)[:, ::-1]
+        return cls(mean, spread, move, way, other_spread, lines, last, following, times)
+
+    def rows(self, k: int, steps: np.ndarray, others: Sequence[int]) -> np.ndarray:
+        """(M, D) single precision: the posterior around some steps of a feature.
+
+        Args:
+            others: the other features in the rows.
+        """
+        mean = self.mean[k, steps]
+        columns = [mean, self.spread[k, steps], self.lines[k, steps] - mean, self.move[k, steps]]
+        columns += [self.way[k, steps], self.other_spread[k, steps]]
+        columns += [self._at(k, steps + lag) - mean for lag in _NEAR]
+        columns += [np.minimum(np.abs(end[k, steps] - steps), _FAR) for end in (self.last, self.following)]
+        for end in (self.last, self.following):
+            at = end[k, steps]
+            columns.append(np.where((at >= 0) & (at < len(self.times)), self._at(k, at) - mean, 0.0))
+        for j in others:
+            other = self.mean[j, steps]
+            columns += [other, self._at(j, steps - 1) - other, self._at(j, steps + 1) - other, self.spread[j, steps]]
+        days = self.times[steps] / _DAY
+        columns += [np.sin(2 * np.pi * days), np.cos(2 * np.pi * days), np.floor(days) % _WEEK]
+        return np.stack(columns, 1).astype(np.float32)
+
+    def _at(self, k: int, steps: np.ndarray) -> np.ndarray:
+        return self.mean[k, np.clip(steps, 0, len(self.times) - 1)]
+
+
+def others_of(model: GaussianModel) -> list[list[int]]:
+    """Of each feature the others in its rows."""
+    order = np.argsort(-np.abs(model.covariance[0]), axis=1, kind="stable").tolist()
+    return [[j for j in others if j != k][:MOST_OTHERS] for k, others in enumerate(order)]

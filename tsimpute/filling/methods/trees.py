@@ -20,7 +20,7 @@ class Trees:
         roots: (J,) number of the first node of each tree.
         children: (N, 2) the nodes that follow where a column is at most the threshold, and where it is more; leaves
             follow themselves.
-        column: (N,) that is looked at. threshold, value: (N,) single precision.
+        column: (N,) that is compared. threshold, value: (N,) single precision.
         depth: of the deepest tree.
     """
 
