@@ -70,9 +70,9 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 INTERNAL = {
-    "can_improve", "check", "defaults", "effective_params", "fillings_of", "fit_rules", "has_to_predict", "ignored",
-    "is_known", "keeps_calibration", "levels", "minutes_within", "prepared", "rules", "settings", "spec",
-    "take_first_back", "time_options",
+    "can_improve", "check", "defaults", "draw_prepared", "effective_params", "fillings_of", "fit_first", "fit_rules",
+    "fit_to_fill", "fitted", "ignored", "improve", "keeps_calibration", "minutes_within", "prepared", "reader",
+    "settings", "take",
 }  # fmt: skip
 """Members that other parts of the package use."""
 
@@ -84,7 +84,7 @@ def setup(app) -> None:
 
 
 def _skip(app, what: str, name: str, member: object, skip: bool, options: object) -> bool | None:
-    return True if name.endswith("_prepared") or name in INTERNAL else None
+    return True if name in INTERNAL else None
 
 
 def _plain(app, what: str, name: str, member: object, options: object, lines: list[str]) -> None:

@@ -17,13 +17,14 @@ from tsimpute.filling.blending.blend import Blend
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.improving import with_network
-from tsimpute.filling.improving.posterior_network import Training, masks_of_panel, steps_of, windows_for
+from tsimpute.filling.improving.with_network import Training, masks_of_panel, steps_of, windows_for
 from tsimpute.filling.learning.efforts import EFFORTS
 from tsimpute.filling.learning.learning import gaussian, untrained
 from tsimpute.filling.panels.gaps import N_CLASSES
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.models.checkpoints import read_model
+from tsimpute.system.run import Run
 from tsimpute.system.terminal import silent
 
 TINY = {"steps": 30, "width": 8, "n_blocks": 1, "windows": 20}
@@ -51,11 +52,11 @@ def panel(frame: pd.DataFrame) -> Panel:
 @pytest.fixture(scope="module")
 def network() -> tuple[Training, GenerativeImputer]:
     table = panel(hourly())
-    training = Training(table, gaussian(table, {}, 0, silent), replace(EFFORTS["quick"], **TINY), 0, None)
-    masks = masks_of_panel(training, silent, lambda: False)
+    training = Training(table, gaussian(table, {}, 0, silent), replace(EFFORTS["quick"], **TINY), 0)
+    masks = masks_of_panel(training, Run())
     windows = windows_for(training, masks, 30)
     imputer = untrained(training.effort, len(windows), 0)
-    for _ in steps_of(training, imputer, masks, windows, None, lambda: False):
+    for _ in steps_of(training, imputer, masks, windows, Run()):
         pass
     return training, imputer
 

@@ -14,11 +14,12 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.filling.imputer.fitting import hidden_share
+from tsimpute.filling.imputer.fitting import first_fit, hidden_share
 from tsimpute.filling.learning.efforts import EFFORTS
 from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.measuring.simple_baselines import season_of, simple_baselines
 from tsimpute.filling.panels.windows import clock_times
+from tsimpute.system.run import Run
 
 SETTINGS: dict[str, Any] = {"effort": "instant", "n_samples": 20}
 NAMES = ["last value carried forward", "linear interpolation", "daily profile and linear interpolation", "gaussian"]
@@ -74,10 +75,10 @@ def test_hidden_values_reach_neither_what_is_measured_nor_its_scale(monkeypatch:
     wrong = pd.DataFrame(poisoned.T, table.index, table.columns)
     monkeypatch.setattr("tsimpute.filling.preparing.prepare.far_cells", lambda panel, *_: [np.zeros_like(hidden)])
     second = ti.TableImputer(missing_codes="none", **SETTINGS)
-    second.begin_prepared(second.prepared(wrong))
-    first.begin_prepared(first.prepared(table))
-    assert second.scores_[-1]["MAE"] != first.scores_[-1]["MAE"]
-    a, b = (of_one._first[-1].base.blind.base for of_one in (first, second) if of_one._first is not None)
+    fits = [first_fit(one.prepared(of_one), one.settings, Run()) for one, of_one in ((first, table), (second, wrong))]
+    answers = [fit.answer for fit in fits if fit.answer is not None]
+    assert answers[0].scores[-1]["MAE"] != answers[1].scores[-1]["MAE"]
+    a, b = (answer.base.blind.base for answer in answers)
     assert a.scaler_.to_dict() == b.scaler_.to_dict()
     assert (a.model_.covariance == b.model_.covariance).all()
 

@@ -257,7 +257,7 @@ def test_a_complete_table_comes_back_at_once_to_the_bit(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("trained")
 
-    monkeypatch.setattr(TableImputer, "fit_prepared", never)
+    monkeypatch.setattr(TableImputer, "fit_first", never)
     plain = write(tmp_path / "plain.csv", gaps=False)
     source, out = tmp_path / name, tmp_path / f"out{name[2:]}"
     if name.endswith(".parquet"):

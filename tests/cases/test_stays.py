@@ -10,7 +10,8 @@ import pytest
 
 import tsimpute as ti
 from tsimpute.errors import DataError
-from tsimpute.filling.files.fill_file import _write_cells, prepare_file
+from tsimpute.filling.files.fill_file import prepare_file
+from tsimpute.filling.files.outputs import write_cells
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.summary import understood
 
@@ -91,11 +92,11 @@ def test_features_without_rows_in_a_stay_are_said_to_get_none(tmp_path: Path) ->
 def test_cells_are_written_in_pieces_as_they_would_be_in_one(
     freq: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tsimpute.filling.files.fill_file._ROWS", 5)
+    monkeypatch.setattr("tsimpute.filling.files.outputs._ROWS", 5)
     times = pd.date_range("2024-03-01", periods=12, freq=freq)
     values = [None if i % 4 == 2 else float(i % 7) for i in range(12)]
     parts = [pd.DataFrame({"site": s, "time": times, "a": values, "b": values[::-1]}) for s in "xyz"]
     imputer = ti.TableImputer(effort="trial", n_samples=2, calibrate=False, missing_codes=(), group="site")
     found = imputer.fit_draw(pd.concat(parts), progress=False)
-    _write_cells(found, tmp_path / "cells.csv")
+    write_cells(found, tmp_path / "cells.csv")
     assert (tmp_path / "cells.csv").read_text() == found.cells.to_csv(index=False, float_format="%.8g")

@@ -14,7 +14,7 @@ import pytest
 from tsimpute.cli.commands import _parse, main
 from tsimpute.cli.tables import _codes, fill, settings_of
 from tsimpute.errors import ConfigError
-from tsimpute.filling.files import fill_file as module
+from tsimpute.filling.files import outputs as module
 from tsimpute.system.terminal import Bars
 
 

@@ -127,8 +127,8 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
     """
     from tsimpute.filling.files.fill_file import fill_file
     from tsimpute.filling.files.outputs import Outputs
-    from tsimpute.filling.imputer.long_calls import UNITS
     from tsimpute.filling.preparing.summary import unfilled
+    from tsimpute.system.run import UNITS
 
     spell = partial(in_options, names=list(vars(options)))
     with stop_on_interrupt() as should_stop, Bars(UNITS) as bars:

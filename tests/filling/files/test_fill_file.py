@@ -19,6 +19,7 @@ from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError, 
 from tsimpute.filling.blending.blend import Blend
 from tsimpute.filling.blending.mixture import Mixture
 from tsimpute.filling.files import fill_file as module
+from tsimpute.filling.files import outputs as outputs_module
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.table_imputer import TableImputer
@@ -211,7 +212,7 @@ def test_a_run_that_was_killed_while_it_wrote_writes_again(
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "write_object", die)
+    monkeypatch.setattr(outputs_module, "write_object", die)
     with pytest.raises(KeyboardInterrupt):
         fill_file(done / "in.csv", out, TRIAL | model)
     assert (tmp_path / "out.report.html").exists()
@@ -371,5 +372,5 @@ def test_the_reason_is_said_where_nothing_is_calibrated() -> None:
     imputer = TableImputer()
     imputer.scores_ = ({"imputer": "linear interpolation", "cells": 36},)
     expected = "no, the quantiles are as drawn: calibration needs 100 hidden cells and had 36"
-    assert module._not(imputer).startswith(expected)
-    assert module._not(TableImputer(calibrate=False)) == "no, as set"
+    assert module._uncalibrated(imputer).startswith(expected)
+    assert module._uncalibrated(TableImputer(calibrate=False)) == "no, as set"

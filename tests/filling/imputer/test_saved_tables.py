@@ -16,6 +16,7 @@ from tsimpute.core.limits import Limits
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.models.checkpoints import read_model
+from tsimpute.system.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 5}
@@ -84,7 +85,7 @@ def test_settings_of_all_kinds_come_back(fitted: ti.TableImputer, tmp_path: Path
     }  # fmt: skip
     imputer = ti.TableImputer(**TRIAL, **given, calibrate=False)
     prepared = imputer.prepared(month(1))
-    imputer.fit_prepared(prepared)
+    imputer.fit_first(prepared, Run())
     imputer.save(tmp_path / "file")
     assert ti.TableImputer.load(tmp_path / "file").settings == imputer.settings
 

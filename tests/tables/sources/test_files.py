@@ -30,7 +30,7 @@ def outcome(path: Path) -> str:
     """What came of reading a file: "read", or the message of the refusal; nothing else may happen."""
     imputer = TableImputer(duplicates="first", missing_times="insert")
     try:
-        imputer.prepared(read_file(path, time_options=imputer.time_options))
+        imputer.prepared(read_file(path, time_options=imputer.reader().time_options))
     except (TsimputeError, OSError) as error:
         return str(error)
     return "read"

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from tsimpute.core.panel import Filling
 from tsimpute.core.quantiles import few_draws_text
+from tsimpute.filling.blending.delivered import Scores
 from tsimpute.filling.files.outputs import Outputs
-from tsimpute.filling.imputer.checks import check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
-from tsimpute.filling.imputer.long_calls import after_a_while
+from tsimpute.filling.imputer.model_checks import check_any_value
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.measuring.calibration import uncalibrated_text
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.summary import NOTHING, behind, is_complete, shortened, understood, unfilled, waited
 from tsimpute.reports.table_report import ReportContent, write_report
-from tsimpute.system.files import atomic_write, exclusive_lock, remove_partial
-from tsimpute.tables.sources.files import TextForm, ending, is_folder_of_files, read_file, write_object
+from tsimpute.system.files import exclusive_lock
+from tsimpute.system.run import Run, after_a_while, never
+from tsimpute.system.terminal import Tell, silent
+from tsimpute.tables.sources.files import TextForm, is_folder_of_files
 
 
-class _Stopped(Exception):
-    """It was asked to stop where work cannot be taken up in the middle."""
+class _StoppedError(Exception):
+    """The call was stopped in the middle of work that cannot be continued later."""
 
 
-class _TooLate(Exception):
-    """What was to be drawn takes longer than there is time."""
+class _TooLateError(Exception):
+    """Drawing takes longer than there is time."""
 
 
 _SPARE, _OVERRUN = 1.25, 1.05
-"""What drawing and writing may take longer than the first time, and all of it than its minutes."""
+"""Drawing and writing again may take this times as long as the first time; all of it this times its minutes."""
 
 
 def fill_file(
@@ -49,11 +49,11 @@ def fill_file(
     form: TextForm | None = None,
     force: bool = False,
     say: Callable[[str], None] = lambda text: None,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-    should_stop: Callable[[], bool] = lambda: False,
+    progress: Tell = silent,
+    should_stop: Callable[[], bool] = never,
     spell: Callable[[str], str] = str,
 ) -> Imputation | None:
-    """Fills a file; the same call again goes on where an interrupted one was.
+    """Fills a file; the same call again continues an interrupted one.
 
     Example:
         >>> import tempfile
@@ -74,17 +74,18 @@ def fill_file(
         out: of the same kind; other files go beside it, see ``Outputs``.
         settings: of ``TableImputer``.
         form: how a text file is written.
-        force: whether files that are there are overwritten.
-        say: gets what was understood and done, in words.
+        force: whether existing files are overwritten.
+        say: called with what was understood and done, in words.
         progress, should_stop: see ``TableImputer.fit``.
-        spell: how the report is to spell settings, such as "missing_times='keep'".
+        spell: spells settings such as "missing_times='keep'" in the report.
 
     Returns:
-        What was filled; None where it was asked to stop: no output is written, and what was learnt is kept in a folder
-        beside them, which the same call takes up.
+        The filled table. None if the call was stopped before anything was written: its state is in a folder next to
+        the outputs, and the same call continues from there.
 
     Raises:
-        DataError, ConfigError: the file, a setting or the output is not as expected; nothing is written then.
+        DataError, ConfigError: the file, a setting or the output is not as expected; nothing is written then. An
+            output is also refused if an interrupted call wrote it and somebody changed it since.
         BusyError: another process is filling into the same output.
         OSError: a file cannot be read or written.
     """
@@ -93,111 +94,20 @@ def fill_file(
     imputer.check()
     outputs = Outputs.beside(out, learns=imputer.model is None, is_folder=is_folder_of_files(source))
     outputs.check(source, force)
-    with _alone(outputs):
+    with _locked(outputs):
         outputs.check(source, force)  # another process may just have written them
-        prepared = _prepared(imputer, source, form, after_a_while(progress, "reading"))
+        job = _Job(source, outputs, imputer, Run(source.name, outputs.state, progress, should_stop), say, spell, began)
+        prepared = _read(imputer, source, form, after_a_while(progress, "reading"))
         if imputer.model is None:
             check_any_value(prepared)
         about = understood(prepared, where=f"see {outputs.report.name}")
         say("\n".join([f"{source}:", about, *(f"  look: {text}" for text in imputer.ignored())]))
         if is_complete(prepared):
-            what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
-            say(f"{what}: the output holds the table as it is")
-            return _copied(outputs, source, prepared, imputer.levels, say, progress)
-
-        def show(what: str, done: int, total: int) -> None:
-            progress(what, done, total)
-            if what != "learning" and should_stop():
-                raise _Stopped
-
+            return _copy(job, prepared)
         try:
-            about = {"name": source.name, "folder": outputs.state}
-            imputer.learn_prepared(prepared, **about, progress=show, should_stop=should_stop, begin=True)
-            if should_stop():
-                return None
-            drawing = time.monotonic()
-            found = imputer.draw_prepared(prepared, progress=show)
-        except _Stopped:
+            return _fill(job, prepared)
+        except _StoppedError:
             return None
-        end = partial(_finish, imputer=imputer, source=source, spell=spell, say=say, progress=progress, began=began)
-        if not imputer.can_improve:
-            end(outputs, found)
-            return found
-        end(outputs, found, first=True)
-        spare = _SPARE * (time.monotonic() - drawing)
-        better = _improved(imputer, prepared, outputs.state, began, spare, show, should_stop)
-        if should_stop():
-            say(f"stopped: {outputs.table} holds the first answer; the same command goes on from there")
-            return found
-        wait = waited(imputer.scores_)
-        if not wait.startswith(NOTHING) and (edited := outputs.edited()):
-            outputs = outputs.unused()
-            say(f"{edited[0]} was changed after it was written: it is kept, the result goes to {outputs.table}")
-        end(outputs, better or found, wait=wait)
-        return better or found
-
-
-def _improved(
-    imputer: TableImputer, prepared: Prepared, state: Path, began: float, spare: float,
-    progress: Callable[[str, int, int], None], should_stop: Callable[[], bool],
-) -> Imputation | None:  # fmt: skip
-    """A better answer than the first; None where there is none, or it cannot be drawn within the time.
-
-    Args:
-        spare: seconds that drawing and writing of the first answer have taken, and some more.
-    """
-    ends = began + _OVERRUN * 60 * imputer.minutes_within
-
-    def show(what: str, done: int, total: int) -> None:
-        progress(what, done, total)
-        if what == "imputing" and time.monotonic() > ends - spare / 2:
-            raise _TooLate
-
-    try:
-        better = imputer.improve_prepared(began, spare=spare, folder=state, progress=progress, should_stop=should_stop)
-        return imputer.draw_prepared(prepared, progress=show) if better and not should_stop() else None
-    except _TooLate:
-        imputer.take_first_back(
-            "a better answer was found, but drawing from it takes longer than there is time (minutes)"
-        )
-    except _Stopped:
-        pass
-    return None
-
-
-def _finish(
-    outputs: Outputs, found: Imputation, imputer: TableImputer, source: Path, spell: Callable[[str], str],
-    say: Callable[[str], None], progress: Callable[[str, int, int], None], began: float, first: bool = False,
-    wait: str = "",
-) -> None:  # fmt: skip
-    """Writes all files and says what was done.
-
-    Args:
-        began: ``time.monotonic()`` when the work began.
-        first: whether a better answer may follow: the state of its training stays, and the files may be overwritten.
-        wait: what was gained since the first answer.
-    """
-    done = [*_done(imputer, found, time.monotonic() - began), *[("the wait", wait)] * bool(wait)]
-    done.append(("files", ", ".join(path.name for path in outputs.files)))
-    effort = imputer.effort if imputer.model is None else None
-    hints = [*found.hints(), *filter(None, [behind(measured_here(imputer), effort)])]
-    content = _content(source, found, done, hints, measured_here(imputer), spell)
-    if wait.startswith(NOTHING):  # the other files are those of the first answer
-        if outputs.report not in outputs.edited():
-            write_report(content, outputs.report)
-    else:
-        _write(outputs, found, content, source, imputer, progress)
-    if not first:
-        shutil.rmtree(outputs.state, ignore_errors=True)
-    hints = shortened("look", hints, where=f"see {outputs.report.name}")
-    if wait.startswith(NOTHING):
-        say("\n".join(f"  {name}: {value}" for name, value in done if name in ("delivered", "seconds", "the wait")))
-    else:
-        say("\n".join([_said(imputer, done), *hints]))
-    if first:
-        say(f"wrote {outputs.table}, the first answer, which can be used; improving it (Ctrl-C keeps it) ...")
-    else:
-        say(f"wrote {outputs.table}")
 
 
 def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | None = None) -> Prepared:
@@ -206,24 +116,25 @@ def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | Non
     Raises:
         DataError, ConfigError: as ``fill_file``.
     """
-    imputer = TableImputer(**settings)
-    imputer.check()
-    return _prepared(imputer, source, form)
+    return _read(TableImputer(**settings), source, form)
 
 
-def _prepared(
-    imputer: TableImputer,
-    source: Path,
-    form: TextForm | None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Prepared:
-    table = read_file(source, imputer.spec, imputer.time_options, imputer.settings.units, form, progress)
-    return imputer.prepared(table)
+@dataclass(frozen=True)
+class _Job:
+    """One call of ``fill_file``; ``began`` is its ``time.monotonic()``."""
+
+    source: Path
+    outputs: Outputs
+    imputer: TableImputer
+    run: Run
+    say: Callable[[str], None]
+    spell: Callable[[str], str]
+    began: float
 
 
 @contextmanager
-def _alone(outputs: Outputs) -> Iterator[None]:
-    """Nobody else makes the same files meanwhile; the folder of the state is gone afterwards if nothing is in it."""
+def _locked(outputs: Outputs) -> Iterator[None]:
+    """No other process writes the same files. An empty folder of the state is removed at the end."""
     with exclusive_lock(outputs.state, str(outputs.table)):
         try:
             yield
@@ -232,127 +143,158 @@ def _alone(outputs: Outputs) -> Iterator[None]:
                 shutil.rmtree(outputs.state, ignore_errors=True)
 
 
-def _copied(
-    outputs: Outputs,
+def _read(
+    imputer: TableImputer,
     source: Path,
-    prepared: Prepared,
-    levels: tuple[float, ...],
-    say: Callable[[str], None],
-    progress: Callable[[str, int, int], None],
-) -> Imputation:
+    form: TextForm | None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Prepared:
+    reader = imputer.reader()
+    return reader.prepared(reader.read_file(source, form, progress))
+
+
+def _copy(job: _Job, prepared: Prepared) -> Imputation:
     """The files of a table in which there is nothing to fill: the table to the bit, and no model."""
-    codes = prepared.provenance
-    parts = zip(prepared.panel.series, codes, strict=True)
+    what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
+    job.say(f"{what}: the output holds the table as it is")
+    levels, series = job.imputer.settings.levels, prepared.panel.series
+    parts = zip(series, prepared.provenance, strict=True)
     fillings = [Filling(s.values, levels, np.repeat(s.values[None], len(levels), 0), code) for s, code in parts]
-    found = imputation_of(prepared, fillings)
-    files = replace(outputs, model=None)
-    done = [("cells", _counts(found)), ("files", ", ".join(path.name for path in files.files))]
-    _write(files, found, _content(source, found, done, (), ()), source, None, progress)
+    imputation, outputs = imputation_of(prepared, fillings), replace(job.outputs, model=None)
+    done = [("cells", _counts(imputation)), ("files", ", ".join(path.name for path in outputs.files))]
+    outputs.write(imputation, _content(job, imputation, done), job.source, None, job.run.progress)
     shutil.rmtree(outputs.state, ignore_errors=True)
-    say(f"wrote {outputs.table}")
-    return found
+    job.say(f"wrote {outputs.table}")
+    return imputation
+
+
+def _fill(job: _Job, prepared: Prepared) -> Imputation | None:
+    """Fits, samples and writes; a first answer is improved and written again."""
+    imputer = job.imputer
+
+    def show(what: str, done: int, total: int) -> None:
+        job.run.progress(what, done, total)
+        if what != "learning" and job.run.should_stop():
+            raise _StoppedError
+
+    run = replace(job.run, progress=show)
+    imputer.fit_to_fill(prepared, run)
+    if run.should_stop():
+        return None
+    drawing = time.monotonic()
+    first = imputer.draw_prepared(prepared, run)
+    if not imputer.can_improve:
+        _deliver(job, first)
+        return first
+    _deliver(job, first, improving=True)
+    better = _improved(job, run, prepared, spare=_SPARE * (time.monotonic() - drawing))
+    if run.should_stop():
+        job.say(f"stopped: {job.outputs.table} holds the first answer; the same command goes on from there")
+        return first
+    wait = waited(imputer.scores_)
+    if not wait.startswith(NOTHING) and (edited := job.outputs.edited()):
+        job = replace(job, outputs=job.outputs.unused())
+        job.say(f"{edited[0]} was changed after it was written: it is kept, the result goes to {job.outputs.table}")
+    _deliver(job, better or first, wait=wait)
+    return better or first
+
+
+def _improved(job: _Job, run: Run, prepared: Prepared, spare: float) -> Imputation | None:
+    """A better answer than the first; None if there is none, or drawing it would take too long.
+
+    Args:
+        spare: seconds that are reserved for drawing and writing.
+    """
+    imputer, first = job.imputer, job.imputer.fitted
+    seconds = 60 * imputer.minutes_within
+    latest = job.began + _OVERRUN * seconds - spare / 2
+
+    def show(what: str, done: int, total: int) -> None:
+        run.progress(what, done, total)
+        if what == "imputing" and time.monotonic() > latest:
+            raise _TooLateError
+
+    try:
+        is_better = imputer.improve(run, until=job.began + seconds - spare)
+        if is_better and not run.should_stop():
+            return imputer.draw_prepared(prepared, replace(run, progress=show))
+    except _TooLateError:
+        note = "a better answer was found, but drawing from it takes longer than there is time (minutes)"
+        assert first.answer is not None
+        imputer.take(first.of(replace(first.answer, note=note)).final)
+    except _StoppedError:
+        pass
+    return None
+
+
+def _deliver(job: _Job, imputation: Imputation, improving: bool = False, wait: str = "") -> None:
+    """Writes all files and says what was done.
+
+    Args:
+        improving: whether a better answer may follow: the state of the run stays.
+        wait: what was gained since the first answer; if nothing, only the report is written again.
+    """
+    imputer, outputs = job.imputer, job.outputs
+    done = _done(imputer, imputation, time.monotonic() - job.began)
+    if wait:
+        done.append(("the wait", wait))
+    done.append(("files", ", ".join(path.name for path in outputs.files)))
+    # Scores that came with the model's file were not measured on this table.
+    scores = () if imputer.keeps_calibration else imputer.scores_
+    hints = [*imputation.hints(), *filter(None, [behind(scores, imputer.effort if imputer.model is None else None)])]
+    content = _content(job, imputation, done, hints, scores)
+    if not wait.startswith(NOTHING):
+        outputs.write(imputation, content, job.source, imputer.save, job.run.progress)
+        lines = [f"  {name}: {value}" for name, value in done] + _score_lines(scores)
+        job.say("\n".join([*lines, *shortened("look", hints, where=f"see {outputs.report.name}")]))
+    else:
+        if outputs.report not in outputs.edited():
+            write_report(content, outputs.report)
+        job.say("\n".join(f"  {name}: {value}" for name, value in done if name in ("delivered", "seconds", "the wait")))
+    if improving:
+        job.say(f"wrote {outputs.table}, the first answer, which can be used; improving it (Ctrl-C keeps it) ...")
+    else:
+        shutil.rmtree(outputs.state, ignore_errors=True)
+        job.say(f"wrote {outputs.table}")
 
 
 def _content(
-    source: Path,
-    found: Imputation,
-    done: Sequence[tuple[str, str]],
-    hints: Sequence[str],
-    scores: Sequence[Mapping[str, str | float]],
-    spell: Callable[[str], str] = str,
+    job: _Job, imputation: Imputation, done: Sequence[tuple[str, str]], hints: Sequence[str] = (), scores: Scores = ()
 ) -> ReportContent:
-    prepared = found.prepared
-    about = [(name, spell(value)) for name, value in prepared.about]
-    warnings = [*map(spell, (*prepared.warnings, *hints, *filter(None, [unfilled(prepared)])))]
-    return ReportContent(f"{source.name} filled", about, done, warnings, scores, prepared.panel, found.fillings)
+    """The content of the report."""
+    prepared = imputation.prepared
+    about = [(name, job.spell(value)) for name, value in prepared.about]
+    warnings = [*prepared.warnings, *hints, *filter(None, [unfilled(prepared)])]
+    title = f"{job.source.name} filled"
+    return ReportContent(title, about, done, [*map(job.spell, warnings)], scores, prepared.panel, imputation.fillings)
 
 
-def _write(
-    outputs: Outputs,
-    found: Imputation,
-    content: ReportContent,
-    source: Path,
-    imputer: TableImputer | None,
-    progress: Callable[[str, int, int], None],
-) -> None:
-    """All files, the table last: where it stands, the others do. Without an imputer the table is the source."""
-    outputs.begin_writing()
-    for path in outputs.files:
-        if ending(path) != ".zarr" and not (is_folder_of_files(source) and path in (outputs.table, outputs.provenance)):
-            remove_partial(path)
-    if outputs.model is not None and imputer is not None:
-        imputer.save(outputs.model)
-    write_report(content, outputs.report)
-    atomic_write(outputs.cells, lambda path: _write_cells(found, path))
-    write_object(found.marked(), outputs.provenance, after_a_while(progress, "writing what each cell is"))
-    if imputer is None and source.is_file() and ending(source) == ending(outputs.table):
-        atomic_write(outputs.table, lambda path: shutil.copyfile(source, path))
-    else:
-        write_object(found.table, outputs.table, after_a_while(progress, "writing"))
-    outputs.end_writing()
+def _counts(imputation: Imputation) -> str:
+    return ", ".join(f"{count:,} {word}" for word, count in imputation.counts().items() if count)
 
 
-_ROWS = 100_000
-"""Rows of cells.csv that are made at once, about."""
-
-
-def _write_cells(found: Imputation, path: Path) -> None:
-    """Writes ``Imputation.cells`` in pieces: of thousands of series the whole does not fit beside the rest."""
-    labels = np.concatenate([series.labels for series in found.prepared.panel.series])
-    in_pieces, form = True, None
-    if labels.dtype.kind == "M":  # pandas writes a column of dates shorter, and seconds only as far as there are any
-        in_pieces = not (labels != labels.astype("M8[s]")).any()
-        form = "%Y-%m-%d %H:%M:%S" if in_pieces and (labels != labels.astype("M8[D]")).any() else None
-    parts = _joined(found.cells_by_series()) if in_pieces else [found.cells]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        for n, part in enumerate(parts):
-            part.to_csv(file, index=False, header=not n, float_format="%.8g", date_format=form)
-
-
-def _joined(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Frames one below the other, as many at once as have about ``_ROWS`` rows; one at least."""
-    parts: list[pd.DataFrame] = []
-    n_rows = 0
-    for frame in frames:
-        parts.append(frame)
-        n_rows += len(frame)
-        if n_rows >= _ROWS:
-            yield pd.concat(parts)
-            parts, n_rows = [], 0
-    if parts:
-        yield pd.concat(parts)
-
-
-def _counts(found: Imputation) -> str:
-    return ", ".join(f"{count:,} {word}" for word, count in found.counts().items() if count)
-
-
-def measured_here(imputer: TableImputer) -> tuple[dict[str, str | float], ...]:
-    """What was measured on cells of this file; nothing where the model's file brought it along."""
-    return () if imputer.keeps_calibration else imputer.scores_
-
-
-def _done(imputer: TableImputer, found: Imputation, seconds: float) -> list[tuple[str, str]]:
-    model = imputer.imputer_
+def _done(imputer: TableImputer, imputation: Imputation, seconds: float) -> list[tuple[str, str]]:
+    """Name and value of what was done."""
+    model, calibration = imputer.imputer_, imputer.calibration_
+    cells, took = ("cells", _counts(imputation)), ("seconds", f"{seconds:.0f}")
     if model is None:
-        none = "none: what can be filled follows from rules"
-        return [("cells", _counts(found)), ("model", none), ("seconds", f"{seconds:.0f}")]
-    learnt = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
-    drawn = f"{imputer.n_samples} draws a cell, {model.sampler}, seed {imputer.seed}"
-    calibrated = f"on {imputer.calibration_.n_cells:,} hidden cells" if imputer.calibration_.n_cells else _not(imputer)
-    if imputer.keeps_calibration and imputer.calibration_.n_cells:
+        return [cells, ("model", "none: what can be filled follows from rules"), took]
+    origin = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
+    calibrated = f"on {calibration.n_cells:,} hidden cells" if calibration.n_cells else _uncalibrated(imputer)
+    if imputer.keeps_calibration and calibration.n_cells:
         calibrated += f" of {imputer.table_.name}, learnt on {imputer.table_.date}; to calibrate on this file instead, "
         calibrated += "set recalibrate=True"
-    if not imputer.calibration_.n_cells and (note := few_draws_text(imputer.levels, imputer.n_samples)):
+    if not calibration.n_cells and (note := few_draws_text(imputer.settings.levels, imputer.n_samples)):
         calibrated += f"; {note}"
+    delivered = [("delivered", imputer.delivered_)] if imputer.delivered_ else []
     return [
-        ("cells", _counts(found)), *[("delivered", imputer.delivered_)] * bool(imputer.delivered_),
-        ("model", f"{model.method}, {learnt}"),
-        ("draws", drawn), ("calibrated", calibrated), ("seconds", f"{seconds:.0f}"),
+        cells, *delivered, ("model", f"{model.method}, {origin}"),
+        ("draws", f"{imputer.n_samples} draws a cell, {model.sampler}, seed {imputer.seed}"),
+        ("calibrated", calibrated), took,
     ]  # fmt: skip
 
 
-def _not(imputer: TableImputer) -> str:
+def _uncalibrated(imputer: TableImputer) -> str:
     """That nothing is calibrated, and why."""
     if not imputer.calibrate:
         return "no, as set"
@@ -360,22 +302,19 @@ def _not(imputer: TableImputer) -> str:
     return f"no, {uncalibrated_text(n_cells)}"
 
 
-def _said(imputer: TableImputer, done: list[tuple[str, str]]) -> str:
-    lines = [f"  {name}: {value}" for name, value in done]
-    scores = measured_here(imputer)
-    if scores:
-        about = scores[0]
-        lines.append(f"  measured on {about['cells']:,} observed cells that were hidden, in {about['units']}:")
-    lines += [f"    {row['imputer']}: {', '.join(_numbers(row))}" for row in scores]
-    return "\n".join(lines)
-
-
-def _numbers(row: Mapping[str, str | float]) -> list[str]:
-    """Errors, and what share of the hidden values lies in the intervals."""
-    texts = [f"{name} {row[name]:.4g}" for name in ("MAE", "RMSE", "CRPS") if name in row]
-    covers = [name for name in row if name.startswith("coverage")]
-    for kind in dict.fromkeys(name.partition(", ")[2] for name in covers):
-        of_kind = [name for name in covers if name.endswith(kind)]
-        asked = "/".join(name.split()[1] for name in of_kind)
-        texts.append(f"{asked} % intervals {kind} hold {'/'.join(f'{100 * row[n]:.0f}' for n in of_kind)} %")
-    return texts
+def _score_lines(scores: Scores) -> list[str]:
+    """Errors on hidden cells and the coverage of intervals, a line for each imputer."""
+    if not scores:
+        return []
+    n_cells, units = scores[0]["cells"], scores[0]["units"]
+    lines = [f"  measured on {n_cells:,} observed cells that were hidden, in {units}:"]
+    for row in scores:
+        parts = [f"{name} {row[name]:.4g}" for name in ("MAE", "RMSE", "CRPS") if name in row]
+        covers = [name for name in row if name.startswith("coverage")]
+        for kind in dict.fromkeys(name.partition(", ")[2] for name in covers):
+            of_kind = [name for name in covers if name.endswith(kind)]
+            levels = "/".join(name.split()[1] for name in of_kind)
+            shares = "/".join(f"{100 * float(row[name]):.0f}" for name in of_kind)
+            parts.append(f"{levels} % intervals {kind} hold {shares} %")
+        lines.append(f"    {row['imputer']}: {', '.join(parts)}")
+    return lines

@@ -1,19 +1,31 @@
-"""The files that one filling writes, and what of them must not be overwritten."""
+"""The files that one filling writes: their names, what must not be overwritten, and their writing."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+import pandas as pd
+
 from tsimpute.errors import ConfigError
-from tsimpute.system.files import atomic_write
-from tsimpute.tables.sources.files import check_ending, ending, is_folder_of_files
+from tsimpute.filling.imputer.imputation import Imputation
+from tsimpute.reports.table_report import ReportContent, write_report
+from tsimpute.system.files import atomic_write, remove_partial
+from tsimpute.system.run import after_a_while
+from tsimpute.system.terminal import Tell
+from tsimpute.tables.sources.files import check_ending, ending, is_folder_of_files, write_object
 from tsimpute.tables.text.folders import check_replaceable
+
+_ROWS = 100_000
+"""Rows of cells.csv that are in memory at once, about."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +82,33 @@ class Outputs:
         """Exists once the files of an unfinished run are being written; afterwards it holds their digests."""
         return self.state / "writing"
 
-    def begin_writing(self) -> None:
-        """From now on the files belong to this run: if it is killed, the next run may write them again."""
-        atomic_write(self.record, lambda path: path.touch())
+    def write(
+        self, imputation: Imputation, content: ReportContent, source: Path, save: Callable[[Path], None] | None,
+        progress: Tell,
+    ) -> None:  # fmt: skip
+        """Writes all files, the table last: where it exists, the others do.
 
-    def end_writing(self) -> None:
-        """Records what was written, so that a later change by somebody else is noticed."""
+        From the first file on they belong to this run: if it is killed, the next run may write them again. At the end
+        their digests are recorded, so that a later change by somebody else is noticed.
+
+        Args:
+            source: the input.
+            save: writes the model; None where the output is the input itself.
+        """
+        atomic_write(self.record, lambda path: path.touch())
+        folders = (self.table, self.provenance) if is_folder_of_files(source) else ()
+        for path in self.files:
+            if ending(path) != ".zarr" and path not in folders:
+                remove_partial(path)
+        if save is not None and self.model is not None:
+            save(self.model)
+        write_report(content, self.report)
+        atomic_write(self.cells, lambda path: write_cells(imputation, path))
+        write_object(imputation.marked(), self.provenance, after_a_while(progress, "writing what each cell is"))
+        if save is None and source.is_file() and ending(source) == ending(self.table):
+            atomic_write(self.table, lambda path: shutil.copyfile(source, path))
+        else:
+            write_object(imputation.table, self.table, after_a_while(progress, "writing"))
         digests = {path.name: _digest(path) for path in self.files if path.exists()}
         atomic_write(self.record, lambda path: path.write_text(json.dumps(digests), encoding="utf-8"))
 
@@ -137,3 +170,30 @@ def _digest(path: Path) -> str:
                 while block := file.read(1 << 20):
                     digest.update(block)
     return digest.hexdigest()
+
+
+def write_cells(imputation: Imputation, path: Path) -> None:
+    """Writes ``Imputation.cells`` batch by batch: of thousands of series all cells do not fit into memory."""
+    labels = np.concatenate([series.labels for series in imputation.prepared.panel.series])
+    in_pieces, form = True, None
+    if labels.dtype.kind == "M":  # pandas writes a column of dates shorter, and seconds only as far as there are any
+        in_pieces = not (labels != labels.astype("M8[s]")).any()
+        form = "%Y-%m-%d %H:%M:%S" if in_pieces and (labels != labels.astype("M8[D]")).any() else None
+    parts = _batches(imputation.cells_by_series()) if in_pieces else [imputation.cells]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for n, part in enumerate(parts):
+            part.to_csv(file, index=False, header=not n, float_format="%.8g", date_format=form)
+
+
+def _batches(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Joins frames to frames of about ``_ROWS`` rows; gives one at least."""
+    parts: list[pd.DataFrame] = []
+    n_rows = 0
+    for frame in frames:
+        parts.append(frame)
+        n_rows += len(frame)
+        if n_rows >= _ROWS:
+            yield pd.concat(parts)
+            parts, n_rows = [], 0
+    if parts:
+        yield pd.concat(parts)

@@ -1,1 +1,1 @@
-"""What is learnt beside the first answer, within a time: a network, randomised trees."""
+"""Further methods that improve the first answer: a network, randomised trees."""

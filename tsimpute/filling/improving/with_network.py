@@ -1,8 +1,8 @@
-"""A network beside the first answer: it is delivered as far as hidden cells say that it helps."""
+"""The first answer improved by a network that starts from the process's posterior, if it helps on hidden cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,84 +10,81 @@ from typing import Any
 
 import numpy as np
 
+from tsimpute.core.panel import Panel
+from tsimpute.core.seeding import derive_seed
+from tsimpute.core.windows import Windows
 from tsimpute.filling.blending.choosing import common_cells, masks_of, mixed
 from tsimpute.filling.blending.delivered import DeliveredModel, FittingData, Scores
 from tsimpute.filling.blending.mixture import NETWORK
-from tsimpute.filling.improving.posterior_network import (
-    Training,
-    masks_of_panel,
-    steps_of,
-    windows_for,
-    windows_with_any,
-)
 from tsimpute.filling.learning.efforts import Effort
 from tsimpute.filling.learning.guessed_masks import GuessedMasks
-from tsimpute.filling.learning.learning import untrained
+from tsimpute.filling.learning.learning import fingerprint, untrained
 from tsimpute.filling.measuring.calibration import LEAST
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
-from tsimpute.filling.panels.windows import window_steps
+from tsimpute.filling.panels.windows import training_hop, training_windows, window_places, window_steps, windows_at
 from tsimpute.filling.preparing.summary import FIRST
+from tsimpute.generative.window_averaging import window_starts
+from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.system.terminal import Tell
+from tsimpute.imputers.network.start import digest_of
+from tsimpute.system.run import Run
+from tsimpute.training.progress import Step
 
 _LEAST_GAIN = 0.01
 """Share of the score without the network by which it has to be lower with it: what is less may be chance."""
 _LOOKS = (0.25, 0.5, 0.75)
-"""Shares of the steps after which it is looked whether the network helps."""
+"""Shares of the steps after which the network is validated."""
 _TRIAL_WINDOWS, _TRIAL_DRAWS = 24, 20
-"""Of a look at the network in training."""
+"""Of a validation during training."""
 _RISE = 0.02
-"""Share by which a score is higher than at a look before where learning ends."""
+"""Training ends if the score is higher by this share than at an earlier validation."""
+_FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
+"""Processes that guess for training, and those of tables with more cells than that."""
+_OVERLAP = 1 / 3
+_BATCH, _TIMES_SEEN, _MASKS = 16, 10, (4, 64)
+"""Windows of an optimiser step; how often a window is seen with one mask, about; fewest and most masks."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What ``improved`` is given."""
+    """The arguments of ``with_network``, and its draws ``at`` hidden cells."""
 
-    material: FittingData
+    data: FittingData
     first: DeliveredModel
     training: Training
     at: HiddenDraws
-    progress: Tell
-    should_stop: Callable[[], bool]
+    run: Run
 
 
-def improved(
-    material: FittingData, first: DeliveredModel, effort: Effort, folder: Path | None, progress: Tell,
-    should_stop: Callable[[], bool],
-) -> DeliveredModel:  # fmt: skip
-    """The first answer, or a mixture with a network's draws where that is better on hidden cells.
-
-    Args:
-        folder, progress, should_stop: see ``TableImputer.fit``.
-    """
+def with_network(data: FittingData, first: DeliveredModel, effort: Effort, run: Run) -> DeliveredModel:
+    """The first answer, or a mixture with a network's draws if that is better on hidden cells."""
     if first.at is None or len(first.at.truth) < LEAST:
         n_cells = 0 if first.at is None else len(first.at.truth)
         return replace(first, note=f"no network: {n_cells} hidden cells are too few to tell whether it helps")
-    training = Training(material.visible, first.base.blind.base, effort, material.seed, folder)
-    task = _Task(material, first, training, first.at, progress, should_stop)
-    masks = masks_of_panel(training, progress, should_stop)
+    training = Training(data.visible, first.base.blind.base, effort, data.seed)
+    task = _Task(data, first, training, first.at, run)
+    masks = masks_of_panel(training, run)
     stopped = replace(first, note="no network: it was stopped before one was trained")
-    if should_stop():
+    if run.should_stop():
         return stopped
     network, stopped_early = _trained(task, masks)
-    if should_stop():
+    if run.should_stop():
         return stopped
-    of_network = _drawn(task, network, material.n_samples, effort.windows)
+    of_network = _drawn(task, network, data.n_samples, effort.windows)
     if len(of_network.truth) < LEAST:
         return replace(first, note="no network: too few hidden cells were drawn to tell whether it helps")
     return _better(task, network, of_network, stopped_early)
 
 
 def _trained(task: _Task, masks: GuessedMasks) -> tuple[GenerativeImputer, bool]:
-    """A network as it was when it was best, and whether it was stopped before its end since it no longer helped."""
+    """The network at its best score, and whether training was stopped early."""
     training = task.training
     windows = windows_for(training, masks, training.effort.steps)
     imputer = untrained(training.effort, len(windows), training.seed)
     looks = _Looks(task)
-    for step in steps_of(training, imputer, masks, windows, training.state(), task.should_stop):
-        task.progress("learning", step.step, step.n_steps)
-        if task.should_stop():
+    for step in steps_of(training, imputer, masks, windows, task.run):
+        task.run.progress("learning", step.step, step.n_steps)
+        if task.run.should_stop():
             return imputer, False
         if looks.are_due(step.step / step.n_steps) and not looks.helps(imputer):
             looks.restore(imputer)
@@ -96,9 +93,9 @@ def _trained(task: _Task, masks: GuessedMasks) -> tuple[GenerativeImputer, bool]
 
 
 class _Looks:
-    """Looks at a network in training, at the same hidden cells each time.
+    """Validates a network during training, always at the same hidden cells.
 
-    A network that sees the masks of a small table too often learns them by heart: its score rises again.
+    A network that sees the masks of a small table too often overfits: its score rises again.
     """
 
     def __init__(self, task: _Task) -> None:
@@ -107,32 +104,32 @@ class _Looks:
         self.weights: dict[str, Any] = {}
 
     def are_due(self, share: float) -> bool:
-        """Whether a look is due with such a share of the steps done; of looks that were missed one is enough."""
+        """Whether a validation is due after this share of the steps; one makes up for several that were missed."""
         passed = [look for look in self.due if share >= look]
         self.due = self.due[len(passed) :]
         return bool(passed)
 
     def helps(self, network: GenerativeImputer) -> bool:
-        """False where the score has risen again, or the mixture has no use for it with half of the steps done.
+        """False if the score has risen again, or the mixture does not use the network after half of the steps.
 
-        True where too little is seen to tell.
+        True if there are too few cells to tell.
         """
-        material = self.task.material
-        n_samples = min(material.n_samples, _TRIAL_DRAWS)
+        data = self.task.data
+        n_samples = min(data.n_samples, _TRIAL_DRAWS)
         drawn = _drawn(self.task, network, n_samples, _TRIAL_WINDOWS)
         if len(drawn.truth) < LEAST:
             return True
-        some = replace(material, n_samples=n_samples)
+        some = replace(data, n_samples=n_samples)
         base = replace(self.task.first.base, again=())  # they have as many draws as the answer, not as a look
-        found = mixed(some, base, network, _first_draws(self.task.at, n_samples), drawn)
-        score = next(float(row["CRPS"]) for row in found.scores if row["imputer"] == network.name)
+        mixture = mixed(some, base, network, _first_draws(self.task.at, n_samples), drawn)
+        score = next(float(row["CRPS"]) for row in mixture.scores if row["imputer"] == network.name)
         if score > (1 + _RISE) * self.best:
             return False
         if score < self.best:
             self.best = score
             self.weights = {name: of_one.clone() for name, of_one in network.network_.state_dict().items()}
-        has_share = found.shares is not None and found.shares[NETWORK] > 0
-        return has_share or 0.5 in self.due
+        is_used = mixture.shares is not None and mixture.shares[NETWORK] > 0
+        return is_used or 0.5 in self.due
 
     def restore(self, network: GenerativeImputer) -> None:
         """Gives a network the weights with which it was best."""
@@ -142,26 +139,26 @@ class _Looks:
 
 def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: int) -> HiddenDraws:
     """The network's draws at hidden cells of about so many windows, those at which the process was measured."""
-    material = task.material
-    to_measure = max(1, windows_with_any(material.hidden, window_steps(task.training.panel)))
-    cells = int(sum(of_one.size for of_one in material.hidden) * min(1.0, n_windows / to_measure))
+    data = task.data
+    to_measure = max(1, windows_with_any(data.hidden, window_steps(task.training.panel)))
+    cells = int(sum(of_one.size for of_one in data.hidden) * min(1.0, n_windows / to_measure))
     return draws_at(
-        network, material.panel, material.hidden, n_samples=n_samples, seed=material.seed, gaps=material.gaps,
-        budget=TimeBudget(cells=max(1, cells)), at=masks_of(material.hidden, task.at),
-        progress=partial(task.progress, "measuring"),
+        network, data.panel, data.hidden, n_samples=n_samples, seed=data.seed, gaps=data.gaps,
+        budget=TimeBudget(cells=max(1, cells)), at=masks_of(data.hidden, task.at),
+        progress=partial(task.run.progress, "measuring"),
     )  # fmt: skip
 
 
 def _better(task: _Task, network: GenerativeImputer, of_network: HiddenDraws, stopped_early: bool) -> DeliveredModel:
     """What is delivered: nothing of the network where the score is not lower with it by more than chance."""
-    material, first = task.material, task.first
-    found = mixed(material, first.base, network, task.at, of_network)
-    without = mixed(material, first.base, None, task.at.at(common_cells(material.hidden, task.at, of_network)[0]), None)
-    gained = found.shares is not None and found.shares[NETWORK] > 0
-    if gained and _score(found) <= (1 - _LEAST_GAIN) * _score(without):
+    data, first = task.data, task.first
+    mixture = mixed(data, first.base, network, task.at, of_network)
+    without = mixed(data, first.base, None, task.at.at(common_cells(data.hidden, task.at, of_network)[0]), None)
+    gained = mixture.shares is not None and mixture.shares[NETWORK] > 0
+    if gained and _score(mixture) <= (1 - _LEAST_GAIN) * _score(without):
         before = without.scores[-1] | {"imputer": FIRST}
-        return replace(found, scores=(*found.scores[:-1], before, found.scores[-1]))
-    of_network_alone = [row for row in found.scores if row["imputer"] == network.name]
+        return replace(mixture, scores=(*mixture.scores[:-1], before, mixture.scores[-1]))
+    of_network_alone = [row for row in mixture.scores if row["imputer"] == network.name]
     scores = (*without.scores[:-1], *of_network_alone, without.scores[-1])
     return replace(first, scores=scores, note=_not_taken(scores, stopped_early))
 
@@ -184,5 +181,86 @@ def _score(answer: DeliveredModel) -> float:
 def _first_draws(at: HiddenDraws, n_samples: int) -> HiddenDraws:
     """As if only so many had been drawn: pairs of opposite draws stay pairs."""
     half = len(at.draws) - len(at.draws) // 2
-    kept = -(-n_samples // 2)
-    return replace(at, draws=at.draws[np.concatenate([np.arange(kept), half + np.arange(n_samples - kept)])])
+    n_first = -(-n_samples // 2)
+    return replace(at, draws=at.draws[np.concatenate([np.arange(n_first), half + np.arange(n_samples - n_first)])])
+
+
+@dataclass(frozen=True)
+class Training:
+    """The data and settings of a network's training.
+
+    Attributes:
+        panel: of visible values, without known covariates.
+        base: the process, fitted to it.
+        effort: size of the network.
+        seed: of everything that is drawn.
+    """
+
+    panel: Panel
+    base: GaussianImputer
+    effort: Effort
+    seed: int
+
+    def state(self, folder: Path | None) -> Path | None:
+        """The folder of the state of exactly this training."""
+        if folder is None:
+            return None
+        windows = training_windows(self.panel, window_steps(self.panel))
+        name = fingerprint(windows, self.base.scaler_, self.effort, self.seed)
+        return folder / f"{name}-{digest_of(self.base.model_)}"
+
+
+def masks_of_panel(training: Training, run: Run) -> GuessedMasks:
+    """Masks of the panel, with the posteriors of processes at the cells that they hide."""
+    n_cells = sum(series.values.size for series in training.panel.series)
+    n_folds = _FOLDS if n_cells <= _LARGE else _FOLDS_OF_LARGE
+    masks = GuessedMasks(training.panel, training.base, training.seed, n_folds, _n_masks(training), run.should_stop)
+    for done, (number, n) in enumerate(masks.pieces, 1):
+        masks.make(number, n)
+        if run.should_stop():
+            break
+        run.progress("fitting", done, len(masks.pieces))
+    length = window_steps(training.panel)
+    masks.take(window_places(training.panel, length, training_hop(training.panel, length)), length)
+    return masks
+
+
+def _n_masks(training: Training) -> int:
+    """So many that a training sees each mask of a window a few times."""
+    length = window_steps(training.panel)
+    n_steps = sum(len(series.times) for series in training.panel.series)
+    n_windows = max(1, n_steps // training_hop(training.panel, length))
+    return int(np.clip(_BATCH * training.effort.steps // (_TIMES_SEEN * n_windows), *_MASKS))
+
+
+def steps_of(
+    training: Training, imputer: GenerativeImputer, masks: GuessedMasks, windows: Windows, run: Run
+) -> Iterator[Step]:  # fmt: skip
+    """The optimiser steps of a training."""
+    base = training.base
+    return imputer.fit_steps(
+        windows, scaler=base.scaler_, base=base.model_, time_unit=training.panel.clock.unit,
+        folder=training.state(run.folder), should_stop=run.should_stop, masks=masks,
+    )  # fmt: skip
+
+
+def windows_for(training: Training, masks: GuessedMasks, n_steps: int) -> Windows:
+    """Windows to learn from, no more than two epochs of them have steps for."""
+    most = max(16, 8 * n_steps)
+    if len(masks.places) > most:
+        rng = np.random.default_rng(derive_seed(training.seed, "windows to learn from"))
+        chosen = np.sort(rng.permutation(len(masks.places))[:most])
+        masks.take([masks.places[n] for n in chosen], window_steps(training.panel))
+    return windows_at(training.panel, masks.places, window_steps(training.panel))
+
+
+def windows_with_any(cells: Sequence[np.ndarray], length: int) -> int:
+    """How many windows a network draws to fill cells, per series (K, T) bool."""
+    return sum(len(_with_any(of_series, length)) for of_series in cells)
+
+
+def _with_any(cells: np.ndarray, length: int) -> list[int]:
+    n_steps, any_cell = cells.shape[1], np.flatnonzero(cells.any(0))
+    starts = window_starts(n_steps, min(length, n_steps), max(1, round(length * (1 - _OVERLAP))))
+    first, after = (np.searchsorted(any_cell, np.array(starts) + more) for more in (0, length))
+    return [start for start, holds in zip(starts, (first < after).tolist(), strict=True) if holds]

@@ -1,17 +1,27 @@
-"""A filled table beside what is known of its cells."""
+"""The last steps of every call: the gaps are sampled, and the samples put back into the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tsimpute.core.panel import OBSERVED, PROVENANCE, Filling, Panel
+from tsimpute.core.panel import FILLED, LEFT_EMPTY, OBSERVED, PROVENANCE, Filling
+from tsimpute.errors import ConfigError
+from tsimpute.filling.imputer.model_checks import checked_model
+from tsimpute.filling.imputer.saved_tables import FittedTable
+from tsimpute.filling.measuring.calibration import Calibration
+from tsimpute.filling.preparing.prepare import matched
 from tsimpute.filling.preparing.prepared import Prepared
+from tsimpute.filling.preparing.rules import with_rules
+from tsimpute.filling.preparing.series import fill_series
+from tsimpute.filling.settings.table_settings import Settings
+from tsimpute.imputers.base import TableModel
+from tsimpute.system.terminal import Tell
 from tsimpute.tables.frames.table import Edits
 
 
@@ -19,10 +29,10 @@ from tsimpute.tables.frames.table import Edits
 class Imputation:
     """A filled table and what is known of its cells.
 
-    What is only looked at by some is made when it is first asked for: of thousands of series it needs much memory.
+    ``provenance`` and ``cells`` are made when they are first used: of thousands of series they need much memory.
 
     Attributes:
-        table: the same kind of object as was given; gaps hold the median of the draws.
+        table: an object of the same kind as the input; gaps hold the median of the draws.
         fillings: one per series.
         prepared: the table as it was understood.
         provenance: in the shape of ``table``, what each cell is: see ``panel.PROVENANCE``.
@@ -43,31 +53,40 @@ class Imputation:
         return pd.concat(list(self.cells_by_series()), ignore_index=True)
 
     def marked(self) -> Any:
-        """``provenance``, made anew and not kept."""
+        """``provenance``, made anew and not stored."""
         cells = [filling.filled for filling in self.fillings]
         codes = [filling.provenance for filling in self.fillings]
         return self.prepared.table.apply(Edits.of_provenance(cells, codes))
 
     def cells_by_series(self) -> Iterator[pd.DataFrame]:
-        """``cells``, one series after another."""
-        return cells_of(self.prepared.panel, self.fillings, self.prepared.table.absent)
+        """``cells``, one series after another; rows by time and feature."""
+        panel, absent = self.prepared.panel, self.prepared.table.absent
+        names, units = (np.array([getattr(f, what) for f in panel.features], object) for what in ("name", "unit"))
+        for series, filling, without_place in zip(panel.series, self.fillings, absent, strict=True):
+            step, k = np.nonzero(((filling.provenance != OBSERVED) & ~without_place).T)
+            columns = {
+                "group": np.full(len(k), series.name, object),
+                "time": series.labels[step],
+                "feature": names[k],
+                "unit": units[k],
+                "provenance": np.array(PROVENANCE, object)[filling.provenance[k, step]],
+                "value": filling.point[k, step],
+            }
+            quantiles = {f"q{level:g}": filling.quantiles[q, k, step] for q, level in enumerate(filling.levels)}
+            yield pd.DataFrame(columns | quantiles)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {what}" for what, count in self.counts().items() if count)
         return f"Imputation({type(self.table).__name__}: {counts})"
 
     def counts(self) -> dict[str, int]:
-        """How many cells are what; cells that the table has no place for are not counted."""
-        codes = np.concatenate(
-            [
-                filling.provenance[~absent].ravel()
-                for filling, absent in zip(self.fillings, self.prepared.table.absent, strict=True)
-            ]
-        )
+        """The number of cells of each provenance; cells that the table has no place for are not counted."""
+        pairs = zip(self.fillings, self.prepared.table.absent, strict=True)
+        codes = np.concatenate([filling.provenance[~absent].ravel() for filling, absent in pairs])
         return dict(zip(PROVENANCE, np.bincount(codes, minlength=len(PROVENANCE)).tolist(), strict=True))
 
     def hints(self) -> list[str]:
-        """What a reader may want to do otherwise, now that the table is filled."""
+        """What a reader may want to change, seen in the filled cells."""
         below = [
             feature.name
             for k, feature in enumerate(self.prepared.panel.features)
@@ -84,23 +103,68 @@ class Imputation:
 
 
 def imputation_of(prepared: Prepared, fillings: Sequence[Filling]) -> Imputation:
-    """The table put together from the fillings of its series."""
+    """Puts the fillings of all series back into the table."""
     edits = prepared.edits([filling.filled for filling in fillings], [filling.point for filling in fillings])
-    table = prepared.table.apply(edits)
-    return Imputation(table, tuple(fillings), prepared)
+    return Imputation(prepared.table.apply(edits), tuple(fillings), prepared)
 
 
-def cells_of(panel: Panel, fillings: Sequence[Filling], absent: Sequence[np.ndarray]) -> Iterator[pd.DataFrame]:
-    """For each series, one row for each cell that was not observed, by time and feature."""
-    for series, filling, no_place in zip(panel.series, fillings, absent, strict=True):
-        step, k = np.nonzero(((filling.provenance != OBSERVED) & ~no_place).T)
-        rows = {
-            "group": np.full(len(k), series.name, object),
-            "time": series.labels[step],
-            "feature": np.array([f.name for f in panel.features], object)[k],
-            "unit": np.array([f.unit for f in panel.features], object)[k],
-            "provenance": np.array(PROVENANCE, object)[filling.provenance[k, step]],
-            "value": filling.point[k, step],
-        }
-        quantiles = {f"q{level:g}": filling.quantiles[q, k, step] for q, level in enumerate(filling.levels)}
-        yield pd.DataFrame(rows | quantiles)
+def needs_model(prepared: Prepared) -> bool:
+    """Whether a model has to predict any cell."""
+    return any(np.isin(codes[prepared.predicted], FILLED).any() for codes in prepared.provenance)
+
+
+def sampled(
+    prepared: Prepared, settings: Settings, model: TableModel | None, fitted: FittedTable | None, progress: Tell
+) -> tuple[Filling, ...]:
+    """Fills the gaps with draws of the model and with rules; one filling per series.
+
+    Args:
+        fitted: the table that the imputer was fitted to; None where only a model is known.
+
+    Raises:
+        ConfigError: a level of the quantiles was not calibrated.
+        ConfigError, DataError: the model cannot fill the table.
+    """
+    predicted: tuple[Filling, ...] = ()
+    if needs_model(prepared) or (model is not None and prepared.model_panel is not None):
+        model = checked_model(model, prepared, fitted, settings.calendar)
+        calibration = Calibration() if fitted is None else fitted.calibration
+        predicted = _predicted(model, calibration, prepared, settings, progress)
+    if predicted and all(kind.predicted for kind in prepared.kinds):
+        return predicted
+    n_samples, at = settings.n_samples if settings.keep_samples else None, prepared.predicted
+    return tuple(
+        with_rules(
+            series, codes, settings.levels, (at, predicted[n]) if predicted else None, prepared.bands(n), n_samples
+        )
+        for n, (series, codes) in enumerate(zip(prepared.panel.series, prepared.provenance, strict=True))
+    )
+
+
+def _predicted(
+    model: TableModel, calibration: Calibration, prepared: Prepared, settings: Settings, progress: Tell
+) -> tuple[Filling, ...]:  # fmt: skip
+    """The fillings of the features that the model predicts."""
+    unknown = [level for level in settings.levels if level != 0.5 and level not in calibration.factors]
+    if calibration.n_cells and unknown:
+        raise ConfigError(
+            f"quantiles: expected levels that fit has calibrated, came {unknown[0]:g}. Fit once more (recalibrate)."
+        )
+    if prepared.model_panel is None:
+        return ()
+    at, fillings, done = prepared.predicted, [], 0
+    panel, match = matched(prepared.model_panel, model.features_, prepared.rules)
+    total = sum(len(series.times) for series in panel.series)
+    for series, visible, codes in zip(prepared.panel.series, panel.series, prepared.provenance, strict=True):
+        n_steps = len(visible.times)
+        filling = fill_series(
+            model, panel, replace(series, values=match.to_model(series.values[at], np.nan)), visible.values,
+            match.to_model(codes[at], LEFT_EMPTY),
+            levels=settings.levels, n_samples=settings.n_samples, seed=settings.seed, calibration=calibration,
+            keep_samples=settings.keep_samples,
+            progress=lambda share, done=done, n=n_steps: progress("imputing", done + int(share * n), total),
+        )  # fmt: skip
+        fillings.append(filling.features(match.back))
+        done += n_steps
+        progress("imputing", done, total)
+    return tuple(fillings)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import tsimpute
 from tsimpute.errors import ImputationWarning
@@ -14,6 +15,7 @@ from tsimpute.filling.measuring.calibration import uncalibrated_text
 from tsimpute.filling.preparing.prepare import some_of
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.table_settings import Settings
+from tsimpute.filling.settings.values import is_same
 
 _PACKAGE = str(Path(tsimpute.__file__).parent)
 
@@ -36,6 +38,27 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
             "holds numbers, name all columns to fill (features)"
         )
     return texts
+
+
+def ignored_settings(params: Mapping[str, Any], defaults: Mapping[str, Any], measures: bool) -> list[str]:
+    """Settings that have no effect since a trained model is given, a sentence each.
+
+    Args:
+        params: all settings as given.
+        measures: whether the model is measured on the table.
+    """
+    effort, minutes = params["effort"], params["minutes"]
+    if params["model"] is None:
+        return []
+    if minutes is not None:
+        return [f"minutes={minutes!r} has no effect, since a trained model is given"]
+    if is_same(effort, defaults["effort"]):
+        return []
+    effect = "; it only says how much is measured to calibrate" if measures else " and has no effect"
+    return [
+        f"effort={effort!r} trains nothing{effect}, since a trained model is given. To learn from the table itself, "
+        "give no model"
+    ]
 
 
 def uncalibrated(n_cells: int) -> str:

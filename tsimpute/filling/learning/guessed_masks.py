@@ -1,4 +1,4 @@
-"""Masks of a table's windows, cut like its own gaps, and what a process says of the hidden cells."""
+"""Masks of a table that look like its gaps, and a process's posterior at the cells that they hide."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GuessedMasks:
         seed: of the masks.
         n_folds: so many processes are fitted, each without its share of the stretches; 1 = ``base`` guesses all.
         n_masks: of each series, at most.
-        should_stop: asked while these are fitted.
+        should_stop: called while these are fitted.
         settings: of these processes; None = each one's are chosen.
 
     Attributes:
@@ -75,15 +75,15 @@ class GuessedMasks:
         rng = np.random.default_rng(derive_seed(self.seed, "order of stretches"))
         order = rng.permutation(len(self._stretches)).tolist()
         by_fold = [[n for n in order if n % self.n_folds == fold] for fold in range(self.n_folds)]
-        found = [
+        pieces = [
             (number, n) for first in range(0, self.size, _TOGETHER) for of_fold in by_fold
             for number in range(first, min(self.size, first + _TOGETHER)) for n in of_fold
         ]  # fmt: skip
-        steps = np.cumsum([steps.stop - steps.start for _, steps in (self._stretches[n] for _, n in found)])
-        return found[: int(np.searchsorted(steps * len(self.panel.features), MOST_CELLS)) + 1]
+        steps = np.cumsum([steps.stop - steps.start for _, steps in (self._stretches[n] for _, n in pieces)])
+        return pieces[: int(np.searchsorted(steps * len(self.panel.features), MOST_CELLS)) + 1]
 
     def make(self, number: int, n: int) -> None:
-        """Hides cells of one of ``pieces``, and has them guessed; what is hidden beside it is seen."""
+        """Hides cells of one of ``pieces`` and computes their posterior; cells that other pieces hide are visible."""
         s, inner = self._stretches[n]
         self._hide(number, n)
         alone = np.zeros_like(self._hidden[s][number])
@@ -91,7 +91,7 @@ class GuessedMasks:
         self._have_guessed(number, n, alone, alone)
 
     def make_all(self, number: int) -> None:
-        """Hides cells of all stretches, and has them guessed, and the panel's own gaps too; none of them is seen."""
+        """Hides cells of all stretches and computes the posterior of these and of all gaps; none of them is visible."""
         for n in range(len(self._stretches)):
             self._hide(number, n)
         for n, (s, _) in enumerate(self._stretches):
@@ -103,11 +103,11 @@ class GuessedMasks:
         s, inner = self._stretches[n]
         series = self.panel.series[s]
         rng = np.random.default_rng(derive_seed(self.seed, "mask", series.name, number, inner.start))
-        there = series.observed[:, inner]
-        self._hidden[s][number][:, inner] = there & ~self._like(there, rng)
+        observed = series.observed[:, inner]
+        self._hidden[s][number][:, inner] = observed & ~self._like(observed, rng)
 
     def _have_guessed(self, number: int, n: int, hidden: np.ndarray, wanted: np.ndarray) -> None:
-        """Keeps the posterior of some cells (K, T) of a stretch of a series of which others (K, T) are hidden."""
+        """Stores the posterior of ``wanted`` cells (K, T) of a stretch of a series; ``hidden`` ones are hidden."""
         s, inner = self._stretches[n]
         series = self.panel.series[s]
         margin = window_length(len(series.values))
@@ -116,17 +116,17 @@ class GuessedMasks:
         cells[:, inner.start - around.start : inner.stop - around.start] = wanted[:, inner]
         scores = self.scores.transform(series.values[:, around])
         shown, times = ~np.isnan(scores) & ~hidden[:, around], clock_times(series, self.panel.clock)[around]
-        found = self._guess(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], cells[None])
-        for kept, of_all in ((self._mean, found.mean), (self._spread, found.spread)):
-            if of_all is not None:
-                kept[s][number][:, inner][wanted[:, inner]] = of_all[0][cells]
+        guess = self._guess(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], cells[None])
+        for store, values in ((self._mean, guess.mean), (self._spread, guess.spread)):
+            if values is not None:
+                store[s][number][:, inner][wanted[:, inner]] = values[0][cells]
 
     def posterior(self, s: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(K, T) which cells of a series a mask hides, and means and spreads of the scores that were guessed."""
+        """(K, T) bool: the cells of a series that a mask hides, and means and spreads of their posterior, as scores."""
         return self._hidden[s][number], self._mean[s][number], self._spread[s][number]
 
     def take(self, places: Sequence[tuple[int, int]], length: int) -> None:
-        """Windows of so many steps at these places become the records, but for those of which no mask hides a cell."""
+        """Makes windows of ``length`` steps at these places the records, if any mask hides a cell of them."""
         usable = {
             (s, start): np.flatnonzero(self._hidden[s][:, :, start : start + length].any((1, 2))).tolist()
             for s, start in places
@@ -159,7 +159,7 @@ class GuessedMasks:
         return self._guesses[fold]
 
     def _apart(self, fold: int) -> GaussianModel | None:
-        """A process of the scores without their seasons, from stretches of other folds; None where they are blank."""
+        """A process fitted to the other folds, to scores without seasons; None where these have no value."""
         model = self.base.model_
         parts: dict[int, list[slice]] = {}
         for n, (s, steps) in enumerate(self._stretches):
@@ -173,7 +173,7 @@ class GuessedMasks:
             for steps in _joined(of_series):
                 values.append(rest[:, steps])
                 times.append(clock[steps])
-        if not any(np.isfinite(of_one).any() for of_one in values):
+        if not any(np.isfinite(rows).any() for rows in values):
             return None
         records = Records(tuple(values), tuple(times), model.step)
         return fit(records, settings=self._settings, seed=self.seed, should_stop=self.should_stop)
@@ -182,19 +182,19 @@ class GuessedMasks:
 def _stretches(lengths: Sequence[int]) -> list[tuple[int, slice]]:
     """Series and steps, side by side; all stretches of a series are about as long."""
     length = int(np.clip(sum(lengths) // FEWEST_PIECES, 1, PIECE))
-    found = []
+    stretches = []
     for s, n_steps in enumerate(lengths):
         n = max(1, round(n_steps / length))
-        found += [(s, slice(a, b)) for a, b in pairwise([n_steps * i // n for i in range(n + 1)])]
-    return found
+        stretches += [(s, slice(a, b)) for a, b in pairwise([n_steps * i // n for i in range(n + 1)])]
+    return stretches
 
 
 def _joined(steps: Sequence[slice]) -> list[slice]:
-    """Those that follow each other as one."""
-    found: list[slice] = []
+    """Adjacent slices are joined."""
+    joined: list[slice] = []
     for part in steps:
-        if found and found[-1].stop == part.start:
-            found[-1] = slice(found[-1].start, part.stop)
+        if joined and joined[-1].stop == part.start:
+            joined[-1] = slice(joined[-1].start, part.stop)
         else:
-            found.append(part)
-    return found
+            joined.append(part)
+    return joined

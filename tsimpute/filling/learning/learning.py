@@ -1,11 +1,10 @@
-"""A model for a table: learnt from it, or one that was learnt before."""
+"""Models that are fitted to a table: a network on its windows, a Gaussian process on its series."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer
+from tsimpute.system.run import Run
 from tsimpute.system.terminal import Tell
 
 _STEPS_FROM_POSTERIOR = 3
@@ -35,37 +35,31 @@ def learnt(
     limits: Mapping[str, Limits],
     effort: Effort,
     seed: int,
-    folder: Path | None,
-    progress: Tell,
-    should_stop: Callable[[], bool],
+    run: Run,
 ) -> GenerativeImputer:
-    """A model trained on windows of a panel.
+    """A network trained on windows of a panel.
 
     Args:
-        panel: all that may be learnt from.
-        limits: by feature, "*" = all others but given ones.
-        effort: how long.
-        seed: of everything that is drawn.
-        folder: where a state is kept and taken up, for the same data and settings only.
-        progress, should_stop: see ``TableImputer.fit``.
+        panel: all that may be learned from.
+        limits: by feature, "*" = all others but known covariates.
+        effort: size of the network and of its training.
+        seed: of training.
+        run: an unfinished training in its folder is continued if its data and settings are the same.
     """
-    windows, scaler = _windows_and_scale(panel, limits)
+    windows = training_windows(panel, window_steps(panel))
+    free = {feature.name: Limits() for feature in panel.features if feature.given}
+    scaler = Standardizer.fit(windows, {**limits, **free})
     imputer = untrained(effort, len(windows), seed)
-    state = None if folder is None else folder / fingerprint(windows, scaler, effort, seed)
-    unit = panel.clock.unit
-    for step in imputer.fit_steps(windows, scaler=scaler, time_unit=unit, folder=state, should_stop=should_stop):
-        progress("learning", step.step, step.n_steps)
+    state = None if run.folder is None else run.folder / fingerprint(windows, scaler, effort, seed)
+    for step in imputer.fit_steps(
+        windows, scaler=scaler, time_unit=panel.clock.unit, folder=state, should_stop=run.should_stop
+    ):
+        run.progress("learning", step.step, step.n_steps)
     return imputer
 
 
-def _windows_and_scale(panel: Panel, limits: Mapping[str, Limits]) -> tuple[Windows, Standardizer]:
-    windows = training_windows(panel, window_steps(panel))
-    free = {feature.name: Limits() for feature in panel.features if feature.given}
-    return windows, Standardizer.fit(windows, {**limits, **free})
-
-
 def untrained(effort: Effort, n_windows: int, seed: int) -> GenerativeImputer:
-    """The network of an effort; one that starts from a posterior, which is near to what it ends at, needs few steps."""
+    """The network of an effort. One that starts from a posterior starts close to its target and needs few steps."""
     training, sampling = effort.training(n_windows, seed), SamplingConfig(memory_mib=512)
     if effort.methods == "both":
         sampling = replace(sampling, n_steps=_STEPS_FROM_POSTERIOR, antithetic=True)
@@ -76,8 +70,9 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
     """A Gaussian process fitted to whole series.
 
     Args:
-        panel: all that may be learnt from; of its own features alone.
-        limits, seed, progress: see ``learnt``.
+        panel: all that may be learned from, without known covariates.
+        limits, seed: see ``learnt``.
+        progress: see ``Run``.
 
     Raises:
         DataError: no series has a value.
@@ -94,9 +89,9 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
 
 
 def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[GaussianModel, Curves | None]:
-    """The process of the same settings and scale that takes what is seasonal for a part of its covariances.
+    """A process of the same settings and scale without seasonal means: its covariances contain the seasons.
 
-    Where the process has curves, so has this one: without them it would be held against one that has some.
+    It has curves if the base process has them, so that the two can be compared.
 
     Args:
         base: fitted to the panel.
@@ -110,14 +105,14 @@ def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[Gaus
 
 def _records(panel: Panel) -> tuple[Records, bool]:
     """The series that have a value, and whether they keep to one step."""
-    series = [of_one for of_one in panel.series if of_one.observed.any()]
+    series = [s for s in panel.series if s.observed.any()]
     if not series:
         raise DataError("table: expected at least one value to learn from, all cells are missing.")
-    times = tuple(clock_times(of_one, panel.clock) for of_one in series)
+    times = tuple(clock_times(s, panel.clock) for s in series)
     step = panel.clock.step or _usual_step(panel)
     # A grid of which few steps have rows at all (2 of every 30) says nothing of the distance between rows.
     regular = panel.clock.step is not None and all(
-        np.isclose(np.median(np.diff(of_one)), step, rtol=0.05) for of_one in times if len(of_one) > 1
+        np.isclose(np.median(np.diff(of_series)), step, rtol=0.05) for of_series in times if len(of_series) > 1
     )
     return Records(tuple(s.values for s in series), times, step if regular else _usual_step(panel)), regular
 
@@ -129,9 +124,9 @@ def _usual_step(panel: Panel) -> float:
 
 
 def fingerprint(windows: Windows, scaler: Standardizer, effort: Effort, seed: int) -> str:
-    """What tells one training from others: a state is taken up with the same data, scale and settings only."""
-    found = hashlib.blake2b(digest_size=8)
-    found.update(repr((windows.features, windows.record_ids, scaler.to_dict(), effort, seed)).encode())
-    found.update(windows.values.tobytes())
-    found.update(windows.times.tobytes())
-    return found.hexdigest()
+    """A digest of the data, scale and settings of a training: only the same training continues its state."""
+    digest = hashlib.blake2b(digest_size=8)
+    digest.update(repr((windows.features, windows.record_ids, scaler.to_dict(), effort, seed)).encode())
+    digest.update(windows.values.tobytes())
+    digest.update(windows.times.tobytes())
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Where a time lies in its day and its week, by the wall clock: features that a model is given beside a table's own."""
+"""The hour of the day and the day of the week by the wall clock, as known covariates of a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WAVES = {"sine": np.sin, "cosine": np.cos}
 
 
 def calendar_features(panel: Panel) -> tuple[Feature, ...]:
-    """Sine and cosine of what a table's clock has: the hour of the day, the day of the week; both if irregular.
+    """Sine and cosine of the hour of the day and the day of the week, as far as they vary with the table's step.
 
     Raises:
         DataError: the times are no dates, or a week or more apart.
@@ -52,7 +52,7 @@ def calendar_features(panel: Panel) -> tuple[Feature, ...]:
 
 
 def with_calendar(panel: Panel, given: Sequence[Feature]) -> Panel:
-    """The panel with these features, as of ``calendar_features``, after its own; with none, the panel as it is.
+    """The panel with these features, as of ``calendar_features``, after the others; with none, the panel as it is.
 
     Raises:
         DataError: the times are no dates, or no calendar tells such a feature.
@@ -77,7 +77,7 @@ def with_calendar(panel: Panel, given: Sequence[Feature]) -> Panel:
 
 
 def calendar_text(given: Sequence[Feature]) -> str:
-    """What a model is given, in words."""
+    """The calendar features of a model, in words."""
     parts = dict.fromkeys(feature.name.rpartition(",")[0] for feature in given)
     return f"{' and '.join(parts)}, by the wall clock, given to the model"
 

@@ -1,4 +1,4 @@
-"""Runs of missing steps: their lengths, and classes of lengths within which methods are compared."""
+"""Gaps, which are runs of missing steps: their lengths, and classes of lengths within which methods are compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 BOUNDS = (1, 4, 16, 64, 256)
-"""Gaps of up to so many steps make one class; longer ones make the last."""
+"""The longest gap of each class, in steps; longer gaps are the last class."""
 N_CLASSES = len(BOUNDS) + 1
 
 
@@ -34,6 +34,6 @@ def gap_numbers(missing: np.ndarray) -> np.ndarray:
 
 
 def apart(numbers: Sequence[np.ndarray]) -> np.ndarray:
-    """Numbers, from 0 on, of several kinds one after the other; none of one kind is the same as one of another."""
-    step = 1 + max(int(of_one.max(initial=0)) for of_one in numbers)
-    return np.concatenate([n * step + of_one for n, of_one in enumerate(numbers)])
+    """Joins arrays of numbers from 0 on, shifted so that no number occurs in two of them."""
+    step = 1 + max(int(array.max(initial=0)) for array in numbers)
+    return np.concatenate([n * step + array for n, array in enumerate(numbers)])

@@ -21,25 +21,25 @@ MOST_WINDOWS = 4000
 
 
 def window_steps(panel: Panel) -> int:
-    """Steps of a window: 16 to 64, fewer where many features are not given, no more than the longest series has."""
+    """Steps of a window: 16 to 64, fewer the more features there are, and at most those of the longest series."""
     longest = max(len(series.times) for series in panel.series)
-    return min(max(16, min(64, WINDOW_CELLS // sum(_own(panel)))), longest)
+    return min(max(16, min(64, WINDOW_CELLS // sum(_is_variable(panel)))), longest)
 
 
 def windows_of(panel: Panel, length: int, stride: int) -> Windows:
-    """Windows of all series that show any value of their own; see ``window_places`` and ``windows_at``."""
+    """All windows with a value of a feature that is no known covariate; see ``window_places`` and ``windows_at``."""
     return windows_at(panel, window_places(panel, length, stride), length)
 
 
 def window_places(panel: Panel, length: int, stride: int) -> list[tuple[int, int]]:
-    """Index of the series and first step of each window that shows any value of its own features.
+    """Index of the series and first step of each window with a value of a feature that is no known covariate.
 
     Raises:
         DataError: no series has a value.
     """
-    places, own = [], _own(panel)
+    places, is_variable = [], _is_variable(panel)
     for n, series in enumerate(panel.series):
-        any_shown = np.any(series.observed[own], axis=0)
+        any_shown = np.any(series.observed[is_variable], axis=0)
         starts = window_starts(len(series.times), length, stride)
         places += [(n, start) for start in starts if any_shown[start : start + length].any()]
     if not places:
@@ -48,7 +48,7 @@ def window_places(panel: Panel, length: int, stride: int) -> list[tuple[int, int
 
 
 def windows_at(panel: Panel, places: Sequence[tuple[int, int]], length: int) -> Windows:
-    """The windows at some of ``window_places``; blank steps follow the end of a series.
+    """The windows at some of ``window_places``, padded with missing steps after the end of a series.
 
     Args:
         places: one at least.
@@ -83,7 +83,7 @@ def training_hop(panel: Panel, length: int) -> int:
     return min(length, max(1, length // 4, -(-n_steps // MOST_WINDOWS)))
 
 
-def _own(panel: Panel) -> list[bool]:
+def _is_variable(panel: Panel) -> list[bool]:
     return [not feature.given for feature in panel.features]
 
 

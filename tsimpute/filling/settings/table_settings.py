@@ -35,6 +35,12 @@ from tsimpute.tables.roles.columns import ColumnSpec
 NO_COLUMN = "none"
 """Of ``time`` and ``group``: there is no such column."""
 
+OF_CALLS = {
+    "model", "n_samples", "seed", "effort", "minutes", "calibrate", "recalibrate", "keep_samples", "max_gap",
+    "no_information",
+}  # fmt: skip
+"""Settings of single calls; all others say how a table is read."""
+
 Codes = Mapping[str, tuple[float, ...] | Literal["certain"]]
 """Codes for missing by feature, "*" = all others: numbers, or those that the table shows for certain."""
 
@@ -106,6 +112,29 @@ def normalised(given: Mapping[str, Any]) -> Settings:
         recalibrate=true_or_false("recalibrate", given["recalibrate"]),
         keep_samples=true_or_false("keep_samples", given["keep_samples"]),
     )
+
+
+def check_together(settings: Settings) -> None:
+    """Refuses two settings of which one would be ignored.
+
+    Raises:
+        ConfigError: there are two such settings.
+    """
+    if settings.recalibrate and settings.model is None:
+        raise ConfigError(
+            "recalibrate: expected the file of an earlier fit with it (model), came none. Leave recalibrate out: what "
+            "is learnt from a table is calibrated on it."
+        )
+    if settings.recalibrate and not settings.calibrate:
+        raise ConfigError(
+            "recalibrate: expected calibrate=True with it, came calibrate=False, which measures nothing. Leave one of "
+            "them out."
+        )
+    if settings.time_options.irregular and settings.time_options.missing_times == "insert":
+        raise ConfigError(
+            "missing_times: expected a regular clock with missing_times='insert', came irregular=True, which takes the "
+            "times as they are. Leave one of them out."
+        )
 
 
 def _spec(given: Mapping[str, Any]) -> ColumnSpec:

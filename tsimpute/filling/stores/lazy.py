@@ -15,7 +15,7 @@ import xarray as xr
 from tsimpute.core.panel import PROVENANCE
 from tsimpute.core.shapes import check_distinct
 from tsimpute.errors import DataError, NotFittedError
-from tsimpute.filling.imputer.checks import check_clock
+from tsimpute.filling.imputer.model_checks import check_clock
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.preparing.prepare import matched
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, dataset_dimensions
@@ -113,7 +113,7 @@ def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> Lazy
         _call, box, *given, *labels, input_core_dims=[[], *[core] * len(given), *[[]] * len(labels)],
         output_core_dims=[core, [LEVEL, *core], core] * len(given), dask="parallelized",
         output_dtypes=[kind for variable in given for kind in (variable.dtype, variable.dtype, np.dtype(np.uint8))],
-        dask_gufunc_kwargs={"output_sizes": {LEVEL: len(filler.imputer.levels)}},
+        dask_gufunc_kwargs={"output_sizes": {LEVEL: len(filler.levels)}},
     )  # fmt: skip
     parts = (put(dataset, filler, [v.data for v in found[at::3]], at) for at in range(3))
     if isinstance(table, xr.DataArray):
@@ -130,7 +130,7 @@ def put(dataset: xr.Dataset, filler: Filler, arrays: Sequence[Any], at: int) -> 
         attrs, encoding = ((own.attrs, own.encoding), (own.attrs, {}), (_FLAGS, {}))[at]
         new = xr.Variable((*filler.dims.groups, *lead, *filler.core), array, attrs, encoding)
         variables[name] = new.transpose(*lead, *own.dims)
-    levels = {LEVEL: np.array(filler.imputer.levels)} if lead else {}
+    levels = {LEVEL: np.array(filler.levels)} if lead else {}
     return (dataset if at == 0 else dataset.drop_vars(dataset.data_vars).assign_coords(levels)).assign(variables)
 
 
@@ -198,7 +198,7 @@ class Filler:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        return self.imputer.levels
+        return self.imputer.settings.levels
 
     def _numbers(self, part: Any, name: Hashable) -> np.ndarray:
         return (part if self.array else part[name]).transpose(*self.order).values
@@ -220,15 +220,15 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
     """What fills blocks of a table, and the table as a data set. Checks all that can be without reading a value."""
     if not isinstance(table, xr.Dataset | xr.DataArray):
         raise DataError(f"table: expected an xarray DataArray or Dataset, came {type(table).__name__}.")
-    _ = imputer.settings  # a model that is given counts as fitted
+    spec = imputer.reader().spec  # reads the given model, which counts as fitted
     if not hasattr(imputer, "imputer_") or not hasattr(imputer, "codes_"):
         raise NotFittedError("table imputer: expected fit, on a part that fits into memory, before filling lazily.")
     array = (table.name,) if isinstance(table, xr.DataArray) else ()
     if isinstance(table, xr.DataArray):
         dataset, variables = table.to_dataset(name=_NUMBERS), (_NUMBERS,)
-        dims, features = array_dimensions(dataset, table.dims, imputer.spec), imputer.spec.features
+        dims, features = array_dimensions(dataset, table.dims, spec), spec.features
     else:
-        dims, variables = dataset_dimensions(table, imputer.spec)
+        dims, variables = dataset_dimensions(table, spec)
         dataset, features = table, variables
     if LEVEL in dataset.variables or LEVEL in dataset.dims:
         raise DataError(f"table: expected no {LEVEL!r}, which is a dimension of the result. Rename it.")
@@ -256,13 +256,9 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
     """Refuses what one record without values shows."""
     shape = [1] * len(filler.dims.groups) + [dataset.sizes[dim] for dim in filler.core]
     zeros = [np.zeros(shape, dataset[name].dtype) for name in filler.variables]
-    with_roles = filler.imputer
-    read = read_labelled(
-        filler.block(zeros, [["0"]] * len(filler.texts)),
-        with_roles.spec,
-        with_roles.time_options,
-        with_roles.settings.units,
-    )
+    reader, model = filler.imputer.reader(), filler.imputer.imputer_
+    block = filler.block(zeros, [["0"]] * len(filler.texts))
+    read = read_labelled(block, reader.spec, reader.time_options, reader.settings.units)
     n_new = int(read.alignment.inserted[0].sum())
     if n_new:
         raise DataError(
@@ -270,8 +266,8 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
             "missing. Insert them before, as with table.resample(...).asfreq(), set missing_times='keep', or fill the "
             "table in memory."
         )
-    panel = with_roles.prepared(read).model_panel
-    if with_roles.imputer_ is not None and panel is not None:
-        check_clock(with_roles.imputer_, panel.clock)
-        matched(panel, with_roles.imputer_.features_)
+    panel = reader.prepared(read).model_panel
+    if model is not None and panel is not None:
+        check_clock(model, panel.clock)
+        matched(panel, model.features_)
     check_distinct("groups", [" / ".join(parts) for parts in product(*filler.texts.values())])
