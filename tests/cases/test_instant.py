@@ -295,6 +295,24 @@ def test_where_a_line_is_as_good_as_anything_the_process_is_moved_to_it() -> Non
     assert 0.8 <= float(last["coverage 90 %, as drawn"]) <= 0.99
 
 
+@pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
+def test_of_a_table_with_few_hidden_cells_gaps_moved_to_known_cells_choose_the_method() -> None:
+    """A course without a scale, of which a curve through the neighbours is nearer than a process with one."""
+    rng = np.random.default_rng(0)
+    whole, gaps = rng.normal(size=(100, 2)).cumsum(0).cumsum(0), np.zeros((100, 2), bool)
+    for k in range(2):
+        while gaps[:, k].mean() < 0.15:
+            start = int(rng.integers(1, 95))
+            gaps[start : start + int(rng.choice([1, 2, 3])), k] = True
+    table = pd.DataFrame(whole, pd.date_range("2024-01-01", periods=100, freq="h"), ["a", "b"]).mask(gaps)
+    imputer = ti.TableImputer(**SETTINGS)
+    filled, line = imputer.fit_draw(table).table, table.interpolate(limit_direction="both")
+    error, of_line = (np.abs(one.to_numpy() - whole)[gaps].mean() for one in (filled, line))
+    assert error < 0.8 * of_line
+    assert imputer.calibration_.n_cells == 0
+    assert imputer.scores_[0]["cells"] < 100
+
+
 @pytest.mark.parametrize(("minutes", "effort"), [(0, "auto"), ("long", "auto"), (2, "quick")])
 def test_minutes_that_mean_nothing_are_refused(minutes: Any, effort: str) -> None:
     with pytest.raises(ConfigError, match="minutes: expected"):

@@ -48,7 +48,8 @@ def mixed(
     if of_network is not None:
         in_base, in_network = common_cells(material.hidden, of_base, of_network)
         of_base, of_network = of_base.at(in_base), of_network.at(in_network)
-    if len(of_base.truth) < LEAST:
+    n_cells = len(of_base.truth)
+    if not n_cells or (n_cells < LEAST and fitted.compared is None):
         calibration, scores = calibrated_on(base, of_base, material.levels), scores_of(base, material.panel, of_base)
         of_process = np.eye(len(METHODS))[GAUSSIAN]
         return DeliveredModel(fitted.whole.base, calibration, scores, of_process, fitted, process_draws)
@@ -137,6 +138,8 @@ class _HiddenCells:
     def _chosen_at(self, cells: np.ndarray, most: float) -> tuple[Blend, np.ndarray]:
         process = self.process.at(cells)
         blend = process.blend(self.weights)
+        if len(self.truth) < LEAST:  # moved gaps give the weights; too few cells say how wide intervals should be
+            blend = replace(blend, spread=np.ones_like(blend.spread))
         shares = np.zeros_like(blend.spread)
         if self.network is not None and most > 0:
             scaled = [draws / self.spread[cells] for draws in (self._moved(blend, cells), self.network[:, cells])]
