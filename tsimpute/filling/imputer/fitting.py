@@ -20,7 +20,6 @@ from tsimpute.filling.measuring.accuracy import calibrated_on, scores_of
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import TimeBudget, draws_at
 from tsimpute.filling.measuring.hiding import hidden_cells
-from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.filling.preparing.prepare import matched
