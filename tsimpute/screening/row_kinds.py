@@ -14,7 +14,7 @@ from tsimpute.tables.columns.time_names import is_calendar_name, is_clock_name, 
 from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
-from tsimpute.tables.time.time_looks import is_stamp
+from tsimpute.tables.time.looks import is_stamp
 
 FEWEST_ROWS = 5
 MOST_VALUES = 20

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.time.stamps import Stamps, label_text, looks_like_time, read_stamps
+from tsimpute.tables.time.looks import looks_like_time
+from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
 HOUR = 3_600_000_000
 

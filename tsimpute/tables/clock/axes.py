@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsimpute.tables.clock.steps import exactly_regular
-from tsimpute.tables.time.stamp_forms import DAY, HOUR, MINUTE, SECOND
 from tsimpute.tables.time.stamps import Stamps
+from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE, SECOND
 
 MONTH = 365.2425 / 12 * DAY
 """Mean length of a month, in microseconds."""

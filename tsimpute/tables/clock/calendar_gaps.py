@@ -11,8 +11,8 @@ from pandas.tseries.holiday import MO, AbstractHolidayCalendar, Holiday, USFeder
 from pandas.tseries.offsets import DateOffset, Day, Easter
 
 from tsimpute.tables.clock.closed_times import Slots
-from tsimpute.tables.time.stamp_forms import DAY, HOUR
 from tsimpute.tables.time.stamps import label_text
+from tsimpute.tables.time.wall_times import DAY, HOUR
 from tsimpute.tables.time.zones import ZONES, is_skipped
 
 MOSTLY = 0.9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsimpute.tables.time.stamp_forms import DAY, HOUR, MINUTE
+from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (

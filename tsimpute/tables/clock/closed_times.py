@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.tables.clock.closed_texts import months_text, times_text, week_text, weekday_text
-from tsimpute.tables.time.stamp_forms import DAY, HOUR, MINUTE
+from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE
 
 FEW = 0.1
 """A part of a cycle is rare where it is present at most so often, as a share of how often the other parts are."""

@@ -15,8 +15,8 @@ from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.clock.duplicates import MANY, Duplicates, resolve, series_text
 from tsimpute.tables.clock.missing_times import MAX_INSERTED, MissingTimes
 from tsimpute.tables.columns.column_names import is_offset_name
-from tsimpute.tables.time.stamp_forms import DAY, HOUR
 from tsimpute.tables.time.stamps import Stamps, label_text
+from tsimpute.tables.time.wall_times import DAY, HOUR
 
 LONGEST_GAP = 14 * 24.0
 """Hours without a row within a series, beyond which it rather is several."""

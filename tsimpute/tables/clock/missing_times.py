@@ -14,8 +14,8 @@ from tsimpute.tables.clock.calendar_gaps import left_out_times
 from tsimpute.tables.clock.closed_times import Slots, closed_times
 from tsimpute.tables.clock.duplicates import series_text
 from tsimpute.tables.clock.steps import Grid
-from tsimpute.tables.time.stamp_forms import DAY, HOUR
 from tsimpute.tables.time.stamps import Stamps, label_text
+from tsimpute.tables.time.wall_times import DAY, HOUR
 
 MissingTimes = Literal["auto", "insert", "keep"]
 MAX_STRETCH = 100

@@ -12,10 +12,10 @@ from tsimpute.tables.columns.column_names import is_feature_name, is_group_name
 from tsimpute.tables.columns.number_texts import is_real
 from tsimpute.tables.columns.time_names import PLAIN_SHORT, edge_of, is_calendar_name, part_of, plain
 from tsimpute.tables.text.row_errors import RowError
-from tsimpute.tables.time.part_columns import HIGHEST, LOWEST, joined_clock
-from tsimpute.tables.time.stamp_digits import Digits, digits_of
-from tsimpute.tables.time.stamp_parts import CHAINS, is_fraction_of_year, named_months
-from tsimpute.tables.time.time_looks import FEW, MOST, Look
+from tsimpute.tables.time.looks import FEW, MOST, Look
+from tsimpute.tables.time.numbers import Digits, digits_of
+from tsimpute.tables.time.part_columns import HIGHEST, LOWEST, fraction_of_year, joined_clock, named_months
+from tsimpute.tables.time.several_columns import CHAINS
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles.columns import Columns
@@ -122,7 +122,7 @@ def _valid(columns: Columns, free: Sequence[int], part: str, highest: int | None
             named = part == "month" and named_months(columns[i]) is not None
             if (
                 named
-                or (part == "doy" and is_fraction_of_year(columns[i]))
+                or (part == "doy" and fraction_of_year(columns[i]) is not None)
                 or (of_time[1] and _mostly(columns[i], part))
             ):
                 options.append((i, of_time[1]))

@@ -13,8 +13,8 @@ from tsimpute.tables.columns.column_names import is_id_name, is_instrument_name,
 from tsimpute.tables.columns.number_texts import can_name, has_fractions, is_number
 from tsimpute.tables.columns.time_names import part_of
 from tsimpute.tables.roles.part_roles import find_parts
+from tsimpute.tables.time.looks import look_of
 from tsimpute.tables.time.stamps import read_stamps
-from tsimpute.tables.time.time_looks import look_of
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles.columns import Columns

@@ -38,7 +38,7 @@ from tsimpute.tables.roles.part_roles import calendar_parts
 from tsimpute.tables.roles.time_roles import find_time
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
-from tsimpute.tables.time.time_looks import is_stamp
+from tsimpute.tables.time.looks import is_stamp
 
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
 MOST_BY_ONE = 0.8

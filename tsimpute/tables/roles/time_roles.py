@@ -27,9 +27,9 @@ from tsimpute.tables.columns.time_names import (
 from tsimpute.tables.roles.part_roles import clock_after, digits_at, find_parts, repeats
 from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import RowError
-from tsimpute.tables.time.half_days import is_half
-from tsimpute.tables.time.stamp_advice import advice_on
-from tsimpute.tables.time.time_looks import Look, look_of, resembles_time
+from tsimpute.tables.time.looks import Look, look_of, resembles_time
+from tsimpute.tables.time.part_columns import is_half
+from tsimpute.tables.time.text_advice import advice_on
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles.columns import Columns

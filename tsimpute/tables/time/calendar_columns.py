@@ -10,8 +10,8 @@ import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.columns.time_names import part_of, plain
+from tsimpute.tables.time.looks import is_stamp
 from tsimpute.tables.time.stamps import read_stamps
-from tsimpute.tables.time.time_looks import is_stamp
 
 CALENDAR_NAMES = (
     "year", "month", "day", "hour", "minute", "second", "weekday", "dayofweek", "dow", "dayofyear", "doy", "week",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.time.stamp_columns import Column, Numbers, is_time, read_column
-from tsimpute.tables.time.stamp_forms import DAY, HOUR, Form, NumberForm
-from tsimpute.tables.time.stamp_parts import read_together
+from tsimpute.tables.time.columns import Numbers, read_column
+from tsimpute.tables.time.several_columns import read_together
+from tsimpute.tables.time.wall_times import DAY, HOUR, Column, Form, WallTimes
 from tsimpute.tables.time.zones import Offsets, localise, wall_clock
 
 _CHECKED = 5000
@@ -42,7 +42,7 @@ class Stamps:
     labels: np.ndarray
     kind: Literal["dates", "elapsed", "numbers"]
     notes: tuple[str, ...]
-    forms: tuple[Form | NumberForm, ...]
+    forms: tuple[Form, ...]
     offsets: Offsets | None = None
     late_midnight: bool = False
     past_midnight: bool = False
@@ -66,29 +66,24 @@ class Stamps:
 
     def texts(self, moments: np.ndarray) -> list[tuple[str, ...]]:
         """For new moments the text of each time column, in the form of the table."""
-        if self.kind == "numbers":
-            columns = [form.texts(moments) for form in self.forms if isinstance(form, NumberForm)]
-        else:
-            parts = self._parts(moments)
-            columns = [form.texts(*parts) for form in self.forms if not isinstance(form, NumberForm)]
-        return list(zip(*columns, strict=True))
+        times = self._written(moments)
+        return list(zip(*[form.texts(times) for form in self.forms], strict=True))
 
     def values(self, moments: np.ndarray) -> tuple[pd.Series, ...]:
         """For new moments the values of each time column, in its dtype and time zone."""
-        if self.kind == "numbers":
-            return tuple(form.values(moments) for form in self.forms if isinstance(form, NumberForm))
-        parts = self._parts(moments)
-        return tuple(form.values(*parts) for form in self.forms if not isinstance(form, NumberForm))
+        times = self._written(moments)
+        return tuple(form.values(times) for form in self.forms)
 
-    def _parts(self, moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Days, microseconds into the day, and offsets."""
+    def _written(self, moments: np.ndarray) -> WallTimes | np.ndarray:
+        """What the forms write: wall times, or the numbers themselves."""
+        if self.kind == "numbers":
+            return moments
         if self.offsets is None:
-            clock = moments % DAY if self.past_midnight else moments
-            return np.zeros_like(moments), clock, np.zeros_like(moments)
+            return WallTimes(np.zeros_like(moments), moments % DAY if self.past_midnight else moments)
         offset = self.offsets.at(moments)
         wall = moments + offset
         days = (wall - self.late_midnight) // DAY
-        return days, wall - days * DAY, offset
+        return WallTimes(days, wall - days * DAY, offset)
 
 
 def label_text(label: Any) -> str:
@@ -100,14 +95,6 @@ def label_text(label: Any) -> str:
     if fraction.strip("0"):
         return f"{date} {whole}.{fraction.rstrip('0')}"
     return f"{date} {whole.removesuffix(':00')}"
-
-
-def looks_like_time(column: pd.Series | pd.Index) -> bool:
-    """Whether a column holds dates or times: time stamps, or texts all of which but blank ones read as such.
-
-    Plain numbers, such as 1360 or 2015, do not look like times although they may count as such.
-    """
-    return is_time(column)
 
 
 def read_stamps(
@@ -142,32 +129,37 @@ def read_stamps(
     if len(columns) > 1:
         column, forms = read_together(columns)
     else:
-        whole = read_column(columns[0])
-        if isinstance(whole, Numbers):
-            _none_of("timezone", timezone, "numbers")
-            _none_of("dayfirst", dayfirst, "numbers")
-            return Stamps(whole.numbers, whole.numbers.copy(), "numbers", ("times are numbers",), (whole.form,))
-        column, forms = whole, {reading: (form,) for reading, form in whole.forms.items()}
+        single = read_column(columns[0])
+        if isinstance(single, Numbers):
+            _check_unset("timezone", timezone, "numbers")
+            _check_unset("dayfirst", dayfirst, "numbers")
+            return Stamps(single.numbers, single.numbers.copy(), "numbers", ("times are numbers",), (single.form,))
+        column, forms = single, {order: (form,) for order, form in single.forms.items()}
     sequence = np.zeros(len(column.clock), np.int64) if series_of_row is None else np.asarray(series_of_row)
-    if column.days is None:
-        _none_of("timezone", timezone, "times without a date")
-        _none_of("dayfirst", dayfirst, "times without a date")
-        note = "times without a date count from the start"
-        clock = (
-            column.clock
-            if column.typed
-            else _past_midnight(column.clock, sequence, sequence if series is None else series)
-        )
-        past = clock is not column.clock
-        if past:
-            note = "times of day without a date go on after midnight: they are of the next day from there on"
-        return Stamps(clock, clock / HOUR, "elapsed", (note, *column.notes), forms[""], past_midnight=past)
-    reading = _reading(column, column.days, dayfirst, sequence)
-    stamps = _dates(column, column.days[reading], forms[reading], reading, timezone, sequence)
-    if dayfirst is None or reading:
+    if not column.dated:
+        _check_unset("timezone", timezone, "times without a date")
+        _check_unset("dayfirst", dayfirst, "times without a date")
+        return _elapsed(column, forms[""], sequence, sequence if series is None else series)
+    order = _date_order(column, dayfirst, sequence)
+    stamps = _dates(column, column.times[order], forms[order], order, timezone, sequence)
+    if dayfirst is None or order:
         return stamps
     note = f"dayfirst={dayfirst} has no effect: the dates can be read in one way only"
     return replace(stamps, notes=(*stamps.notes, note))
+
+
+def _check_unset(setting: str, value: str | bool | None, what: str) -> None:
+    if value is not None:
+        raise ConfigError(f"{setting}: expected None for {what}, came {value!r}; leave it out.")
+
+
+def _elapsed(column: Column, forms: tuple[Form, ...], sequence: np.ndarray, series: np.ndarray) -> Stamps:
+    note = "times without a date count from the start"
+    clock = column.clock if column.typed else _past_midnight(column.clock, sequence, series)
+    past = clock is not column.clock
+    if past:
+        note = "times of day without a date go on after midnight: they are of the next day from there on"
+    return Stamps(clock, clock / HOUR, "elapsed", (note, *column.notes), forms, past_midnight=past)
 
 
 def _past_midnight(clock: np.ndarray, sequence: np.ndarray, series: np.ndarray) -> np.ndarray:
@@ -193,22 +185,17 @@ def _past_midnight(clock: np.ndarray, sequence: np.ndarray, series: np.ndarray) 
     return clock if back.any() else out
 
 
-def _none_of(setting: str, given: str | bool | None, what: str) -> None:
-    if given is not None:
-        raise ConfigError(f"{setting}: expected None for {what}, came {given!r}; leave it out.")
-
-
-def _reading(column: Column, days: Mapping[str, np.ndarray], dayfirst: bool | None, sequence: np.ndarray) -> str:
-    """The order of day, month and year: the asked one, or the only one that makes sense of the column."""
-    names = list(days)
+def _date_order(column: Column, dayfirst: bool | None, sequence: np.ndarray) -> str:
+    """The order of day, month and year: the one that ``dayfirst`` asks for, or the only one that makes sense."""
+    names = list(column.times)
     if names == [""]:
         return ""
     if dayfirst is not None:
-        asked = "day/month/year" if dayfirst else "month/day/year"
-        if asked not in days:
-            raise ConfigError(f"dayfirst={dayfirst}: not every date is a {asked}, all are {' and '.join(names)}.")
-        return asked
-    walls = {name: days[name] * DAY + column.clock for name in names}
+        wanted = "day/month/year" if dayfirst else "month/day/year"
+        if wanted not in names:
+            raise ConfigError(f"dayfirst={dayfirst}: not every date is a {wanted}, all are {' and '.join(names)}.")
+        return wanted
+    walls = {name: times.micros for name, times in column.times.items()}
     if all((walls[name] == walls[names[0]]).all() for name in names):
         return names[0]
     ordered = [name for name in names if _in_order(walls[name], sequence)] or names
@@ -218,7 +205,8 @@ def _reading(column: Column, days: Mapping[str, np.ndarray], dayfirst: bool | No
     best = max(ordered, key=lambda name: cover[name])
     if all(cover[best] >= MOSTLY * cover[name] for name in ordered if name != best):
         return best
-    example = column.forms[best].texts(days[best][:1], column.clock[:1], np.zeros(1, np.int64))[0]
+    first = WallTimes.of(walls[best][:1], None if column.offset is None else column.offset[:1])
+    example = column.forms[best].texts(first)[0]
     options = "dayfirst=True for day/month/year, dayfirst=False for month/day/year"
     raise DataError(
         f"dates such as {example!r} in the first row: {' and '.join(ordered)} both fit every row; say which "
@@ -242,22 +230,20 @@ def _covered(wall: np.ndarray) -> float:
 
 def _dates(
     column: Column,
-    days: np.ndarray,
+    times: WallTimes,
     forms: tuple[Form, ...],
-    reading: str,
+    order: str,
     timezone: str | None,
     sequence: np.ndarray,
 ) -> Stamps:
-    wall = days * DAY + column.clock
-    notes = [*column.notes, *[f"dates are read as {reading}"] * bool(reading)]
+    wall, moments, zone = times.micros, times.utc, column.zone
+    notes = [*column.notes, *[f"dates are read as {order}"] * bool(order)]
     notes += ["dates without a time of day"] * (not column.has_clock)
-    zone, moments = column.zone, wall
-    if column.offset is not None:
-        moments = wall - column.offset
+    if times.offset is not None:
         if timezone is not None:
             _check_zone(moments, wall, timezone)
             zone = timezone
-        different = np.unique(column.offset)
+        different = np.unique(times.offset)
         if column.zone is None:
             words = "UTC offsets" if len(different) > 1 else "UTC offset"
             notes.append(f"{words} {', '.join(f'{offset / HOUR:+g} h' for offset in different)}")
@@ -266,8 +252,8 @@ def _dates(
         zone = timezone
         notes.append(f"time zone {timezone}")
     known, rows = np.unique(moments, return_index=True)
-    late = bool((column.clock == DAY).any() and (column.clock != 0).all())
-    offsets = Offsets(known, (wall - moments)[rows], zone, naive=column.offset is None and timezone is None)
+    late = bool((times.clock == DAY).any() and (times.clock != 0).all())
+    offsets = Offsets(known, (wall - moments)[rows], zone, naive=times.offset is None and timezone is None)
     return Stamps(moments, wall.astype("M8[us]"), "dates", tuple(notes), forms, offsets, late)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tsimpute.tables.time.stamp_forms import MONTHS
+from tsimpute.tables.time.text_formats import MONTHS
 
-MONTH_OF = {name[:n]: i + 1 for i, name in enumerate(MONTHS) for n in (3, len(name))} | {"sept": 9}
+MONTH_OF = {name[:n].lower(): i + 1 for i, name in enumerate(MONTHS) for n in (3, len(name))} | {"sept": 9}
 OTHER_CALENDAR = (
     "this looks like the Solar Hijri or the Islamic calendar: write Gregorian dates, as in 2024-03-31, or set time=() "
     "to take each row as one step"

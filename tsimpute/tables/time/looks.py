@@ -14,17 +14,15 @@ import pandas as pd
 from tsimpute.errors import DataError
 from tsimpute.tables.columns.number_texts import is_hashable
 from tsimpute.tables.columns.time_names import is_time_name, part_of, speaks_of_time
-from tsimpute.tables.time.stamp_columns import is_compact, is_time
-from tsimpute.tables.time.stamp_digits import digits_of
-from tsimpute.tables.time.stamp_numbers import dates_of_numbers, is_decimal_year
-from tsimpute.tables.time.stamp_texts import CLOCKS, DATES, ELAPSED, readable
+from tsimpute.tables.time.columns import NUMBER
+from tsimpute.tables.time.numbers import dates_of_numbers, digits_of, is_compact, is_decimal_year
+from tsimpute.tables.time.text_formats import DATES, ELAPSED, MARKED_CLOCKS
+from tsimpute.tables.time.texts import SAMPLE, read_texts, spread
 
 MOST = 0.9
 """Share of the texts of a column that must read as times before those that do not are errors."""
 FEW = 3
 """So many must do so at least."""
-SAMPLE = 50
-_NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?")
 _LIKE_A_DATE = re.compile(
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}[-/. ]+[^\W\d_]{3,}[-/. ,]+\d{2,4}|^\d{4}[-/]\d\d$|\bFY\s*'?\d\d|\d\d:\d\d"
 )
@@ -53,14 +51,18 @@ def look_of(column: pd.Series | pd.Index) -> Look:
     if not len(series) or pd.api.types.is_bool_dtype(kind):
         return Look()
     if isinstance(kind, pd.PeriodDtype):
-        return _dated(series.dt.start_time)
-    if pd.api.types.is_datetime64_any_dtype(kind):
-        return _dated(series)
+        series = series.dt.start_time
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return Look("full" if (series.dt.normalize() != series).any() else "date")
     if pd.api.types.is_timedelta64_dtype(kind):
         return Look("clock")
     if pd.api.types.is_numeric_dtype(kind):
         return _of_numbers(series)
-    return _of_objects(series)
+    items = series.unique().tolist() if all(map(is_hashable, series)) else []
+    items = [item for item in items if not (isinstance(item, str) and not item.strip())]
+    if items and all(isinstance(item, str) for item in items):
+        return _of_texts(series, [item.strip() for item in items])
+    return _of_objects(items)
 
 
 def is_stamp(column: pd.Series | pd.Index) -> bool:
@@ -69,20 +71,33 @@ def is_stamp(column: pd.Series | pd.Index) -> bool:
     return look.kind in ("full", "date", "years") and not look.n_bad
 
 
+def looks_like_time(column: pd.Series | pd.Index) -> bool:
+    """Whether a column holds dates or times: time stamps, or texts all of which but blank ones read as such.
+
+    Plain numbers, such as 1360 or 2015, do not look like times although they may count as such.
+    """
+    series = pd.Series(column)
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        return False
+    if not pd.api.types.is_datetime64_any_dtype(series.dtype) and any(
+        isinstance(item, str) and NUMBER.fullmatch(item.strip()) for item in series
+    ):
+        return False
+    look = look_of(series)
+    return bool(look.kind) and not look.n_bad
+
+
 def resembles_time(column: pd.Series | pd.Index, name: object) -> bool:
     """Whether a column of texts is named as times are, or most of its texts have the shape of a date."""
     series = pd.Series(column).dropna()
     if pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
         return False
-    texts = _sample([item for item in series.unique().tolist() if isinstance(item, str) and item.strip()])
+    texts = [item for item in series.unique().tolist() if isinstance(item, str) and item.strip()]
     if not texts:
         return False
+    texts = spread(texts, SAMPLE)
     shaped = sum(bool(_LIKE_A_DATE.search(text)) for text in texts)
     return speaks_of_time(name) or 2 * shaped > len(texts)
-
-
-def _dated(series: pd.Series) -> Look:
-    return Look("full" if (series.dt.normalize() != series).any() else "date")
 
 
 def _of_numbers(series: pd.Series) -> Look:
@@ -99,35 +114,31 @@ def _of_numbers(series: pd.Series) -> Look:
         return Look("years" if dates_of_numbers(series) is None else "date", by_name=True)
     if named and (part := part_of(series.name)) and part[0] == "year":
         return Look()
-    found = dates_of_numbers(series)
-    return Look() if found is None else Look("full" if found.clock.any() else "date", by_name=True)
+    dates = dates_of_numbers(series)
+    return Look() if dates is None else Look("full" if dates.has_clock else "date", by_name=True)
 
 
-def _of_objects(series: pd.Series) -> Look:
-    items = series.unique().tolist() if all(map(is_hashable, series)) else []
-    items = [item for item in items if not (isinstance(item, str) and not item.strip())]
-    if not items or not all(isinstance(item, str) for item in items):
-        return _of_typed(series, items)
-    texts = [item.strip() for item in items]
-    if all(map(_NUMBER.fullmatch, _sample(texts))):
-        return _of_numbers(series) if all(map(_NUMBER.fullmatch, texts)) else Look()
-    for patterns in (DATES, ELAPSED, (*CLOCKS[:2], CLOCKS[3])):
-        sample = _sample(texts)
-        if readable(sample, patterns).sum() < max(1, MOST * len(sample) - 1):
+def _of_texts(series: pd.Series, texts: list[str]) -> Look:
+    sample = spread(texts, SAMPLE)
+    if all(map(NUMBER.fullmatch, sample)):
+        return _of_numbers(series) if all(map(NUMBER.fullmatch, texts)) else Look()
+    for patterns in (DATES, ELAPSED, MARKED_CLOCKS):
+        readable = max(reading.valid.sum() for reading in read_texts(sample, patterns).values())
+        if readable < max(1, MOST * len(sample) - 1):
             continue
-        fits = readable(texts, patterns)
-        n_bad = int((~fits).sum())
+        reading = max(read_texts(texts, patterns).values(), key=lambda reading: reading.valid.sum())
+        n_bad = int((~reading.valid).sum())
         if n_bad and (n_bad > (1 - MOST) * len(texts) or len(texts) - n_bad < FEW):
             continue
-        good = [text for text, fit in zip(texts, fits, strict=True) if fit]
         if patterns is not DATES:
             return Look("clock", n_bad)
-        return Look("full" if _have_clocks(good) else "date", n_bad)
+        return Look("full" if reading.times.clock[reading.valid].any() else "date", n_bad)
     return Look()
 
 
-def _of_typed(series: pd.Series, items: Sequence[object]) -> Look:
-    if not items or not is_time(series):
+def _of_objects(items: Sequence[object]) -> Look:
+    """Dates and times of Python, NumPy and pandas."""
+    if not items or not all(isinstance(item, (dt.date, dt.time, np.datetime64)) for item in items):
         return Look()
     if all(isinstance(item, dt.time) for item in items):
         return Look("clock")
@@ -135,20 +146,3 @@ def _of_typed(series: pd.Series, items: Sequence[object]) -> Look:
         return Look("date")
     clocks = (getattr(item, "time", lambda: dt.time())() for item in items)
     return Look("full" if any(clock != dt.time() for clock in clocks) else "date")
-
-
-def _have_clocks(texts: list[str]) -> bool:
-    """Whether some text has a time of day that is not midnight."""
-    for text in texts:
-        match = next((found for pattern in DATES if (found := pattern.fullmatch(text))), None)
-        names = {} if match is None else match.groupdict()
-        if any((names.get(part) or "0").strip("0") for part in ("hour", "minute", "second", "fraction")):
-            twelve = names.get("half") and names["hour"] == "12" and str(names["half"]).lower().startswith("a")
-            if not twelve or any((names.get(part) or "0").strip("0") for part in ("minute", "second")):
-                return True
-    return False
-
-
-def _sample(texts: list[str]) -> list[str]:
-    """At most so many, spread over all of them."""
-    return texts[:: -(-len(texts) // SAMPLE)] if len(texts) > SAMPLE else texts

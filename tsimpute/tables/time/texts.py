@@ -1,0 +1,215 @@
+"""Texts of dates and times: a column is read as a whole, in one order of day and month."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from tsimpute.errors import DataError
+from tsimpute.tables.text.row_errors import Part, RowError
+from tsimpute.tables.time.text_advice import OTHER_CALENDAR, advice_on
+from tsimpute.tables.time.text_formats import Format, format_of
+from tsimpute.tables.time.wall_times import WallTimes
+
+READINGS = {
+    "day/month/year": ("day", "month", "year"),
+    "month/day/year": ("month", "day", "year"),
+    "year/month/day": ("year", "month", "day"),
+}
+SAMPLE = 50
+"""Texts by which a reading is tried first."""
+_SHAPE = str.maketrans("123456789", "000000000")
+
+
+@dataclass(frozen=True, eq=False)
+class TextTimes:
+    """What texts say, all dates read in one order.
+
+    Attributes:
+        times: (R,) of the texts that can be read.
+        valid: (R,) bool: the texts that can be read.
+        zoned: (R,) bool: the texts that have a UTC offset.
+        formats: in which they are written, the one with the most fields first.
+        finer: some text is finer than a microsecond.
+    """
+
+    times: WallTimes
+    valid: np.ndarray
+    zoned: np.ndarray
+    formats: tuple[Format, ...]
+    finer: bool
+
+    def at(self, codes: np.ndarray) -> TextTimes:
+        """Of texts that repeat these, (R,) numbers."""
+        times = self.times if self.zoned.any() else replace(self.times, offset=None)
+        return replace(self, times=times.at(codes), valid=self.valid[codes], zoned=self.zoned[codes])
+
+    def has(self, *fields: str) -> bool:
+        """Whether some text has one of these fields."""
+        return any(field in format.fields for format in self.formats for field in fields)
+
+
+def read_texts(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> dict[str, TextTimes]:
+    """What texts say under each order of day, month and year that reads the most of them.
+
+    A text can be read where its format writes it again, letter by letter.
+
+    Args:
+        texts: (R,) distinct.
+        patterns: ``DATES``, ``CLOCKS`` or ``ELAPSED``; the one that fits most texts is used.
+    """
+    stripped = [str(text).strip() for text in texts]
+    shapes, names = pd.factorize(np.array([text.translate(_SHAPE) for text in stripped], object))
+    first = np.unique(shapes, return_index=True)[1]
+    counts = np.bincount(shapes, minlength=len(names))
+    best: list[re.Match[str]] = []
+    most = 0
+    for pattern in patterns:
+        matches = {at: pattern.fullmatch(stripped[first[at]]) for at in np.argsort(-counts, kind="stable").tolist()}
+        n_texts = sum(int(counts[at]) for at, match in matches.items() if match)
+        if n_texts > most:
+            best, most = [match for match in matches.values() if match], n_texts
+    orders = _orders(best)
+    formats = {name: list(dict.fromkeys(format_of(match, order) for match in best)) for name, order in orders.items()}
+    if len(formats) > 1 and len(stripped) > 2 * SAMPLE:
+        some = spread(stripped, SAMPLE)
+        share = {name: _read(some, of_order).valid.mean() for name, of_order in formats.items()}
+        formats = {name: formats[name] for name in formats if share[name] == max(share.values())}
+    return {name: _read(stripped, of_order) for name, of_order in formats.items()}
+
+
+def spread(texts: list[str], n_texts: int) -> list[str]:
+    """At most so many, spread over all of them."""
+    return texts[:: -(-len(texts) // n_texts)]
+
+
+def _orders(matches: Sequence[re.Match[str]]) -> dict[str, tuple[str, ...]]:
+    if not matches or "a" not in matches[0].re.groupindex:
+        return {"": ()}
+    short = all(len(match["c"]) == 2 for match in matches)
+    return READINGS if short else {name: order for name, order in READINGS.items() if order[-1] == "year"}
+
+
+def _read(texts: list[str], formats: Sequence[Format]) -> TextTimes:
+    """Each text by the first format that writes it again."""
+    days, clock, offset = (np.zeros(len(texts), np.int64) for _ in range(3))
+    valid, zoned = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
+    right: dict[Format, int] = {}
+    finer = False
+    for format in formats:
+        rows = np.flatnonzero(~valid)
+        if not len(rows):
+            break
+        left = texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
+        times, known = format.read(left)
+        if known.any():
+            rows = rows[known]
+            finer |= format.is_finer(left)
+            days[rows], clock[rows], valid[rows] = times.days[known], times.clock[known], True
+            if times.offset is not None:
+                offset[rows], zoned[rows] = times.offset[known], True
+            right[format] = len(rows)
+    if len(right) > 1:
+        some = spread(texts, 1000)
+        right = {format: int(format.read(some)[1].sum()) for format in right}
+    # Midnight and whole seconds may be written shorter.
+    fullest = sorted(right, key=lambda format: (*format.detail, right[format]), reverse=True)
+    return TextTimes(WallTimes(days, clock, offset), valid, zoned, tuple(fullest), finer)
+
+
+def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]], *, what: str) -> dict[str, TextTimes]:
+    """Reads all texts, under each order of day, month and year that fits all of them.
+
+    Args:
+        texts: (R,) none of them blank.
+        patterns: ``DATES``, ``CLOCKS`` or ``ELAPSED``.
+        what: name of the column, for messages.
+
+    Raises:
+        DataError: a text cannot be read; the message names its row, counted from 0.
+    """
+    codes, distinct = pd.factorize(np.asarray(texts, object))
+    readings = read_texts(distinct, patterns)
+    fitting = {name: reading for name, reading in readings.items() if reading.valid.all()}
+    if not fitting:
+        raise _unreadable(distinct, codes, readings, what)
+    _check_fiscal(distinct, fitting, what)
+    _check_calendar(distinct, fitting.values(), what)
+    return {name: _check_offsets(distinct, reading, codes).at(codes) for name, reading in fitting.items()}
+
+
+def _unreadable(distinct: np.ndarray, codes: np.ndarray, readings: Mapping[str, TextTimes], what: str) -> RowError:
+    """The first text that cannot be read, how many there are, and what to do."""
+    misfits = {name: np.flatnonzero(~reading.valid) for name, reading in readings.items()}
+    each_fits = np.any([reading.valid for reading in readings.values()], axis=0).all()
+    # The reading that gets furthest is the one to complain about.
+    best = min(misfits, key=lambda name: (len(misfits[name]), -misfits[name][0]))
+    if len(misfits) > 1 and each_fits and not _few([*misfits.values()], len(distinct)):
+        return _clash(distinct, codes, misfits, what)
+    valid = readings[best].valid
+    rows = np.flatnonzero(~valid[codes])
+    text = str(distinct[codes[rows[0]]])
+    like = f" like that of the other rows, such as {str(distinct[valid][0]).strip()!r}" if valid.any() else ""
+    many = f" ({len(rows)} of {len(codes)} rows cannot be read)" if len(rows) > 1 else ""
+    return RowError(
+        f"{what}, ", int(rows[0]), f": expected a date or time{like}, came {text!r}{many}; {advice_on(text)}."
+    )
+
+
+def _few(misfits: list[np.ndarray], n_texts: int) -> bool:
+    """Whether under one reading hardly any text is no date, and under all others many are."""
+    counts = sorted(map(len, misfits))
+    return counts[0] <= max(1, n_texts // 10) and counts[1] > 3 * counts[0] and n_texts >= 3 * len(misfits)
+
+
+def _clash(distinct: np.ndarray, codes: np.ndarray, misfits: Mapping[str, np.ndarray], what: str) -> RowError:
+    parts: list[Part] = []
+    for name, misfit in misfits.items():
+        between = ", and " if parts else f"{what}: expected dates of one order of day, month and year, came "
+        parts += [f"{between}{distinct[misfit[0]]!r} (", int(np.argmax(codes == misfit[0])), f") is no {name}"]
+    return RowError(*parts, "; correct them.")
+
+
+def _check_fiscal(distinct: np.ndarray, readings: Mapping[str, TextTimes], what: str) -> None:
+    """Refuses 2009/10, 2010/11, 2011/12: years that end in the next one, and not October, November and December."""
+    reading = next(iter(readings.values()))
+    if len(distinct) < 3 or any(format.fields != ("year", "month") for format in reading.formats):
+        return
+    if (reading.times.part("month") == (reading.times.part("year") + 1) % 100).all():
+        raise DataError(
+            f"{what}: expected dates, came {str(distinct[0]).strip()!r}, {str(distinct[1]).strip()!r}, which look like "
+            "fiscal years; write the day on which each begins, as in 2024-07-01."
+        )
+
+
+def _check_calendar(distinct: np.ndarray, readings: Iterable[TextTimes], what: str) -> None:
+    """Refuses years such as 1402: the months of the Solar Hijri and the Islamic calendar have other lengths."""
+    years = [reading.times.part("year") for reading in readings if reading.has("year", "isoyear")]
+    if years and all(((of_reading >= 1300) & (of_reading < 1500)).all() for of_reading in years):
+        text = str(distinct[0]).strip()
+        raise DataError(f"{what}: expected dates of the Gregorian calendar, came {text!r}; {OTHER_CALENDAR}.")
+
+
+def _check_offsets(distinct: np.ndarray, reading: TextTimes, codes: np.ndarray) -> TextTimes:
+    zoned = reading.zoned
+    if zoned.any() and not zoned.all():
+        bare, full = int(np.argmin(zoned)), int(np.argmax(zoned))
+        raise RowError(
+            f"times: expected a UTC offset in every row or in none, came {str(distinct[bare]).strip()!r} (",
+            int(np.argmax(codes == bare)), f") and {str(distinct[full]).strip()!r} (", int(np.argmax(codes == full)),
+            ").",
+        )  # fmt: skip
+    return reading
+
+
+def fits(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> bool:
+    """Whether ``parse`` reads all of them."""
+    try:
+        parse(texts, patterns, what="")
+    except DataError:
+        return False
+    return True
