@@ -19,7 +19,7 @@ from tsimpute.core.quantiles import few_draws_text
 from tsimpute.core.windows import Feature
 from tsimpute.filling.preparing.prepare import some_of
 from tsimpute.reports.pages import number, several, share
-from tsimpute.tables.clock.axes import months_text, step_text
+from tsimpute.tables.clock.clock_texts import months_text, step_text
 from tsimpute.tables.clock.duplicates import series_text
 from tsimpute.tables.frames.frame_table import time_text
 from tsimpute.tables.frames.table import features_text

@@ -56,7 +56,7 @@ def row_kind_warnings(table: Table, observed: Sequence[np.ndarray], filled: Coll
     if not isinstance(table, FrameTable) or table.roles.layout != "wide" or not filled:
         return
     roles, is_observed = table.roles, np.concatenate(observed, 1)
-    stands = table.alignment.kept
+    stands = table.alignment.used
     coded = [(at, codes[stands], names) for at, codes, names in _deciding(table, filled)]
     place = table.place_of_row[stands]
     features_by_rows: dict[SilentRows, list[str]] = {}

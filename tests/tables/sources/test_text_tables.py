@@ -210,7 +210,7 @@ def test_a_real_file_differs_in_its_gaps_alone(data_root: Path, tmp_path: Path, 
     before = source.read_bytes().splitlines(keepends=True)
     after = (tmp_path / name).read_bytes().splitlines(keepends=True)
     there, coded = set(before), re.compile(rb"[,;]%d[,;]" % code)
-    n_repeated = int((~table.alignment.kept).sum())
+    n_repeated = int((~table.alignment.used).sum())
     assert (
         len(after)
         == len(before) + sum(of_series.shape[1] for of_series in values) - len(table.writer.file) + n_repeated

@@ -13,7 +13,7 @@ from tsimpute.filling.imputer.saved_tables import FittedTable
 from tsimpute.filling.panels.calendar import calendar_text
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.imputers.base import TableModel
-from tsimpute.tables.clock.axes import step_text
+from tsimpute.tables.clock.clock_texts import step_text
 
 _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
 

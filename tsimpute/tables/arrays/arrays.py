@@ -225,7 +225,7 @@ def entries_of(cube: np.ndarray, alignment: RowAlignment) -> Entries:
     """The numbers of (n, R, K) rows, of those that stand for their time; all n series have the same times."""
     n, n_rows, n_features = cube.shape
     length = len(alignment.times[0])
-    values = rearrange(np.where(alignment.kept[:, None], cube, np.nan), "n r k -> (k n r)")
+    values = rearrange(np.where(alignment.used[:, None], cube, np.nan), "n r k -> (k n r)")
     first = np.repeat(length * np.arange(n_features * n), n_rows)
     return Entries(values, first + np.tile(alignment.step_of_row, n_features * n), n_features, (length,) * n)
 

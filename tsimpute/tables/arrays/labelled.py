@@ -113,7 +113,7 @@ class LabelledTable(Table):
             marks = xr.Dataset(texts, out.coords)
             marks.encoding = {key: value for key, value in out.encoding.items() if key == "format"}
             return self._as_given(marks)
-        stands = fresh | self.alignment.kept[np.maximum(row, 0)]
+        stands = fresh | self.alignment.used[np.maximum(row, 0)]
         where = self._cubes(edits.cells, step)
         nothing = np.zeros((len(self.panel.series), 1, len(self.panel.features)), bool)
         empty = fresh[:, None] | (nothing if self.emptied is None else self.emptied[:, np.maximum(row, 0)])

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tsimpute.tables.clock.clock_texts import MONTH, months_text, step_text
 from tsimpute.tables.clock.steps import exactly_regular
 from tsimpute.tables.time.stamps import Stamps
 from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE, SECOND
+from tsimpute.tables.time.zones import Offsets
 
-MONTH = 365.2425 / 12 * DAY
-"""Mean length of a month, in microseconds."""
 _TIMES = tuple(
-    [n * DAY for n in (1,)] + [n * HOUR for n in (12, 6, 3, 1)] + [n * MINUTE for n in (30, 15, 10, 5, 1)]
+    [DAY] + [n * HOUR for n in (12, 6, 3, 1)] + [n * MINUTE for n in (30, 15, 10, 5, 1)]
     + [n * SECOND for n in (30, 10, 5, 1)] + [10**n for n in (5, 4, 3, 2, 1, 0)]
 )  # fmt: skip
 _DIGITS = tuple(n * 10.0**power for power in range(15, -16, -1) for n in (5, 2, 1))
@@ -39,10 +39,6 @@ class Axis:
     moments: Callable[[np.ndarray], np.ndarray]
     text: Callable[[float], str]
 
-    def hours(self, step: float) -> float:
-        """A distance on it in the unit of the stamps."""
-        return step / self.unit
-
 
 def axes(stamps: Stamps, moments: np.ndarray, series: np.ndarray) -> tuple[Axis, ...]:
     """True time first, then the axes that fit the calendar better, best first.
@@ -55,26 +51,22 @@ def axes(stamps: Stamps, moments: np.ndarray, series: np.ndarray) -> tuple[Axis,
     if stamps.kind == "numbers":
         whole = moments.dtype.kind == "i"
         return (Axis(moments, 1.0, _WHOLE if whole else _DIGITS, _tidy, lambda step: f"{step:g}"),)
-    true = Axis(
-        moments, HOUR, _TIMES, lambda positions: positions.astype(np.int64), lambda step: step_text(step / HOUR)
-    )
+    text = lambda step: step_text(step / HOUR)
+    true = Axis(moments, HOUR, _TIMES, lambda positions: positions.astype(np.int64), text)
     offsets = stamps.offsets
     if offsets is None:
         return (true,)
     wall = moments + offsets.at(moments)
-    found = [axis for axis in (_months(stamps, wall, series),) if axis]
+    months = _months(offsets, wall, series)
+    others = [] if months is None else [months]
     rising = (np.diff(wall)[np.diff(series) == 0] > 0).all()
     if offsets.change and rising and exactly_regular(wall, series) > exactly_regular(moments, series):
-        found.append(
-            Axis(wall, HOUR, _TIMES, offsets.instants, lambda step: step_text(step / HOUR) + " by the wall clock")
-        )
-    return (true, *found)
+        others.append(Axis(wall, HOUR, _TIMES, offsets.instants, lambda step: f"{text(step)} by the wall clock"))
+    return (true, *others)
 
 
-def _months(stamps: Stamps, wall: np.ndarray, series: np.ndarray) -> Axis | None:
+def _months(offsets: Offsets, wall: np.ndarray, series: np.ndarray) -> Axis | None:
     """Where each month of a series has one time, at one time of day, on a day that a rule gives."""
-    offsets = stamps.offsets
-    assert offsets is not None
     if not len(wall) or (wall % DAY != wall[0] % DAY).any():
         return None
     days = (wall // DAY).astype("M8[D]")
@@ -88,23 +80,17 @@ def _months(stamps: Stamps, wall: np.ndarray, series: np.ndarray) -> Axis | None
     back = lambda positions: offsets.instants(
         rule(positions.astype(np.int64).astype("M8[M]")).astype(np.int64) * DAY + clock
     )
-    text = lambda step: months_text(round(step))
-    return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, text)
+    return Axis(months.astype(np.int64), HOUR / MONTH, (1,), back, lambda step: months_text(round(step)))
 
 
 def _day_rule(days: np.ndarray, months: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
     """From months to days: the same day, or the last one of shorter months; the first or last working day.
 
-    An exchange that is closed on a working day has a row before it: some working days may lie up to four days off.
+    An exchange that is closed on a working day has a row before it: some working days may be up to four days off.
     """
-    of_month = (days - months.astype("M8[D]")).astype(np.int64)
-    exact: list[Callable[[np.ndarray], np.ndarray]] = [_last_day]
-    latest = int(of_month.max())
-    if latest < 28:
-        exact.insert(0, lambda months, at=latest: months.astype("M8[D]") + at)
-    else:
-        exact.append(lambda months, at=latest: np.minimum(months.astype("M8[D]") + at, _last_day(months)))
-    for rule in exact:
+    latest = int((days - months.astype("M8[D]")).astype(np.int64).max())
+    same_day = lambda months: np.minimum(months.astype("M8[D]") + latest, _last_day(months))
+    for rule in (same_day, _last_day) if latest < 28 else (_last_day, same_day):
         if (rule(months) == days).all():
             return rule
     for rule in (
@@ -127,26 +113,3 @@ def _tidy(positions: np.ndarray) -> np.ndarray:
         return positions
     largest = float(np.abs(positions).max())
     return np.round(positions, int(np.clip(12 - np.ceil(np.log10(largest or 1.0)), -300, 300)))
-
-
-def step_text(hours: float) -> str:
-    """A step in words, such as "1 hour", "10 minutes" or "3 months"."""
-    hours = float(hours)
-    months = hours * HOUR / MONTH
-    if months > 0.5 and abs(months - round(months)) < 1e-9 * months:
-        return months_text(round(months))
-    for size, name in ((24.0, "day"), (1.0, "hour"), (1 / 60, "minute"), (1 / 3600, "second")):
-        count = hours / size
-        if count >= 1 and abs(count - round(count)) < 1e-6:
-            return _counted(round(count), name)
-    return _counted(hours * 3600, "second")
-
-
-def months_text(months: int) -> str:
-    """Months, or years where they are whole."""
-    return _counted(months, "month") if months % 12 else _counted(months // 12, "year")
-
-
-def _counted(count: float, name: str) -> str:
-    text = f"{count:,}" if isinstance(count, int) else f"{count:.6g}"
-    return f"{text} {name}{'' if text == '1' else 's'}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.axes import Axis, axes
-from tsimpute.tables.clock.composites import calendar_pattern
+from tsimpute.tables.clock.calendars import calendar_pattern
 from tsimpute.tables.clock.duplicates import Duplicates, resolve, series_text
 from tsimpute.tables.clock.missing_times import Lengthened, MissingTimes, Times, lengthened, with_pauses
 from tsimpute.tables.clock.steps import Change, Grid, Irregular, find_grid, finest_grid
@@ -27,10 +27,10 @@ class RowAlignment:
         labels: per series (T,) what people read, also of inserted times.
         moments: per series (T,) as ``Stamps.moments``, for ``Stamps.texts`` and ``Stamps.values``.
         inserted: per series (T,) bool: no row of the table has this time.
-        kept: (R,) bool: False for a row that another one of the same time stands for. The policy "mean" keeps all:
-            the caller averages rows of one step.
+        used: (R,) bool: False for a row in whose place another one of the same time is used. The policy "mean" uses
+            all: the caller averages rows of one step.
         step: of a regular clock, in the unit of the stamps; None = irregular. A month counts as 730.485 hours.
-        notes: what was found and done, with counts.
+        notes: what was detected and done, with counts.
         warnings: of it, what a reader should look at.
         step_text: a step in words; "" where there is none.
         in_hours: times and step are in hours, whatever the unit of the stamps.
@@ -41,7 +41,7 @@ class RowAlignment:
     labels: tuple[np.ndarray, ...]
     moments: tuple[np.ndarray, ...]
     inserted: tuple[np.ndarray, ...]
-    kept: np.ndarray
+    used: np.ndarray
     step: float | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
@@ -99,33 +99,37 @@ def align_rows(
         ConfigError: a setting is unknown.
     """
     _check_settings(missing_times, series_of_row, len(stamps.moments), n_series)
-    group = series_of_row if feature_of_row is None else _paired(series_of_row, feature_of_row)
-    notes = [*_order_notes(stamps.moments, group)]
-    kept, found = resolve(stamps, series_of_row, group, duplicates, names)
-    notes += found
-    steps = _distinct(stamps.moments, series_of_row, kept)
+    group = series_of_row
+    if feature_of_row is not None:
+        group = series_of_row.astype(np.int64) * (int(feature_of_row.max(initial=0)) + 1) + feature_of_row
+    used, repeat_notes = resolve(stamps, series_of_row, group, duplicates, names)
+    notes = [*_order_notes(stamps.moments, group), *repeat_notes]
+    steps = _distinct(stamps.moments, series_of_row, used)
     moments = stamps.moments[steps.row]
     labels = stamps.labels[steps.row]
     pattern = calendar_pattern(labels, steps.series) if irregular is None else ""
-    if pattern:  # a grid of one step would put new times beside those of the calendar
+    if pattern:  # a grid of one step would put new times next to those of the calendar
         axis, clock = axes(stamps, moments, steps.series)[0], Irregular(pattern)
     else:
         axis, clock = _regular(stamps, moments, steps.series, irregular, names)
     on = lambda grid: Times(stamps, steps.series, moments, labels, axis, grid, names, n_series)
-    grid = found = None
+    grid = longer = None
     if isinstance(clock, Grid):
-        grid, found = clock, lengthened(on(clock), missing_times)
+        grid, longer = clock, lengthened(on(clock), missing_times)
     elif clock.unequal and irregular is None and missing_times == "auto":
         grid = finest_grid(axis.positions, steps.series)
-        found = None if grid is None else with_pauses(on(grid))
-    if grid is None or found is None:
-        notes += _irregular_notes(clock, irregular)
+        longer = None if grid is None else with_pauses(on(grid))
+    if grid is None or longer is None:
+        if irregular:
+            notes.append("the true times are used, as asked")
+        elif isinstance(clock, Irregular) and clock.reason:
+            notes.append(f"times are irregular ({clock.reason}): the true times are used and none is inserted")
         first = np.searchsorted(steps.series, steps.series)
-        found = Lengthened.unchanged(steps.series, steps.series, moments, labels)
-        return _by_series(steps, found, (moments - moments[first]) / axis.unit, n_series, kept, notes)
-    notes += [f"regular clock, a step of {found.step_text}", *_grid_notes(stamps, moments, axis, grid), *found.notes]
-    step = axis.hours(grid.step)
-    return _by_series(steps, found, found.index * step, n_series, kept, notes, step)
+        longer = Lengthened.unchanged(steps.series, steps.series, moments, labels)
+        return _by_series(steps, longer, (moments - moments[first]) / axis.unit, n_series, used, notes)
+    notes += [f"regular clock, a step of {longer.step_text}", *_grid_notes(stamps, moments, axis, grid), *longer.notes]
+    step = grid.step / axis.unit
+    return _by_series(steps, longer, longer.index * step, n_series, used, notes, step)
 
 
 def _check_settings(missing_times: str, series_of_row: np.ndarray, n_rows: int, n_series: int) -> None:
@@ -140,10 +144,6 @@ def _check_settings(missing_times: str, series_of_row: np.ndarray, n_rows: int, 
         )
 
 
-def _paired(series: np.ndarray, feature: np.ndarray) -> np.ndarray:
-    return series.astype(np.int64) * (int(feature.max(initial=0)) + 1) + feature
-
-
 def _order_notes(moments: np.ndarray, group: np.ndarray) -> list[str]:
     order = np.argsort(group, kind="stable")
     steps = np.diff(moments[order])[np.diff(group[order]) == 0]
@@ -155,8 +155,8 @@ def _order_notes(moments: np.ndarray, group: np.ndarray) -> list[str]:
     return [f"rows are not in the order of time ({back} go back); they keep their places"]
 
 
-def _distinct(moments: np.ndarray, series: np.ndarray, kept: np.ndarray) -> _Steps:
-    order = np.lexsort((~kept, moments, series))
+def _distinct(moments: np.ndarray, series: np.ndarray, used: np.ndarray) -> _Steps:
+    order = np.lexsort((~used, moments, series))
     new = np.r_[True, (np.diff(moments[order]) != 0) | (np.diff(series[order]) != 0)][: len(order)]
     of_row = np.empty(len(order), np.int64)
     of_row[order] = np.cumsum(new) - 1
@@ -171,28 +171,21 @@ def _regular(
     true, *others = axes(stamps, moments, series)
     if irregular:
         return true, Irregular("")
+    reason = Irregular("")
     for axis in (*others, true):
-        found = find_grid(axis.positions, series, axis.roundings)
-        if isinstance(found, Change):
-            raise DataError(_change_message(stamps, moments, series, axis, found, names))
-        if isinstance(found, Grid):
-            return axis, found
-    assert isinstance(found, Irregular)
+        grid = find_grid(axis.positions, series, axis.roundings)
+        if isinstance(grid, Change):
+            raise DataError(_change_message(stamps, moments, series, axis, grid, names))
+        if isinstance(grid, Grid):
+            return axis, grid
+        reason = grid
     if not (np.diff(series) == 0).any():
         return true, Irregular("")
     if irregular is False:
         raise DataError(
-            f"times: expected a regular clock, but {found.reason}; resample the table, or leave irregular=False out."
+            f"times: expected a regular clock, but {reason.reason}; resample the table, or leave irregular=False out."
         )
-    return true, found
-
-
-def _irregular_notes(clock: Grid | Irregular, irregular: bool | None) -> list[str]:
-    if irregular:
-        return ["the true times are used, as asked"]
-    if isinstance(clock, Grid) or not clock.reason:
-        return []
-    return [f"times are irregular ({clock.reason}): the true times are used and none is inserted"]
+    return true, reason
 
 
 def _grid_notes(stamps: Stamps, moments: np.ndarray, axis: Axis, grid: Grid) -> list[str]:
@@ -224,19 +217,19 @@ def _change_message(
 
 def _by_series(
     steps: _Steps,
-    found: Lengthened,
+    longer: Lengthened,
     times: np.ndarray,
     n_series: int,
-    kept: np.ndarray,
+    used: np.ndarray,
     notes: Sequence[str],
     step: float | None = None,
 ) -> RowAlignment:
     """Cuts what is listed by series and time into one piece per series."""
-    cuts = np.searchsorted(found.series, np.arange(1, n_series))
+    cuts = np.searchsorted(longer.series, np.arange(1, n_series))
     starts = np.r_[0, cuts]
     split = lambda whole: tuple(np.split(whole, cuts))
-    at = found.at[steps.of_row]
+    at = longer.at[steps.of_row]
     return RowAlignment(
-        at - starts[found.series[at]], split(times.astype(np.float64)), split(found.labels), split(found.moments),
-        split(found.inserted), kept, step, tuple(notes), found.warnings, found.step_text,
+        at - starts[longer.series[at]], split(times.astype(np.float64)), split(longer.labels), split(longer.moments),
+        split(longer.inserted), used, step, tuple(notes), longer.warnings, longer.step_text,
     )  # fmt: skip

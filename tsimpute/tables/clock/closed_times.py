@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tsimpute.tables.clock.closed_texts import months_text, times_text, week_text, weekday_text
+from tsimpute.tables.clock.clock_texts import no_month_text, no_time_of_week_text, no_time_text, no_weekday_text
 from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE
 
 FEW = 0.1
@@ -60,7 +60,7 @@ class Cycle:
     Attributes:
         number: (S,) int64, how often it has turned.
         phase: (S,) int64, the part of it, in [0, n_phases).
-        own: whether each series is judged by itself alone.
+        per_series: whether each series is judged by itself only.
         night: parts of a day, if it is one, that are closed together as a night is; 0 = it is none.
         short: whether several rows stand in it at unequal distances, as where instruments take turns.
         weekdays: whether the phases are days of the week.
@@ -71,7 +71,7 @@ class Cycle:
     phase: np.ndarray
     n_phases: int
     text: Callable[[np.ndarray], str]
-    own: bool = False
+    per_series: bool = False
     weekdays: bool = False
     night: int = 0
     short: bool = False
@@ -126,21 +126,21 @@ def _moving_edges(slots: Slots, closed: np.ndarray) -> np.ndarray:
 
     Nights grow with the season, and sessions of New York in a table in UTC begin at 13:30 or at 14:30.
     """
-    found = np.zeros(len(closed), bool)
+    edges = np.zeros(len(closed), bool)
     if slots.wall is None or slots.step >= DAY or not closed.any():
-        return found
+        return edges
     phase = slots.wall % DAY // round(slots.step)
     absent = ~slots.present & ~closed
-    edges = np.flatnonzero(np.diff(np.r_[False, closed, False]))
-    first, last = edges[::2], edges[1::2] - 1
+    borders = np.flatnonzero(np.diff(np.r_[False, closed, False]))
+    first, last = borders[::2], borders[1::2] - 1
     for edge, way in ((first - 1, -1), (last + 1, 1)):
-        beside = _run_lengths(absent, way)[np.clip(edge, 0, len(closed) - 1)]
+        lengths = _run_lengths(absent, way)[np.clip(edge, 0, len(closed) - 1)]
         where = first if way < 0 else last
-        expected = _usual_nearby(beside, slots.series[where] * (int(phase.max()) + 1) + phase[where])
+        expected = _usual_nearby(lengths, slots.series[where] * (int(phase.max()) + 1) + phase[where])
         allowed = np.where(expected > 0, expected + max(1, int(QUARTER // slots.step)), 0)
-        for at, n in zip(edge.tolist(), np.minimum(beside, allowed).tolist(), strict=True):
-            found[slice(at - n + 1, at + 1) if way < 0 else slice(at, at + n)] = True
-    return found & absent
+        for at, n in zip(edge.tolist(), np.minimum(lengths, allowed).tolist(), strict=True):
+            edges[slice(at - n + 1, at + 1) if way < 0 else slice(at, at + n)] = True
+    return edges & absent
 
 
 def _run_lengths(flags: np.ndarray, way: int) -> np.ndarray:
@@ -156,8 +156,8 @@ def _usual_nearby(lengths: np.ndarray, key: np.ndarray) -> np.ndarray:
     usual = np.zeros(len(lengths))
     for way in (1, -1):
         grouped = pd.Series(lengths[::way].astype(np.float64)).groupby(key[::way], sort=False)
-        found = grouped.transform(lambda of_key: of_key.rolling(7, min_periods=4).quantile(1 / 6, "lower"))
-        usual = np.maximum(usual, found.fillna(0).to_numpy()[::way])
+        nearby = grouped.transform(lambda of_key: of_key.rolling(7, min_periods=4).quantile(1 / 6, "lower"))
+        usual = np.maximum(usual, nearby.fillna(0).to_numpy()[::way])
     return usual.astype(np.int64)
 
 
@@ -173,27 +173,27 @@ def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:
     wall, step = slots.wall, round(slots.step)
     if wall is not None and step <= DAY:
         day = wall // DAY
-        yield Cycle((day + _WEDNESDAY) // 7, (day + _WEDNESDAY) % 7, 7, weekday_text, weekdays=True)
+        yield Cycle((day + _WEDNESDAY) // 7, (day + _WEDNESDAY) % 7, 7, no_weekday_text, weekdays=True)
     short = _short_cycle(slots)
     if short is not None:
-        where = f"rows stand at {short[1]} of every {short[0]} steps only ({step_text(short[0])})"
-        yield Cycle(
-            slots.index // short[0], slots.index % short[0], short[0], lambda phases: where, own=True, short=True
-        )
+        length, n_rows = short
+        where = f"rows stand at {n_rows} of every {length} steps only ({step_text(length)})"
+        turn, phase = slots.index // length, slots.index % length
+        yield Cycle(turn, phase, length, lambda phases: where, per_series=True, short=True)
     if wall is None:
         return
-    start = int(wall[0] % step) if step < DAY else 0  # of the first slot in its step; others do not lie far from it
-    if step < HOUR and HOUR % step == 0:
-        text = lambda phases: f"no row {times_text(phases, step, HOUR, start)} of an hour"
-        yield Cycle(wall // HOUR, wall % HOUR // step, HOUR // step, text, short=True)
+    start = int(wall[0] % step) if step < DAY else 0  # of the first slot in its step; others are not far from it
+    for cycle in (HOUR, DAY):
+        if step < cycle and cycle % step == 0:
+            text = lambda phases, cycle=cycle: no_time_text(phases, step, cycle, start)
+            night = -(-NIGHT // step) if cycle == DAY else 0
+            yield Cycle(wall // cycle, wall % cycle // step, cycle // step, text, short=cycle == HOUR, night=night)
     if step < DAY and DAY % step == 0:
-        text = lambda phases: f"no row {times_text(phases, step, DAY, start)}"
-        yield Cycle(wall // DAY, wall % DAY // step, DAY // step, text, night=-(-NIGHT // step))
         week = (wall // DAY + _WEDNESDAY) // 7
-        into = wall - (week * 7 - _WEDNESDAY) * DAY
-        yield Cycle(week, into // step, 7 * DAY // step, lambda phases: week_text(phases, step, start))
+        phase = (wall - (week * 7 - _WEDNESDAY) * DAY) // step
+        yield Cycle(week, phase, 7 * DAY // step, lambda phases: no_time_of_week_text(phases, step, start))
     months = wall.astype("M8[us]").astype("M8[M]").astype(np.int64)
-    yield Cycle(months // 12, months % 12, 12, lambda phases: f"no row in {months_text(phases)}")
+    yield Cycle(months // 12, months % 12, 12, no_month_text)
 
 
 def _short_cycle(slots: Slots) -> tuple[int, int] | None:
@@ -221,9 +221,9 @@ def _rare_slots(slots: Slots, cycle: Cycle, open_: np.ndarray) -> np.ndarray:
     rare = np.zeros(len(open_), bool)
     if not len(open_):
         return rare
-    if not cycle.own:
+    if not cycle.per_series:
         rare |= _rare(np.zeros_like(series), number, phase, present, cycle)[0, phase]
-    if cycle.own or (slots.n_series > 1 and slots.n_series * cycle.n_phases <= MOST_PHASES):
+    if cycle.per_series or (slots.n_series > 1 and slots.n_series * cycle.n_phases <= MOST_PHASES):
         rare |= _rare(series, number, phase, present, cycle)[series, phase]
     return rare
 

@@ -1,4 +1,4 @@
-"""Rows of one series that have the same time: found, refused or resolved by a named policy, and counted."""
+"""Rows of one series that have the same time: counted, and refused or resolved by a named policy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 
 from tsimpute.errors import ConfigError
 from tsimpute.tables.text.row_errors import RowError
@@ -44,19 +45,15 @@ def resolve(
     """
     if duplicates not in get_args(Duplicates):
         raise ConfigError(f"duplicates: expected one of {get_args(Duplicates)}, came {duplicates!r}.")
-    order = np.lexsort((stamps.moments, group))  # stable: rows of one time stay in the order of the table
-    same = (np.diff(stamps.moments[order]) == 0) & (np.diff(group[order]) == 0)
-    kept = np.ones(len(order), bool)
-    count = int(same.sum())
+    rows = pd.DataFrame({"group": group, "moment": stamps.moments})
+    repeated = rows.duplicated().to_numpy(bool)
+    count = int(repeated.sum())
     if not count:
-        return kept, []
+        return ~repeated, []
     if duplicates == "refuse":
-        raise _refusal(stamps, series, order, same, count, names)
-    if duplicates == "first":
-        kept[order[1:][same]] = False
-    elif duplicates == "last":
-        kept[order[:-1][same]] = False
-    return kept, [f"{_repeat(count)} a time of the same series; of rows of one time {_STANDS[duplicates]}"]
+        raise _refusal(stamps, series, group, repeated, names)
+    used = np.ones(len(rows), bool) if duplicates == "mean" else ~rows.duplicated(keep=duplicates).to_numpy(bool)
+    return used, [f"{_repeat(count)} a time of the same series; of rows of one time {_STANDS[duplicates]}"]
 
 
 def series_text(names: Sequence[str], number: int) -> str:
@@ -69,26 +66,28 @@ def _repeat(count: int) -> str:
 
 
 def _refusal(
-    stamps: Stamps, series: np.ndarray, order: np.ndarray, same: np.ndarray, count: int, names: Sequence[str]
+    stamps: Stamps, series: np.ndarray, group: np.ndarray, repeated: np.ndarray, names: Sequence[str]
 ) -> RepeatedTimes:
     """Names the duplicate that stands first in the table."""
-    pairs = np.flatnonzero(same)
-    pair = int(pairs[order[pairs + 1].argmin()])
-    one, two = int(order[pair]), int(order[pair + 1])
+    count, n_rows = int(repeated.sum()), len(repeated)
+    two = int(repeated.argmax())
+    same = group == group[two]
+    one = int(np.argmax(same & (stamps.moments == stamps.moments[two])))
+    naive = stamps.offsets is not None and stamps.offsets.naive
     hint = ""
-    if count == 1 and stamps.unit and _beside_gap(stamps.moments[order], pair, np.diff(series[order]) != 0):
+    if count == 1 and stamps.unit and _is_next_to_gap(stamps.moments[same], stamps.moments[two]):
         hint = " A neighbouring time is missing: this looks like a change of daylight saving time."
-    elif (zone := _zone_of_doubled(stamps, one)) is not None:
+    elif naive and (zone := zone_of_doubled(int(stamps.moments[one]))) is not None:
         hint = (
             f" Clocks go back at that time, as in {zone}: if the table is on such a clock, name the time zone, as "
             f"timezone='{zone}' (--timezone {zone}); the order of the rows then tells the two hours apart."
         )
     which, label = series_text(names, int(series[one])), label_text(stamps.labels[one])
     policies = "duplicates='first' (or 'last', 'mean')"
-    if count > MANY * len(order):
+    if count > MANY * n_rows:
         advice = (
             f"Name the columns that tell these rows apart, as the rest of the time (time) or as groups (group); "
-            f"{policies} would leave {len(order) - count} of {len(order)} rows."
+            f"{policies} would leave {n_rows - count} of {n_rows} rows."
         )
     else:
         advice = f"{'Else correct' if hint else 'Correct'} them, or choose {policies}."
@@ -99,20 +98,12 @@ def _refusal(
     )
 
 
-def _zone_of_doubled(stamps: Stamps, row: int) -> str | None:
-    """A zone that doubles this time, where the table has neither offsets nor a zone."""
-    if stamps.offsets is None or not stamps.offsets.naive:
-        return None
-    return zone_of_doubled(int(stamps.moments[row]))
-
-
-def _beside_gap(moments: np.ndarray, pair: int, edges: np.ndarray) -> bool:
-    """Whether the time before or after a doubled one is one common step too far away."""
-    steps = np.diff(moments)
-    usual = steps[~edges & (steps > 0)]
-    if not len(usual):
+def _is_next_to_gap(moments: np.ndarray, doubled: int) -> bool:
+    """Whether the time before or after a doubled one of a series is one common step too far away."""
+    times = np.unique(moments)
+    steps = np.diff(times)
+    if not len(steps):
         return False
-    sizes, counts = np.unique(usual, return_counts=True)
-    double = 2 * sizes[counts.argmax()]
-    beside = [i for i in (pair - 1, pair + 1) if 0 <= i < len(steps) and not edges[i]]
-    return any(steps[i] == double for i in beside)
+    sizes, counts = np.unique(steps, return_counts=True)
+    place = int(np.searchsorted(times, doubled))
+    return bool((steps[max(place - 1, 0) : place + 1] == 2 * sizes[counts.argmax()]).any())

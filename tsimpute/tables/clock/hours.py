@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tsimpute.errors import DataError
-from tsimpute.tables.clock.axes import step_text
 from tsimpute.tables.clock.clock import RowAlignment
+from tsimpute.tables.clock.clock_texts import step_text
 from tsimpute.tables.clock.duplicates import MANY, Duplicates, resolve, series_text
 from tsimpute.tables.clock.missing_times import MAX_INSERTED, MissingTimes
 from tsimpute.tables.columns.column_names import is_offset_name

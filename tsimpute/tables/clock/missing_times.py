@@ -10,7 +10,7 @@ import numpy as np
 
 from tsimpute.errors import DataError
 from tsimpute.tables.clock.axes import Axis
-from tsimpute.tables.clock.calendar_gaps import left_out_times
+from tsimpute.tables.clock.calendars import left_out_times
 from tsimpute.tables.clock.closed_times import Slots, closed_times
 from tsimpute.tables.clock.duplicates import series_text
 from tsimpute.tables.clock.steps import Grid
@@ -99,13 +99,13 @@ def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
         DataError: too many are missing.
     """
     text = times.axis.text(times.grid.step)
-    kept = Lengthened.unchanged(times.series, times.grid.index, times.moments, times.labels, text)
+    unchanged = Lengthened.unchanged(times.series, times.grid.index, times.moments, times.labels, text)
     if policy == "keep":
-        return kept
+        return unchanged
     counts = np.bincount(times.series, minlength=times.n_series)
     length = _lengths(times)
     if (length == counts).all():
-        return kept
+        return unchanged
     if (length - counts).sum() > MAX_INSERTED:
         raise _too_many(times, length - counts, policy)
     if policy == "insert" and (length > MAX_STRETCH * counts).any():
@@ -153,22 +153,22 @@ def _all_slots(times: Times, length: np.ndarray) -> tuple[Slots, np.ndarray]:
     origin[times.series] = grid.origin
     moments = axis.moments(origin[series] + index * grid.step)
     wall = None if offsets is None else moments + offsets.at(moments)
-    return Slots(series, index, present, wall, axis.hours(grid.step) * HOUR), moments
+    return Slots(series, index, present, wall, grid.step / axis.unit * HOUR), moments
 
 
 def _with_inserted(times: Times, slots: Slots, moments: np.ndarray, policy: MissingTimes, text: str) -> Lengthened:
-    expected, notes, warnings, text = _expected(times, slots, policy, text)
+    expected, notes, warnings, text = _expected(times, slots, moments, policy, text)
     inserted = expected & ~slots.present
     if policy == "auto" and inserted.sum() > slots.present.sum():
         raise _too_many(times, np.bincount(slots.series[inserted], minlength=times.n_series), policy)
     keep = slots.present | inserted
     at = np.cumsum(keep)[slots.present] - 1
     new = np.flatnonzero(inserted[keep])
-    moments, own = moments[keep], times.moments
-    labels = np.empty(len(moments), np.result_type(times.labels, times.stamps.labels_at(own[:1])))
+    moments = moments[keep]
+    labels = np.empty(len(moments), np.result_type(times.labels, times.stamps.labels_at(times.moments[:1])))
     labels[at], labels[new] = times.labels, times.stamps.labels_at(moments[new])
-    moments = moments.astype(np.result_type(moments, own))
-    moments[at] = own
+    moments = moments.astype(np.result_type(moments, times.moments))
+    moments[at] = times.moments
     series = slots.series[keep]
     if len(new):
         notes.append(_inserted_note(times, series[new], labels[new]))
@@ -178,20 +178,20 @@ def _with_inserted(times: Times, slots: Slots, moments: np.ndarray, policy: Miss
 
 
 def _expected(
-    times: Times, slots: Slots, policy: MissingTimes, text: str
+    times: Times, slots: Slots, moments: np.ndarray, policy: MissingTimes, text: str
 ) -> tuple[np.ndarray, list[str], list[str], str]:
     """(S,) bool: times at which a row is expected; notes, warnings, and what a step is called."""
     naive = times.stamps.offsets is not None and times.stamps.offsets.naive
     notes, warnings, expected = [], [], np.ones(len(slots.series), bool)
     if policy == "insert":
-        found = left_out_times(slots, np.zeros(len(expected), bool), naive=naive)
-        warnings = [f"rows are added, as asked, at {part.text}. {part.advice}" for part in found if part.advice]
+        excluded = left_out_times(slots, np.zeros(len(expected), bool), naive=naive)
+        warnings = [f"rows are added, as asked, at {part.text}. {part.advice}" for part in excluded if part.advice]
         return expected, notes, warnings, text
     closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
     expected = ~closed.slots
-    if (unplanned := _unplanned(times, slots)).any():
+    if (unplanned := _unplanned(times, slots, moments)).any():
         expected &= ~unplanned
-        labels = times.stamps.labels_at(np.unique(_slot_moments(times, slots)[unplanned]))
+        labels = times.stamps.labels_at(np.unique(moments[unplanned]))
         shown = ", ".join(_label(times, label) for label in labels[:_SHOWN]) + ", ..." * (len(labels) > _SHOWN)
         notes.append(f"no series has a row at {shown}: no visit was planned there, no row is added; {_ADDS}")
     if closed.texts:
@@ -214,27 +214,15 @@ def _expected(
     return expected, notes, warnings, text
 
 
-def _unplanned(times: Times, slots: Slots) -> np.ndarray:
+def _unplanned(times: Times, slots: Slots, moments: np.ndarray) -> np.ndarray:
     """(S,) bool: times of a schedule of few visits that all series share, at which no series has a row."""
-    moments = _slot_moments(times, slots)
     planned, rows = np.unique(times.moments, return_counts=True)
     is_dated = times.stamps.offsets is not None
     fewest = FEWEST_DATED if is_dated else FEWEST_SERIES
     has_hours = is_dated and not _are_dates(times)
     if has_hours or times.n_series < fewest or not 2 < len(planned) <= MOST_VISITS or rows.mean() < times.n_series / 2:
         return np.zeros(len(moments), bool)
-    return ~np.isin(moments, planned)
-
-
-def _slot_moments(times: Times, slots: Slots) -> np.ndarray:
-    """(S,) moments of all times of the clock, with those of the rows as they are."""
-    axis, grid = times.axis, times.grid
-    origin = np.zeros(times.n_series, grid.origin.dtype)
-    origin[times.series] = grid.origin
-    moments = axis.moments(origin[slots.series] + slots.index * grid.step)
-    moments = moments.astype(np.result_type(moments, times.moments))
-    moments[slots.present] = times.moments
-    return moments
+    return ~slots.present & ~np.isin(moments, planned)
 
 
 def _label(times: Times, label: object) -> str:
@@ -260,10 +248,10 @@ def _inserted_note(times: Times, series: np.ndarray, labels: np.ndarray) -> str:
 def _too_many(times: Times, added: np.ndarray, policy: MissingTimes) -> DataError:
     """Names the series that lacks most, and its longest gap."""
     worst = int(added.argmax())
-    own = np.flatnonzero(times.series == worst)
-    count, total = len(own), int(added.sum())
-    gap = int(np.diff(times.grid.index[own]).argmax()) if count > 1 else 0
-    ends = " to ".join(_label(times, label) for label in times.labels[own[gap : gap + 2]])
+    of_series = np.flatnonzero(times.series == worst)
+    count, total = len(of_series), int(added.sum())
+    gap = int(np.diff(times.grid.index[of_series]).argmax()) if count > 1 else 0
+    ends = " to ".join(_label(times, label) for label in times.labels[of_series[gap : gap + 2]])
     step = times.axis.text(times.grid.step)
     which = series_text(times.names, worst) if times.n_series > 1 else "the table"
     of_all = f" ({total:,} in the whole table of {len(times.series):,} times)" if times.n_series > 1 else ""

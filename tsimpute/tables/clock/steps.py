@@ -232,8 +232,8 @@ def _coarse_run(steps: np.ndarray, multiples: np.ndarray, place: np.ndarray, ser
     start, length = best
     if not length:
         return None
-    found, often = np.unique(multiples[start : start + length], return_counts=True)
-    usual = found[often.argmax()]
+    sizes, counts = np.unique(multiples[start : start + length], return_counts=True)
+    usual = sizes[counts.argmax()]
     coarse = float(steps[start : start + length][multiples[start : start + length] == usual][0])
     fine, end = coarse / float(usual), start + length
     if not first[start]:

@@ -189,7 +189,7 @@ def new_labels(table: FrameTable, new: NewRows, at: int, like: pd.Series | pd.In
         named = slice(None) if table.nameless is None else ~table.nameless
         return _of_first(pd.Series(column[named]), table.feature_of_row[named], new.feature)
     if at in roles.extra and stamps is not None and stamps.kind == "dates":
-        stands = table.alignment.kept
+        stands = table.alignment.used
         name = table.columns.names[at]
         labels = at_new_times(column.loc[stands], name, stamps.labels[stands], stamps.labels_at(new.moment))
         if labels is not None:

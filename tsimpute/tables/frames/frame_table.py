@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.core.panel import Panel
-from tsimpute.tables.clock.axes import step_text
 from tsimpute.tables.clock.clock import RowAlignment
+from tsimpute.tables.clock.clock_texts import step_text
 from tsimpute.tables.frames.added_rows import Source
 from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
@@ -140,7 +140,7 @@ class FrameTable(Table):
 
     def stands(self, n: int) -> np.ndarray:
         """(R,) bool: rows whose value in the n-th column that is filled stands for its cell, alone or with others."""
-        stands = self.alignment.kept
+        stands = self.alignment.used
         return stands if self.superseded is None else stands & ~self.superseded[:, n]
 
     @property
@@ -164,7 +164,7 @@ def entries_of(
     lengths = [len(times) for times in alignment.times]
     place = np.cumsum([0, *lengths])[series_of_row] + alignment.step_of_row
     feature = np.arange(n_features) if feature_of_row is None else feature_of_row[:, None]
-    values = np.where(alignment.kept[:, None], values, np.nan)
+    values = np.where(alignment.used[:, None], values, np.nan)
     return Entries(values.T.ravel(), (feature * sum(lengths) + place[:, None]).T.ravel(), n_features, tuple(lengths))
 
 

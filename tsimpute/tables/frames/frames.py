@@ -101,7 +101,7 @@ def read_frame(
         rows = rows.known(spec.known, None if named_features is None else [str(name) for name in named_features])
     stamps, alignment = _times(rows, time_options, units or {})
     if rows.nameless is not None:
-        alignment = replace(alignment, kept=alignment.kept & ~rows.nameless)
+        alignment = replace(alignment, used=alignment.used & ~rows.nameless)
     roles = rows.roles
     notes = (*roles.notes, *(stamps.notes if stamps else ()), *alignment.notes, *rows.notes)
     superseded, values = None, rows.values
@@ -177,7 +177,7 @@ def _rows_as_steps(rows: Rows) -> RowAlignment:
         labels=steps,
         moments=steps,
         inserted=tuple(np.zeros(n, bool) for n in lengths),
-        kept=np.ones(len(step_of_row), bool),
+        used=np.ones(len(step_of_row), bool),
         step=1.0,
         notes=("no column of times was found: each row counts as one step",),
     )

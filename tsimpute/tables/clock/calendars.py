@@ -1,8 +1,8 @@
-"""Times that a calendar leaves out: the hour that clocks skip in spring, 29 February, public holidays."""
+"""What a calendar explains: the skipped hour of spring, 29 February, public holidays; dekads and composites."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,11 @@ MOSTLY = 0.9
 _FIXED = ((1, 1), (1, 2), (1, 6), (5, 1), (8, 15), (10, 3), (11, 1), (12, 24), (12, 25), (12, 26), (12, 31))
 _MOVED = ((1, 1), (12, 25), (12, 26))
 _FROM_EASTER = (-2, 1, 39, 50, 60)
+FEWEST = 6
+"""Dates of one series from which a pattern of the calendar is detected."""
+COMPOSITES = (16, 8)
+"""Days of the composites of satellites."""
+_SHOWN = 3
 
 
 class _Holidays(AbstractHolidayCalendar):
@@ -75,21 +80,21 @@ def _runs(slots: Slots) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _spring(slots: Slots, wall: np.ndarray) -> Iterator[ExcludedTimes]:
-    """Absent times in the hour that the clocks of a zone skip, where no row of the table stands in such an hour.
+    """Absent times in the hour that the clocks of a zone skip, where no row of the table is in such an hour.
 
     First the runs of absent times that are just this hour, then those up to a day long that hold it.
     """
     first, last = _runs(slots)
     brief = (last - first + 1) * slots.step <= DAY
     first, last, taken = first[brief], last[brief], np.zeros(len(wall), bool)
-    there = np.unique(wall[slots.present]) if len(first) else wall[:0]
-    held = np.flatnonzero(_filled(len(wall), first, last))
+    present = np.unique(wall[slots.present]) if len(first) else wall[:0]
+    absent = np.flatnonzero(_filled(len(wall), first, last))
     run = np.repeat(np.arange(len(first)), last - first + 1)
-    night = wall[held] % DAY < 4 * HOUR
-    held, run = held[night], run[night]
-    times, codes = np.unique(wall[held], return_inverse=True)
+    night = wall[absent] % DAY < 4 * HOUR
+    absent, run = absent[night], run[night]
+    times, codes = np.unique(wall[absent], return_inverse=True)
     skipped = {zone: is_skipped(times, zone)[codes] for zone in ZONES}
-    possible = [zone for zone in ZONES if skipped[zone].any() and not is_skipped(there, zone).any()]
+    possible = [zone for zone in ZONES if skipped[zone].any() and not is_skipped(present, zone).any()]
     for exact in (True, False):
         for zone in possible:
             hit = skipped[zone] & ~taken[first[run]]
@@ -97,48 +102,43 @@ def _spring(slots: Slots, wall: np.ndarray) -> Iterator[ExcludedTimes]:
                 hit &= (np.bincount(run[hit], minlength=len(first)) == last - first + 1)[run]
             if not hit.any():
                 continue
-            found = np.zeros(len(wall), bool)
-            found[held[hit]] = True
+            excluded = np.zeros(len(wall), bool)
+            excluded[absent[hit]] = True
             taken |= _filled(len(wall), first[run[hit]], last[run[hit]])
             yield ExcludedTimes(
-                found,
-                f"{_counted(wall[found], slots.step)}: clocks go forward over this hour, as in {zone}",
+                excluded,
+                f"{_counted(wall[excluded], slots.step)}: clocks go forward over this hour, as in {zone}",
                 f"If the table is on such a clock, name its time zone with timezone='{zone}' (--timezone {zone})",
             )
 
 
 def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[ExcludedTimes]:
-    """29 February, where it is never there: in two years, or where nothing else is absent."""
-    leap = _is_leap_day(wall)
+    """29 February, where it is always absent: in two years, or where nothing else is absent."""
+    dates = pd.DatetimeIndex(wall.astype("M8[us]"))
+    leap = np.asarray((dates.month == 2) & (dates.day == 29))
     if (leap & slots.present).any() or not leap.any():
         return
     first, last = _runs(slots)
     whole = leap[first] & leap[last] & ~leap[first - 1] & ~leap[last + 1]
-    found = _filled(len(wall), first[whole], last[whole])
-    years = len(np.unique(wall[found] // (365 * DAY)))
+    excluded = _filled(len(wall), first[whole], last[whole])
+    years = dates[excluded].year.nunique()
     if years and (years >= 2 or whole.all()):
-        yield ExcludedTimes(found, f"{_counted(wall[found], slots.step)}: every 29 February is absent")
+        yield ExcludedTimes(excluded, f"{_counted(wall[excluded], slots.step)}: every 29 February is absent")
 
 
 def _holidays(slots: Slots, wall: np.ndarray, weekend: np.ndarray) -> Iterator[ExcludedTimes]:
     """Whole working days that are public holidays, where hardly any other working day is absent."""
     days, day = np.unique(wall // DAY, return_inverse=True)
     dates = pd.DatetimeIndex(days.astype("M8[D]").astype("M8[us]"))
-    known = dates.isin(_Holidays().holidays(dates[0], dates[-1] + Day(1)))
+    holiday = dates.isin(_Holidays().holidays(dates[0], dates[-1] + Day(1)))[day]
     cell = slots.series * len(days) + day
-    open_ = np.bincount(cell, weights=slots.present) > 0
-    found = ~slots.present & weekend & known[day] & ~open_[cell]
-    others = slots.present[weekend & ~known[day]]
-    if found.any() and others.mean() >= MOSTLY:  # where many days are missing, a holiday is one of them
+    is_open = np.bincount(cell, weights=slots.present)[cell] > 0
+    excluded = ~slots.present & weekend & holiday & ~is_open
+    others = slots.present[weekend & ~holiday]
+    if excluded.any() and others.mean() >= MOSTLY:  # where many days are missing, a holiday is one of them
         yield ExcludedTimes(
-            found, f"{_counted(wall[found], slots.step)}: public holidays in Europe or the United States"
+            excluded, f"{_counted(wall[excluded], slots.step)}: public holidays in Europe or the United States"
         )
-
-
-def _is_leap_day(wall: np.ndarray) -> np.ndarray:
-    days = (wall // DAY).astype("M8[D]")
-    months = days.astype("M8[M]")
-    return (months.astype(np.int64) % 12 == 1) & ((days - months.astype("M8[D]")).astype(np.int64) == 28)
 
 
 def _filled(n: int, first: np.ndarray, last: np.ndarray) -> np.ndarray:
@@ -153,3 +153,44 @@ def _counted(wall: np.ndarray, step: float) -> str:
     label = label_text(wall.min().astype("M8[us]"))
     first = label.removesuffix(" 00:00") if step == DAY else label
     return first if len(wall) == 1 else f"{len(wall):,} times (first: {first})"
+
+
+def calendar_pattern(labels: np.ndarray, series: np.ndarray) -> str:
+    """What dates are that no single step gives, and which of them are absent; "" where they follow no such pattern.
+
+    Args:
+        labels: (D,) times.
+        series: (D,) number of the series of each, never falling; times of one rise.
+    """
+    if labels.dtype.kind != "M" or len(labels) < FEWEST or (labels != labels.astype("M8[D]")).any():
+        return ""
+    dates = pd.DatetimeIndex(labels)
+    days_of_month, gaps = set(dates.day), np.diff(labels).astype("m8[D]").astype(int)[np.diff(series) == 0]
+    patterns: list[tuple[str, Callable[[pd.DatetimeIndex], np.ndarray]]] = []
+    if days_of_month == {1, 11, 21}:
+        patterns.append(("dekads, the 1st, 11th and 21st of each month", lambda dates: dates.day.isin((1, 11, 21))))
+    if days_of_month in ({1, 15}, {1, 16}):
+        second = max(days_of_month)
+        text = f"half months, the 1st and {second}th of each month"
+        patterns.append((text, lambda dates: dates.day.isin((1, second))))
+    for step in COMPOSITES:
+        if (gaps % step).any() and (gaps == step).any():
+            text = f"composites of {step} days that begin anew each 1 January"
+            patterns.append((text, lambda dates, step=step: np.asarray((dates.day_of_year - 1) % step == 0)))
+    for text, pattern in patterns:
+        if pattern(dates).all():
+            return text + _absent(dates, series, pattern)
+    return ""
+
+
+def _absent(dates: pd.DatetimeIndex, series: np.ndarray, pattern: Callable[[pd.DatetimeIndex], np.ndarray]) -> str:
+    """How many dates of a pattern are absent between the first and the last of each series."""
+    absent: list[str] = []
+    for number in np.unique(series):
+        of_series = dates[series == number]
+        span = pd.date_range(of_series[0], of_series[-1], freq="D")
+        absent += span[pattern(span)].difference(of_series).strftime("%Y-%m-%d").tolist()
+    if not absent:
+        return "; none is absent"
+    are = "1 is" if len(absent) == 1 else f"{len(absent):,} are"
+    return f"; {are} absent (first: {', '.join(absent[:_SHOWN])}): add rows for them to have them filled"
