@@ -54,6 +54,10 @@ def greatest(a: torch.Tensor, b: torch.Tensor) -> str:
     return f"a difference of {(a - b).abs().max().item():.3g}"
 
 
+def expect_equal(a: torch.Tensor, b: torch.Tensor, expected: str, tolerance: float = 0.0) -> None:
+    expect(torch.allclose(a, b, rtol=tolerance, atol=tolerance), expected, greatest(a, b))
+
+
 @LAWS.law(lambda: [{"n": n, "k": k, "length": length} for n, k, length in SHAPES])
 def one_finite_number_per_cell_for_any_size(networks: Networks, n: int, k: int, length: int) -> None:
     """It gives one finite float32 number per cell, for any number of records, features and steps."""
@@ -72,12 +76,9 @@ def state_matters_at_the_cells_to_fill_and_nowhere_else(networks: Networks) -> N
         output = network(state, tau_of(4), condition)
         elsewhere = network(torch.where(condition.query_mask, state, 1e6), tau_of(4), condition)
         moved = network(torch.where(condition.query_mask, state + 1, state), tau_of(4), condition)
-    expect(
-        torch.equal(output, elsewhere), "the same where the state of other cells changes", greatest(output, elsewhere)
-    )
-    expect(
-        ((output != moved).flatten(1).any(1)).all(), "a change in each record where the state changes", "none in some"
-    )
+    expect_equal(output, elsewhere, "the same where the state of other cells changes")
+    changed = (output != moved).flatten(1).any(1)
+    expect(changed.all(), "a change in each record where the state changes", "none in some")
 
 
 @LAWS.law()
@@ -88,7 +89,7 @@ def hidden_values_cannot_matter(networks: Networks) -> None:
     shown = replace(batch, values=torch.where(batch.cond_mask, batch.values + 1, batch.values))
     with torch.no_grad():
         output, other, changed = (network(state, tau_of(4), b.condition) for b in (batch, hidden, shown))
-    expect(torch.equal(output, other), "the same where hidden values change", greatest(output, other))
+    expect_equal(output, other, "the same where hidden values change")
     expect((output != changed).any(), "a change where shown values change", "the same")
 
 
@@ -131,11 +132,7 @@ def a_record_does_not_depend_on_its_neighbours_in_the_batch(networks: Networks) 
         for b in range(4):
             at = slice(b, b + 1)
             alone = network(state[at], tau_of(4)[at], condition.select(at))
-            expect(
-                torch.allclose(alone[0], together[b], atol=1e-5),
-                f"record {b} alone as in a batch of four",
-                greatest(alone[0], together[b]),
-            )
+            expect_equal(alone[0], together[b], f"record {b} alone as in a batch of four", 1e-5)
 
 
 @LAWS.law()
@@ -150,13 +147,9 @@ def bound_to_one_record_it_takes_any_number_of_draws(networks: Networks) -> None
             at = slice(s, s + 1)
             alone = network(states[at], tau_of(5)[at], condition)
             bound, unbound = together[at][condition.query_mask], alone[condition.query_mask]
-            expect(
-                torch.allclose(bound, unbound, atol=1e-5),
-                f"draw {s} of the bound function as of the network",
-                greatest(bound, unbound),
-            )
+            expect_equal(bound, unbound, f"draw {s} of the bound function as of the network", 1e-5)
         again = field(states, tau_of(5))
-    expect(torch.equal(again, together), "the same of a second call of the bound function", greatest(again, together))
+    expect_equal(again, together, "the same of a second call of the bound function")
 
 
 @LAWS.law()
@@ -176,8 +169,7 @@ def is_a_function_of_its_inputs_and_leaves_them_alone(networks: Networks) -> Non
     before = [x.clone() for x in (state, condition.values, condition.times)]
     with torch.no_grad():
         first, second = network(state, tau_of(4), condition), network(state, tau_of(4), condition)
-    expect(torch.equal(first, second), "the same of a second call", greatest(first, second))
-    for name, a, b in zip(
-        ("state", "values", "times"), before, (state, condition.values, condition.times), strict=True
-    ):
-        expect(torch.equal(a, b), f"that {name} is not written to", greatest(a, b))
+    expect_equal(first, second, "the same of a second call")
+    after = (state, condition.values, condition.times)
+    for name, a, b in zip(("state", "values", "times"), before, after, strict=True):
+        expect_equal(a, b, f"that {name} is not written to")
