@@ -297,7 +297,7 @@ def test_tasks_are_shown_side_by_side_with_their_holes(suite: Suite, tmp_path: P
     assert (title, head) == ("CRPS, all tasks", ["", "few", "blocks"])
     by_name = {row[0]: row[1:] for row in rows}
     assert by_name["protocol"] == ["csdi", "clean"]
-    assert by_name["holes"] == ["random", "blocks"]
+    assert by_name["mechanism"] == ["random", "blocks"]
     for result, share in zip(of_all, by_name["share of cells hidden"], strict=True):
         task = make_task(load_windows("synthetic", n_records=20, n_steps=12), suite.tasks[result.job.task].protocol)
         assert share == f"{task.test.held_out_mask.sum() / task.test.observed.sum():.4f}"

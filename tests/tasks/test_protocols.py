@@ -90,7 +90,7 @@ def test_parts_are_disjoint_train_shows_all_it_has_and_input_is_unchanged(
     ids = [record_id for part in (task.train, task.valid, task.test) for record_id in part.record_ids]
     assert sorted(ids) == list(windows.record_ids)
     assert task.train.held_out is None
-    assert (task.mechanism, task.rate) == (("own", None) if own else ("random", 0.3))
+    assert (task.mechanism, task.rate) == (("prescribed", None) if own else ("random", 0.3))
     np.testing.assert_array_equal(windows.values, before[0])
     np.testing.assert_array_equal(windows.held_out_mask, before[1])
     if split:
@@ -221,7 +221,7 @@ def test_settings_out_of_range(
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"rate": 0.1, "mechanism": "no_such"}, {"rate": 0.1, "mechanism": "own"}, {"rate": 0.1, "features": ["x"]}],
+    [{"rate": 0.1, "mechanism": "no_such"}, {"rate": 0.1, "mechanism": "prescribed"}, {"rate": 0.1, "features": ["x"]}],
 )
 def test_unknown_mechanism_or_feature(arguments: dict):
     with pytest.raises(ConfigError, match="expected"):
@@ -332,7 +332,7 @@ def test_pm25_scores_the_prescribed_cells(data_root: Path, protocol: Callable[..
 
     windows = PM25().load(data_root)
     task = protocol(windows, rate=None, seed=1)
-    assert (len(task.test), task.summary()[2].scored, task.mechanism) == (82, 20_434, "own")
+    assert (len(task.test), task.summary()[2].scored, task.mechanism) == (82, 20_434, "prescribed")
     policy = make_policy("historical", task.train)
     assert isinstance(policy, Historical)
     months = {

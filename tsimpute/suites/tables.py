@@ -210,7 +210,7 @@ def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, lis
     last = {(line.task, line.method): line for line in last_lines(lines(results))}
     about_tasks = [
         ["protocol", *(first[task].report.rows[0].protocol for task in tasks)],
-        ["holes", *(first[task].report.rows[0].mechanism for task in tasks)],
+        ["mechanism", *(first[task].report.rows[0].mechanism for task in tasks)],
         ["share of cells hidden", *(_share(first[task].record.achieved_rate) for task in tasks)],
         ["cells scored", *(f"{first[task].record.n_cells:,}" for task in tasks)],
         ["units", *(suite.tasks[task].units for task in tasks)],

@@ -21,7 +21,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.missingness import BY_VALUE, MECHANISMS, reached_rate
 from tsimpute.tasks.splitting import PARTS, Split, check_fold, csdi_folds, legacy_generator, prescribed, seeded_folds
-from tsimpute.tasks.task import OWN, REMOVED, Task
+from tsimpute.tasks.task import PRESCRIBED, REMOVED, Task
 from tsimpute.tasks.value_missingness import mar_roles, scaler_of
 
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
@@ -59,7 +59,7 @@ def clean(
         seed: for the folds and the holes.
         fold: 0 to 4; 0 where the split is prescribed.
         mechanism: a name out of ``MECHANISMS``, or an import path of a function like those (windows, rate, seed,
-            features); where ``rate`` is None the task's mechanism is "own".
+            features); where ``rate`` is None the task's mechanism is "prescribed".
         features: names of features that may lose cells to ``mechanism``; None = all, but those that decide in "mar".
         limits: by feature, "*" = all others: first of all, what lies outside is made missing; the scaler keeps to them.
 
@@ -78,7 +78,7 @@ def clean(
         changes[REMOVED] = int(train.held_out_mask.sum())
         train, left_empty = _nonempty(train.without_held_out())
         changes |= {LEFT_EMPTY_DROPPED: left_empty} if left_empty else {}
-        mechanism, hidden = OWN, "the data set's held-out cells hidden in valid and test, made missing in train"
+        mechanism, hidden = PRESCRIBED, "the data set's held-out cells hidden in valid and test, made missing in train"
     else:
         train = replace(train, held_out=None)
         hide = MECHANISMS[mechanism] if mechanism in MECHANISMS else plugin("mechanisms", mechanism)
@@ -159,7 +159,7 @@ def csdi(
         f"{hidden} -> scaler fitted on all observed cells of {name}, held-out cells included -> {how} -> "
         "held-out cells of train shown again."
     )
-    mechanism = OWN if own else "random"
+    mechanism = PRESCRIBED if own else "random"
     train = replace(train, held_out=None)
     return Task(train, valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed, units)
 
@@ -180,7 +180,7 @@ def _is_own(windows: Windows, rate: float | None) -> bool:
 
 
 def _check_mechanism(mechanism: str, own: bool, features: Sequence[str] | None) -> None:
-    if own and (mechanism not in ("random", OWN) or features is not None):
+    if own and (mechanism not in ("random", PRESCRIBED) or features is not None):
         raise ConfigError(
             f"mechanism {mechanism!r}, features {features}: expected none of these, as rate is None and the data set's "
             "own held-out cells are scored. Drop those and give a rate to draw others."

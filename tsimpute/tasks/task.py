@@ -11,7 +11,7 @@ from tsimpute.errors import DataError
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.splitting import PARTS
 
-OWN = "own"
+PRESCRIBED = "prescribed"
 REMOVED = "held-out cells of training records made missing"
 
 
@@ -49,8 +49,8 @@ class Task(ShortRepr):
         units: means and standard deviations of the values themselves, that scores are given in; None = ``scaler``.
         protocol: "clean" or "csdi".
         fold: 0 to 4; 0 where the split is prescribed.
-        mechanism: how the scored cells were chosen: "own" (by the data set) or a name out of ``MECHANISMS``.
-        rate: share of the observed cells that was asked to be hidden; None for "own".
+        mechanism: how the scored cells were chosen: "prescribed" (by the data set) or a name out of ``MECHANISMS``.
+        rate: share of the observed cells that was asked to be hidden; None for "prescribed".
         changes: what was dropped or made missing on the way from the raw files, and how often.
         order: one sentence: what was done, in which order.
         seed: what the split and the holes were drawn from.
@@ -86,7 +86,7 @@ class Task(ShortRepr):
                 "task: expected cells to train on; no training record shows any. Check the data and the split."
             )
         # A data set may hold out cells of its test records only; validation then has to draw its own targets.
-        for name in ("test",) if self.mechanism == OWN else ("valid", "test"):
+        for name in ("test",) if self.mechanism == PRESCRIBED else ("valid", "test"):
             if not getattr(self, name).held_out_mask.any():
                 raise DataError(
                     f"task: expected cells to score in the {name} records, none is held out ({self.mechanism}, rate "
