@@ -19,7 +19,7 @@ from tsimpute.screening.kind_names import named_code, named_counter, named_direc
 from tsimpute.screening.screening import screen
 from tsimpute.tables.columns.time_names import part_of
 from tsimpute.tables.sources.files import read_file
-from tsimpute.tables.text.dialect import find_decimal
+from tsimpute.tables.text.number_forms import find_decimal
 from tsimpute.tables.time.text_advice import advice_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")

@@ -39,7 +39,7 @@ def curves(
     feature: str = "all",
     order: Sequence[str] = (),
 ) -> Figure:
-    """Metrics versus training epochs, one panel per metric, two beside each other.
+    """Metrics versus training epochs, one panel per metric, in rows of two.
 
     One line per imputer, process, solver and number of steps and samples: the median over runs, and, where there are
     several runs, a band from the 2.5th to the 97.5th percentile; of fewer than 39 runs it is their range. What was not

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def gaps(windows: Windows, path: Path | None = None, time_label: str = "step") -> Figure:
-    """Where values are missing: a map of features and steps, and the share of each feature beside it.
+    """Where values are missing: a map of features and steps, and the share of each feature.
 
     One record shows each cell as observed, held out or missing; several show the share of records in which it is
     missing.

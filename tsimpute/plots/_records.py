@@ -1,4 +1,4 @@
-"""Imputed records beside the truth."""
+"""Imputed records and the truth."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def imputed_records(
     records: Sequence[str] | None = None,
     time_label: str = "time",
 ) -> Figure:
-    """Records as a user sees them: observed points, held-out truth, median and 50 and 90 % bands of the samples.
+    """Records: observed points, held-out truth, median and 50 and 90 % bands of the samples.
 
     The bands are those whose coverage is scored; of fewer than 19 samples the wider one is their range.
 
     Args:
-        samples: what an imputer made of ``windows.without_held_out()``. Cells that were not asked for stay empty; a
-            lone one is drawn as a bar.
+        samples: what an imputer made of ``windows.without_held_out()``. Cells that were not queried stay empty; a
+            single one is drawn as a bar.
         windows: the same records, with their held-out values.
         features: rows of the picture; None = the (up to) four with most held-out cells.
         records: columns; None = the (up to) two with most held-out cells.
@@ -66,7 +66,7 @@ def imputed_records(
 
 
 def _draw_record(axis: Axes, bands: np.ndarray, windows: Windows, n: int, k: int) -> None:
-    """One feature of one record; bands (5, L) from the 5 % to the 95 % quantile, NaN where not asked for."""
+    """One feature of one record; bands (5, L) from the 5 % to the 95 % quantile, NaN where not queried."""
     times, values = windows.times[n], windows.values[n, k]
     shown, truth = windows.visible[n, k], windows.held_out_mask[n, k]
     drawn = np.isfinite(bands[2])

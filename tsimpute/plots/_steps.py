@@ -106,9 +106,9 @@ def _draw_reference(axis: Axes, rows: Sequence[Row]) -> None:
 
 
 def _scale(axis: Axes, rows: Sequence[Row]) -> None:
-    """Evaluations on a log axis; of the values only those up to 1.6 times the highest reference, and a word of others.
+    """Evaluations on a log axis; of the values only those up to 1.6 times the highest reference, and a note of others.
 
-    Single steps can be so far off that nothing else would be told apart.
+    Single steps can be so far off that all other values would look the same.
     """
     ticks = sorted({evaluations(row) for row in rows})
     axis.set_xscale("log", base=2)

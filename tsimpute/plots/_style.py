@@ -41,7 +41,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def panels(n: int) -> tuple[Figure, list[Axes]]:
-    """A figure of ``n`` panels, two beside each other."""
+    """A figure of ``n`` panels in rows of two."""
     across = min(n, 2)
     down = -(-n // across)
     figure = new_figure(5.4 * across, 4.2 * down)

@@ -1,4 +1,4 @@
-"""Pictures of a suite: metrics versus what they cost, by length of the gap, and how much intervals hold."""
+"""Pictures of a suite: metrics versus their cost, by length of the gap, and coverage of intervals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def versus(
 ) -> Figure:
     """Metrics against what they cost, such as seconds of training or network evaluations, on a log axis.
 
-    One panel a metric, two beside each other, and one line a method.
+    One panel per metric, in rows of two, and one line per method.
 
     Args:
         by_metric: metric -> method -> (cost, value).
@@ -66,7 +66,7 @@ def versus(
 
 
 def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, path: Path | None = None) -> Figure:
-    """Metrics against the length of the gap that a cell lies in, one panel a metric, one line a method.
+    """Metrics against the length of the gap that a cell lies in, one panel per metric and one line per method.
 
     Args:
         by_metric: metric -> method -> (place in ``bins``, value).
@@ -87,10 +87,10 @@ def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, pat
 
 
 def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
-    """The share of truths that central intervals hold, less their width: above 0 they are too wide, below too narrow.
+    """The coverage of central intervals less their nominal width: above 0 they are too wide, below too narrow.
 
     Args:
-        points: method -> (width, share held), both from 0 to 1.
+        points: method -> (width, coverage), both from 0 to 1.
         title, path: as in ``versus``.
     """
     figure = new_figure(6.4, 4.4)
@@ -98,8 +98,8 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
     _draw_lines(axis, {name: [(100 * x, 100 * (y - x)) for x, y in of_one] for name, of_one in points.items()})
     axis.axhline(0, color=INK, lw=1.1, zorder=1)
     axis.set_xlabel("width of the central interval, %")
-    axis.set_ylabel("held less width, percentage points")
-    axis.set_title("do intervals hold what they say?", loc="left", fontsize=11)
+    axis.set_ylabel("coverage less width, percentage points")
+    axis.set_title("coverage of central intervals", loc="left", fontsize=11)
     return finish_metrics(figure, title, path)
 
 

@@ -37,7 +37,7 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
 
     Shown are observed values as dark points, the median of the draws as a line, the outermost pair of quantiles as a
     band and, from four levels on, the second pair as a darker band. Cells filled without information and cells filled
-    by a rule have colours of their own, cells that were declared invalid a cross on the median, cells left empty a tick
+    by a rule have other colours, cells that were declared invalid a cross on the median, cells left empty a tick
     at the lower edge.
 
     Args:
@@ -72,7 +72,7 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
 
 
 def stretches(fillings: Sequence[Filling], feature: int) -> list[Stretch]:
-    """What of a feature is worth showing: the (up to) three series with most filled cells, of long ones a part.
+    """The (up to) three series of a feature with most filled cells; of long ones a part.
 
     Series that show no value of the feature come after all others: what was filled there follows from other features
     alone. Beyond the first, a series is only chosen if something was filled in it.
@@ -140,7 +140,7 @@ def _draw(
 
 
 def _with_neighbours(filled: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Filled steps and the observed ones beside them, where a band has no width."""
+    """Filled steps and the observed ones next to them, where a band has no width."""
     padded = np.pad(filled, 1)
     return filled | (observed & (padded[:-2] | padded[2:]))
 
@@ -200,7 +200,7 @@ def _legend(kinds: set[int], filling: Filling) -> tuple[list[Any], list[str]]:
 
 
 def time_axis(axis: Axes, labels: np.ndarray, n_times: int) -> None:
-    """Dates in few words where the times are dates; no ticks beside a lone time."""
+    """Short dates where the times are dates; no ticks for a single time."""
     if n_times < 2:
         axis.set_xticks([])
         return
@@ -214,7 +214,7 @@ def time_axis(axis: Axes, labels: np.ndarray, n_times: int) -> None:
 
 
 def time_name(clock: Clock, labels: np.ndarray) -> str:
-    """What stands below an axis of times; nothing where they are dates, which speak for themselves."""
+    """The label of an axis of times; none for dates, which need none."""
     if labels.dtype.kind == "M":
         return ""
     return {"steps": "step", "hours": "time (hours)", "": "time"}[clock.unit]

@@ -1,4 +1,4 @@
-"""The numbers of a report: what every cell is, and each feature's values before and after filling."""
+"""The counts of a report: what each cell is, and the range of each feature before and after filling."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _range(values: np.ndarray) -> Range:
 
 
 def check_fillings(panel: Panel, fillings: Sequence[Filling]) -> None:
-    """Refuses fillings that are not this panel's, so that a report never says what does not hold.
+    """Refuses fillings that are not those of this panel, about which a report would be wrong.
 
     Raises:
         DataError: their number, shapes or levels disagree, a code is unknown, or an observed value was changed.

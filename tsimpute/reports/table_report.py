@@ -1,4 +1,4 @@
-"""A page of HTML that is filed beside a filled table: what it was understood to be, what was filled and how well."""
+"""The HTML report of a filled table: what it was understood to be, what was filled, and how well."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tsimpute.reports.table_counts import FeatureCounts, check_fillings, count_f
 from tsimpute.system.files import atomic_write
 
 MOST_FEATURES = 40
-"""So many features get a picture; the report names the others."""
+"""At most so many features have a picture; the report names the others."""
 MOST_PICTURE_BYTES = 3_300_000
 """Of all pictures together; in base64 they are a third larger. Features whose pictures do not fit are named, too."""
 
@@ -30,7 +30,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, eq=False)
 class ReportContent:
-    """All that a report says. The same content gives the same bytes.
+    """The content of a report. The same content gives the same bytes.
 
     Attributes:
         title: such as "in.csv filled".

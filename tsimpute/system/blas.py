@@ -18,8 +18,8 @@ _held = threading.Lock()
 def one_blas_thread() -> Iterator[None]:
     """Within it linear algebra takes one thread, until the first thread of Python that came in leaves.
 
-    Matrices of some hundred rows gain little from a second thread. Beside another busy process they lose much: threads
-    of OpenBLAS wait for each other in spin loops at the end of every operation. What the user has chosen by an
+    Matrices of some hundred rows gain little from a second thread. Next to another busy process they lose much: threads
+    of OpenBLAS wait for each other in spin loops at the end of every operation. A choice of the user by an
     environment variable of the library stays.
     """
     if any(name in os.environ for name in _CHOICES) or not _held.acquire(blocking=False):
@@ -34,6 +34,6 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    import scipy.linalg  # noqa: F401 - has a library of its own, which has to be there to be found
+    import scipy.linalg  # noqa: F401 - loads another library, which the controller sees only then
 
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""A file is written whole or not at all, and a folder by one process at a time."""
+"""Files written whole or not at all, and folders in which one process works at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tsimpute.errors import BusyError
 
 
 def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
-    """Calls ``write`` with a temporary path beside ``path``, then puts the result in its place at once."""
+    """Calls ``write`` with a temporary path in the same folder, then replaces ``path`` at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial{os.getpid()}")
     try:
@@ -23,16 +23,16 @@ def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_partial(path: Path) -> None:
-    """Removes what killed processes left of unfinished versions of ``path``."""
+    """Removes unfinished versions of ``path`` of killed processes."""
     for partial in path.parent.glob(f".{path.name}.partial*"):
         partial.unlink(missing_ok=True)
 
 
 def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
-    """Calls ``write`` with a temporary folder beside ``path``, then puts it in its place."""
+    """Calls ``write`` with a temporary folder next to ``path``, then replaces ``path``."""
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
-    for rest in (partial, old):
-        shutil.rmtree(rest, ignore_errors=True)
+    for leftover in (partial, old):
+        shutil.rmtree(leftover, ignore_errors=True)
     try:
         write(partial)
         if path.exists():
@@ -54,11 +54,11 @@ def exclusive_lock(folder: Path | None, what: str = "") -> Iterator[None]:
     """Keeps other processes out of a folder that is worked in, until the end of the block or of this process.
 
     Args:
-        folder: made where it is not there; None = nothing is written.
-        what: is made there, for the message; "" = the folder.
+        folder: created where it does not exist; None = nothing is written.
+        what: the name of the result, for the message; "" = the folder.
 
     Raises:
-        BusyError: another process is at work there.
+        BusyError: another process holds the lock.
     """
     if folder is None:
         yield

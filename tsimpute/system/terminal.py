@@ -27,7 +27,7 @@ _open = 0
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
 
 
 class Bar:
@@ -57,7 +57,7 @@ class Bar:
         self.what, self.total, self.unit = what, total, unit
         self._hidden = hidden
         self._terminal = is_shown_live() and not hidden
-        self._started = self._said = time.monotonic()
+        self._started = self._reported = time.monotonic()
         self._first: int | None = None
         self._last = 0
         self._progress = Progress(
@@ -93,10 +93,14 @@ class Bar:
         rate = (done - self._first) / max(now - self._started, 1e-9)
         note = f"{rate:.2f} {self.unit}/s {note}".rstrip() if rate else note
         self._progress.update(self._task, completed=done, total=self.total, note=note)
-        if not self._terminal and not self._hidden and (now - self._said > self._PLAIN_SECONDS or done == self.total):
-            self._said = now
-            left = f", {(self.total - done) / rate / 60:.1f} min left" if rate else ""
-            print(f"{self.what}: {done}/{self.total} {note}".rstrip() + left, file=sys.stderr, flush=True)
+        if (
+            not self._terminal
+            and not self._hidden
+            and (now - self._reported > self._PLAIN_SECONDS or done == self.total)
+        ):
+            self._reported = now
+            remaining = f", {(self.total - done) / rate / 60:.1f} min left" if rate else ""
+            print(f"{self.what}: {done}/{self.total} {note}".rstrip() + remaining, file=sys.stderr, flush=True)
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """``items``, each shown as a unit that is done when the next one is asked for."""
@@ -109,7 +113,7 @@ class Bars:
     """One bar after another, each for what is being done.
 
     Args:
-        units: what is counted, by what is being done.
+        units: what is counted, by the name of the work.
         after: seconds of work before the first bar appears.
         transient: whether bars vanish at the end.
     """
@@ -117,7 +121,7 @@ class Bars:
     def __init__(self, units: Mapping[str, str], after: float = 0.0, transient: bool = False) -> None:
         self._units, self._open = units, ExitStack()
         self._begin, self._transient = time.monotonic() + after, transient
-        self._said: tuple[str, int, int] | None = None
+        self._last: tuple[str, int, int] | None = None
         self._bar: Bar | None = None
 
     def __enter__(self) -> Bars:
@@ -127,27 +131,27 @@ class Bars:
         self._open.close()
 
     def update(self, what: str, done: int, total: int) -> None:
-        """Shows that ``done`` of ``total`` of ``what`` are done; what it said last is not said again."""
-        if (what, done, total) == self._said or (self._bar is None and time.monotonic() < self._begin):
+        """Shows that ``done`` of ``total`` of ``what`` are done; the same report is not repeated."""
+        if (what, done, total) == self._last or (self._bar is None and time.monotonic() < self._begin):
             return
         if self._bar is None or what != self._bar.what:
             self._open.close()
             self._bar = self._open.enter_context(
                 Bar(what, total, self._units.get(what, "step"), transient=self._transient)
             )
-        self._said = what, done, total
+        self._last = what, done, total
         self._bar.update(done, total)
 
 
 @contextmanager
 def progress_bars(progress: Progress, units: Mapping[str, str]) -> Iterator[Tell]:
-    """Gives what a long call tells how far it is, and shows it as asked.
+    """A function that reports the progress of a long call, shown as ``progress`` says.
 
     Args:
         progress: "auto" shows a bar in a terminal and in a notebook, where the work takes longer than about a second
             and no other bar is open; True always shows one, as lines where the output is no terminal; False shows
             nothing; a function is called with what is done, how much of it, and how much there is.
-        units: what is counted, by what is being done.
+        units: what is counted, by the name of the work.
 
     Raises:
         ConfigError: it is none of these.
@@ -189,23 +193,23 @@ def _in_notebook() -> bool:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Gives a function that tells whether Ctrl-C came; a second Ctrl-C interrupts at once, as always.
+    """A function that returns whether Ctrl-C came; a second Ctrl-C interrupts at once, as always.
 
     Only the main thread can take an interruption; in another one nothing changes.
     """
-    asked = False
+    requested = False
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
 
     def ask(signum: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
+        nonlocal requested
+        requested = True
         signal.signal(signal.SIGINT, before)
         print("stopping after this step; Ctrl-C again to stop at once", file=sys.stderr)
 
     before: Any = signal.signal(signal.SIGINT, ask)
     try:
-        yield lambda: asked
+        yield lambda: requested
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,11 +1,11 @@
 """Independent pieces of work in several threads, each piece on its share of torch's threads.
 
-The tensors of one record are too small to keep several cores busy inside one operation: two threads of torch's own
+The tensors of one record are too small to keep several cores busy inside one operation: two threads of torch
 are hardly faster than one there, two pieces side by side nearly twice as fast. torch and the compiled attention
 release Python's lock while they compute.
 
-Threads of torch's own meet at the end of every small operation. Beside other busy processes one of them is often not
-at work then, and the others wait for it, in spin loops unless torch was told otherwise before it was loaded (see
+Threads of torch meet at the end of every small operation. Next to other busy processes one of them is often not
+running then, and the others wait for it, in spin loops unless an environment variable says otherwise (see
 ``tsimpute/__init__.py``): so two or three of them are never taken together, and none where they spin.
 """
 
@@ -76,7 +76,7 @@ def _share(n_threads: int, n_workers: int) -> int:
 
 
 def spins() -> bool:
-    """Whether threads of torch's own may wait for each other in spin loops."""
+    """Whether threads of torch may wait for each other in spin loops."""
     chosen = os.environ.get("OMP_WAIT_POLICY", "").strip().upper()
     return chosen != "PASSIVE" and os.environ.get("GOMP_SPINCOUNT", "").strip() != "0"
 
@@ -84,7 +84,7 @@ def spins() -> bool:
 def _by_one_thread(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The same in this thread, with one of torch's threads."""
 
-    def alone(piece: Any) -> Any:
+    def with_one_thread(piece: Any) -> Any:
         n_threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
@@ -92,12 +92,12 @@ def _by_one_thread(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
         finally:
             torch.set_num_threads(n_threads)
 
-    return alone
+    return with_one_thread
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: each new one would get memory of its own from the allocator, and leave it behind."""
+    """Threads that stay: each new one would take memory from the allocator and never return it."""
     return ThreadPoolExecutor(max(4, os.cpu_count() or 1), "tsimpute")
 
 

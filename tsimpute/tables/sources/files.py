@@ -18,9 +18,9 @@ from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.reading import read_table
-from tsimpute.tables.sources.text_tables import FilledText, read_text_table, understood_folder
-from tsimpute.tables.text.archives import is_archive, unpacked
-from tsimpute.tables.text.folders import read_folder
+from tsimpute.tables.sources.text_tables import read_text_table, understood_folder
+from tsimpute.tables.sources.text_writing import FilledText
+from tsimpute.tables.text.folders import is_archive, read_folder, unpacked
 
 TEXT = (".csv", ".tsv", ".psv", ".txt", ".tab", ".dat", ".asc", ".csv.gz", ".tsv.gz", ".psv.gz", ".txt.gz")
 FRAMES = (".parquet", ".pq")
@@ -32,7 +32,7 @@ _CLASSIC = {b"CDF\x01": "NETCDF3_CLASSIC", b"CDF\x02": "NETCDF3_64BIT"}
 
 @dataclass(frozen=True)
 class TextForm:
-    """How a delimited text file is written, where it cannot be told; see ``read_text_table``."""
+    """How a delimited text file is written; None where it is to be detected. See ``read_text_table``."""
 
     delimiter: str | None = None
     decimal: str | None = None
@@ -61,7 +61,7 @@ def read_file(
     form: TextForm | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Table:
-    """Understands a file; ``progress`` is told how many files of a folder are read, and of how many.
+    """Understands a file; ``progress`` is called with the number of files of a folder that are read, and of all.
 
     Raises:
         DataError: there is no such file, it is damaged, or no table.
@@ -80,9 +80,9 @@ def read_file(
         return read_text_table(path, spec, time_options, units, missing_marks=form.missing_marks, **settings)
     if kind in FRAMES + ARRAYS:
         _check_no_text(path, form)
-        found = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
+        content = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
         try:
-            return read_table(found, spec, time_options, units)
+            return read_table(content, spec, time_options, units)
         except DataError as error:
             raise DataError(f"{path.name}: {error}") from None
     raise ConfigError(
@@ -92,14 +92,14 @@ def read_file(
 
 
 def _check_no_text(path: Path, form: TextForm) -> None:
-    """Refuses what says how a text file is written, of a file of another kind: it would be ignored.
+    """Refuses settings of text files for a file of another kind: they would be ignored.
 
     Raises:
-        ConfigError: something does.
+        ConfigError: there is one.
     """
-    given = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
-    given["missing_marks"] = ",".join(form.missing_marks) or None
-    for name, value in given.items():
+    settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
+    settings["missing_marks"] = ",".join(form.missing_marks) or None
+    for name, value in settings.items():
         if value is not None:
             raise ConfigError(
                 f"{name}: expected a text file with it, came {value!r} for {path.name}, whose kind holds numbers as "
@@ -138,7 +138,7 @@ def check_ending(source: Path, out: Path) -> None:
 def write_object(filled: Any, path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
     """Writes what a table's ``apply`` gave, whole or not at all.
 
-    ``progress`` is told how many files of a folder are written, and of how many.
+    ``progress`` is called with the number of files of a folder that are written, and of all.
     """
     if isinstance(filled, FilledText):
         filled.write(path, progress)
@@ -187,8 +187,8 @@ def _open_arrays(path: Path) -> Any:
 
     if ending(path) == ".zarr":
         need("zarr")
-        with xr.open_zarr(path) as found:
-            return found.load()
+        with xr.open_zarr(path) as store:
+            return store.load()
     with path.open("rb") as file:
         magic = file.read(4)
     if magic == b"CDF\x05":
@@ -197,10 +197,10 @@ def _open_arrays(path: Path) -> Any:
             "nccopy -k nc4 old.nc new.nc."
         )
     form = _CLASSIC.get(magic, "NETCDF4")
-    with xr.open_dataset(path, engine=_engine(form)) as found:
-        whole = found.load()
-    whole.encoding["format"] = form
-    return whole
+    with xr.open_dataset(path, engine=_engine(form)) as file:
+        dataset = file.load()
+    dataset.encoding["format"] = form
+    return dataset
 
 
 def _opened(path: Path, read: Callable[[Path], Any]) -> Any:
@@ -216,7 +216,7 @@ def _opened(path: Path, read: Callable[[Path], Any]) -> Any:
 
 
 def need(*packages: str, install: str = "") -> None:
-    """Refuses where an optional package is absent; ``install`` is what pip is to be given, if not these names.
+    """Refuses where an optional package is absent; ``install`` is the argument of pip, if not these names.
 
     Raises:
         MissingExtraError: one is.

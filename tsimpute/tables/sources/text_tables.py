@@ -1,10 +1,10 @@
-"""Delimited text files as tables: every field that is not filled stays as it is written."""
+"""Delimited text files as tables: which of their columns are numbers, and what the columns are."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +15,15 @@ from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_
 from tsimpute.tables.columns.number_texts import are_catalogue_codes, unfillable_text
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
 from tsimpute.tables.columns.units import with_known as units_with_known
-from tsimpute.tables.frames.edits import RowEdits, row_edits
-from tsimpute.tables.frames.filled_frames import new_labels
 from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
-from tsimpute.tables.frames.table import Edits
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.roles.roles import FILL
-from tsimpute.tables.sources.wide_files import check_wide_file
-from tsimpute.tables.sources.written_decimals import decimals_by_feature, written
+from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
+from tsimpute.tables.sources.text_writing import TextWriter
 from tsimpute.tables.text.contents import Delimited
-from tsimpute.tables.text.delimited import Insertion, read_delimited, write_delimited
-from tsimpute.tables.text.folders import Folder, shared, write_folder
+from tsimpute.tables.text.delimited import read_delimited
+from tsimpute.tables.text.folders import Folder
 from tsimpute.tables.text.number_forms import PLAIN
 from tsimpute.tables.text.numbers import (
     COMMAND,
@@ -49,95 +46,6 @@ MOST_LEVELS = 20
 """So many different numbers with units may be names."""
 
 
-@dataclass(frozen=True, eq=False)
-class FilledText:
-    """A file with what changes in it."""
-
-    file: Delimited
-    changes: Mapping[int, Mapping[int, str]]
-    insertions: Sequence[Insertion]
-
-    def write(self, path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
-        """Writes the file, or the folder of files, whole or not at all; ``progress`` as of ``write_folder``."""
-        if isinstance(self.file, Folder):
-            write_folder(self.file, path, self.changes, self.insertions, progress)
-        else:
-            write_delimited(self.file, path, self.changes, self.insertions)
-
-
-@dataclass(frozen=True, eq=False)
-class TextWriter:
-    """Writes a table back as the text file in which it came.
-
-    Attributes:
-        file: as it stands.
-        columns: place in the file of each column of the frame.
-        numbers: of the frame's columns of numbers, by their place in the frame.
-    """
-
-    file: Delimited
-    columns: tuple[int, ...]
-    numbers: Mapping[int, Numbers]
-
-    def decimals(self, table: FrameTable) -> list[int | None]:
-        if table.roles.value is not None:
-            return self._decimals_by_feature(table).tolist()
-        return [self._decimals(column) for column in table.roles.features]
-
-    def apply(self, table: FrameTable, edits: Edits) -> FilledText:
-        """The file with the edits; numbers are rounded to the decimals of their column, NaN is an empty field."""
-        rows = row_edits(table, edits)
-        changes = {
-            self.columns[column]: dict(
-                zip(at.tolist(), self._texts(table, column, contents, table.feature_at(at)), strict=True)
-            )
-            for column, (at, contents) in rows.cells.items()
-        }
-        return FilledText(self.file, changes, self._insertions(table, rows))
-
-    def _texts(self, table: FrameTable, column: int, values: np.ndarray, features: np.ndarray | None) -> list[str]:
-        """Numbers as the column writes them; words as they are; "" for nothing.
-
-        Args:
-            features: of each value, in a long table.
-        """
-        if values.dtype == object:
-            return values.tolist()
-        decimals = np.full(len(values), self._decimals(column))
-        if features is not None:
-            decimals = self._decimals_by_feature(table)[features]
-        return written(values, decimals, self.numbers[column], self.file.decimal)
-
-    def _decimals_by_feature(self, table: FrameTable) -> np.ndarray:
-        value = table.roles.value
-        assert value is not None
-        fields, of_column = self.file.columns[self.columns[value]], self._decimals(value)
-        return decimals_by_feature(table, self.numbers[value], fields, self.file.decimal, of_column)
-
-    def _decimals(self, column: int) -> int:
-        """Decimals of a column; of one without any number, as many as another one has."""
-        own = self.numbers[column]
-        return max(n.decimals for n in self.numbers.values()) if np.isnan(own.values).all() else own.decimals
-
-    def _insertions(self, table: FrameTable, edits: RowEdits) -> list[Insertion]:
-        new = edits.new
-        fields = np.full((len(new), len(self.file.header)), "", object)
-        stamps = None if table.stamps is None or not len(new) else table.stamps.texts(new.moment)
-        for i, at in enumerate(self.columns if len(new) else ()):
-            if i in edits.new_contents:
-                fields[:, at] = shared(self._texts(table, i, edits.new_contents[i], new.feature), {})
-            elif stamps is not None and i in table.roles.time:
-                fields[:, at] = shared([texts[table.roles.time.index(i)] for texts in stamps], {})
-            else:
-                fields[:, at] = self._labels(table, edits, i)
-        return [Insertion(after + 1, tuple(row)) for after, row in zip(new.after.tolist(), fields, strict=True)]
-
-    def _labels(self, table: FrameTable, edits: RowEdits, i: int) -> list[str]:
-        """The text that stands in all rows of a new row's series, as the file writes it."""
-        texts = pd.Series(self.file.columns[self.columns[i]], dtype=object, name=table.frame.columns[i])
-        return ["" if pd.isna(text) else str(text) for text in new_labels(table, edits.new, i, texts)]
-
-
 def read_text_table(
     path: Path,
     spec: ColumnSpec | None = None,
@@ -154,7 +62,7 @@ def read_text_table(
     Args:
         path, delimiter, decimal, encoding: see ``read_delimited``.
         spec, time_options, units: see ``read_frame``; units also come from a row of units in the file.
-        missing_marks: texts that mean "missing", beside ``MISSING_MARKS``.
+        missing_marks: texts that mean "missing", in addition to ``MISSING_MARKS``.
 
     Raises:
         DataError: it is no such file, a column that is mostly numbers holds something else, or see ``read_frame``;
@@ -182,8 +90,8 @@ def understood_folder(
     elif name not in _names(spec.group):
         spec = replace(spec, text=(*_names(spec.text), name))
     twice = folder.names_twice(spec.known.descriptors[0]) if spec.known and spec.known.descriptors else ()
-    found = _understood(folder, spec, time_options, units, missing_marks)
-    return replace(found, warnings=folder.warnings + twice + found.warnings)
+    table = _understood(folder, spec, time_options, units, missing_marks)
+    return replace(table, warnings=folder.warnings + twice + table.warnings)
 
 
 def _understood(
@@ -201,20 +109,20 @@ def _understood(
     if spec.known is not None:
         spec = spec.with_known(names, [file.columns[at] for at in columns])
     if spec.features is None and spec.value is None:
-        check_wide_file(file, columns, names)
-    found = {i: _parsed(file, at, spec, marks) for i, at in enumerate(columns)}
-    numbers = {i: column for i, column in found.items() if isinstance(column, Numbers)}
+        _check_wide_file(file, columns, names)
+    parsed = {i: _parsed(file, at, spec, marks) for i, at in enumerate(columns)}
+    numbers = {i: column for i, column in parsed.items() if column is not None}
     has_values = any(not np.isnan(column.values).all() for column in numbers.values())
     features = {*_names(spec.features), spec.value, *fitted} if has_values else set(names)
     frame = pd.DataFrame({
-        i: _as_column(file.columns[at], found[i], names[i] in features) for i, at in enumerate(columns)
+        i: _as_column(file.columns[at], parsed[i], names[i] in features) for i, at in enumerate(columns)
     })  # fmt: skip
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
-    given = units_with_known(in_file, units or {})
+    all_units = units_with_known(in_file, units or {})
     try:
-        reading = read_frame(frame, spec, time_options, given)
+        reading = read_frame(frame, spec, time_options, all_units)
         if file.blanks and not (reading.roles.time or reading.roles.group):
             # Each row is a step, so one without any value is a step at which nothing was measured.
             return _understood(file.with_blanks(), spec, time_options, units, missing_marks)
@@ -222,7 +130,7 @@ def _understood(
             for i in written:
                 frame.isetitem(i, pd.Series(file.columns[columns[i]], dtype=object))
             spec_time = [reading.columns.names[at] for at in reading.roles.time]
-            first, reading = reading, read_frame(frame, replace(spec, time=spec_time), time_options, given)
+            first, reading = reading, read_frame(frame, replace(spec, time=spec_time), time_options, all_units)
             reading = replace(reading, notes=tuple(dict.fromkeys((*first.roles.notes, *reading.notes))))
             numbers = {i: column for i, column in numbers.items() if i not in written}
     except RowError as error:
@@ -230,15 +138,15 @@ def _understood(
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
     coded = [i for i in reading.roles.extra if spec.features is None and _are_codes(*_field(file, columns[i]))]
-    said = [f"{names[i]}: digits with zeros before them are names; passed through unchanged. {FILL}" for i in coded]
-    said += [
+    more = [f"{names[i]}: digits with zeros before them are names; passed through unchanged. {FILL}" for i in coded]
+    more += [
         f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
     ]
     if reading.n_added and reading.stamps is not None:
-        said += forms_note(reading.stamps, [file.columns[columns[at]] for at in reading.roles.time])
+        more += forms_note(reading.stamps, [file.columns[columns[at]] for at in reading.roles.time])
     notes = (note.in_lines(file.lines) if isinstance(note, RowNote) else note for note in reading.notes)
     return replace(
-        reading, notes=(*file.notes, *notes, *said), unfillable=_unfillable(file, frame, reading, missing_marks),
+        reading, notes=(*file.notes, *notes, *more), unfillable=_unfillable(file, frame, reading, missing_marks),
         writer=TextWriter(file, columns, numbers),
     )  # fmt: skip
 
@@ -248,10 +156,8 @@ def _unfillable(
 ) -> tuple[tuple[str, str], ...]:
     """See ``Table``: with the marks of missing values that were given, and lines of the file."""
     named = {name for name, _ in reading.roles.unfillable}
-    found = [
-        (name, unfillable_text(pd.Series(frame[name]), name, marks, COMMAND)) for name in frame.columns if name in named
-    ]
-    return tuple((name, file.in_lines(reason)) for name, reason in found if reason)
+    reasons = {name: unfillable_text(pd.Series(frame[name]), name, marks, COMMAND) for name in frame if name in named}
+    return tuple((name, file.in_lines(reason)) for name, reason in reasons.items() if reason)
 
 
 def _times_as_written(
@@ -292,7 +198,7 @@ def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) 
         return None
     if spec.features is None and are_catalogue_codes(name, known):
         return None
-    # Where it is said which columns are to be filled, none of the others is held to be numbers.
+    # Where the columns to impute are named, the others need not be numbers.
     open_to_all = spec.features is None and spec.value is None and value_of_long(file.header) in (None, name)
     numbers = find_numbers(file, at, marks)
     if numbers is None or np.isnan(numbers.values).all():
@@ -318,18 +224,41 @@ def _are_codes(name: str, texts: Sequence[str]) -> bool:
     return all(text.isascii() and text.isdigit() for text in texts) and any(map(_PADDED.fullmatch, texts))
 
 
-def _as_column(texts: np.ndarray, found: Numbers | None, is_feature: bool) -> np.ndarray | pd.Series:
+def _as_column(texts: np.ndarray, numbers: Numbers | None, is_feature: bool) -> np.ndarray | pd.Series:
     """Whole numbers without gaps stay whole: they may be dates such as 20140501.
 
     A column without any value is no column of numbers, unless it is known to be a feature: it may be one of remarks.
     """
-    if found is None:
+    if numbers is None:
         return pd.Series(texts, dtype=object)
-    if np.isnan(found.values).all() and not is_feature:
+    values = numbers.values
+    if np.isnan(values).all() and not is_feature:
         return pd.Series([None] * len(texts), dtype=object)
-    whole = found.is_integer and not np.isnan(found.values).any() and (np.abs(found.values) < 2**53).all()
-    return found.values.astype(np.int64) if whole else found.values
+    is_exact = numbers.is_integer and not np.isnan(values).any() and (np.abs(values) < 2**53).all()
+    return values.astype(np.int64) if is_exact else values
 
 
 def _names(spec: object) -> tuple[object, ...]:
     return () if spec is None else tuple(spec) if isinstance(spec, list | tuple) else (spec,)
+
+
+def _check_wide_file(file: Delimited, columns: Sequence[int], names: Sequence[str]) -> None:
+    """Refuses a file whose hours, days or times stand in columns; see ``check_wide_hours``, ``check_wide_times``.
+
+    Args:
+        columns, names: of the file, those that are looked at.
+
+    Raises:
+        DataError: they do.
+    """
+    texts = pd.DataFrame({i: file.columns[at] for i, at in enumerate(columns)}, dtype=object)
+    texts.columns = pd.Index(names, dtype=object)
+    how = "" if file.delimiter == "," else f", sep={chr(92) + 's+' if file.delimiter == ' ' else file.delimiter!r}"
+    how += f", skiprows={file.names_line - 1}" if file.names_line > 1 else ""
+    how += f", decimal={file.decimal!r}" if file.decimal != "." else ""
+    try:
+        check_wide_hours(texts, f"pandas.read_csv({file.name!r}{how})")
+        blank = "" if len(columns) == len(file.header) else ".filter(regex='^(?!Unnamed)')"
+        check_wide_times(texts, f"pandas.read_csv({file.name!r}{how}){blank}")
+    except DataError as error:
+        raise DataError(f"{file.name}: {error}") from None

@@ -1,4 +1,4 @@
-"""A delimited text file whose every line is kept as it stands."""
+"""A delimited text file: the texts of its columns, and every line as it is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Raw:
 
 @dataclass(frozen=True, eq=False)
 class Delimited:
-    """A delimited text file whose every line is kept as it stands.
+    """A delimited text file: the texts of its columns, and every line as it is written.
 
     Attributes:
         name: of the file, for messages.
@@ -31,10 +31,10 @@ class Delimited:
         lines: (R,) number of the line in the file at which each row starts, from 1.
         delimiter: one character; " " stands for any run of blanks and tabs.
         decimal: "." or ",".
-        encoding: without a byte order mark, which is kept apart.
+        encoding: without the name of a byte order mark.
         units: texts of the row of units below the names, C of them; "" where there is none.
-        notes: what was understood and is worth saying, a sentence each.
-        decimal_is_sure: the decimal mark was given, or other numbers of the file show a decimal point.
+        notes: what a user should know of how it was read, a sentence each.
+        decimal_is_sure: the decimal mark was given, or numbers of the file show a decimal point.
         names_line: number of the line of names, from 1.
         blanks: records between rows that hold delimiters and no value, each with its line; they are no rows.
     """
@@ -69,7 +69,7 @@ class Delimited:
         return len(self.lines)
 
     def place(self, row: int) -> str:
-        """Where a row stands, for messages."""
+        """The place of a row, for messages."""
         return f"{self.name}, line {self.lines[row]}"
 
     def worded(self, error: RowError) -> str:

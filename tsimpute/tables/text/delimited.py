@@ -15,11 +15,12 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.text import dialect, headers, rawtext
 from tsimpute.tables.text.contents import Delimited, Raw
 from tsimpute.tables.text.dialect import Layout
-from tsimpute.tables.text.one_table import check_one_table
+from tsimpute.tables.text.number_forms import find_decimal, has_points
+from tsimpute.tables.text.other_lines import check_one_table, count_unit_rows, units_of
 from tsimpute.tables.text.rawtext import BLANKS
 
 _SEPARATOR = re.compile(r'"?sep=([^\w"\r\n\0+.#-])"?[\r\n]*', re.IGNORECASE)
-"""The first line by which spreadsheets are told the delimiter."""
+"""A first line that names the delimiter for spreadsheets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Insertion:
 def read_delimited(
     path: Path, *, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
 ) -> Delimited:
-    """Reads a file of names and rows; what is not given is found from the whole file.
+    """Reads a file of names and rows; what is not given is detected from the whole file.
 
     A first line such as ``sep=;`` names the delimiter. This one and others before the names, blank lines, remarks
     (``#``) and rows of units are no rows; they are kept and noted.
@@ -55,19 +56,19 @@ def read_delimited(
     text, encoding, mark = rawtext.read_text(path, encoding)
     lines = list(io.StringIO(text, newline=""))
     try:
-        said = _SEPARATOR.fullmatch(lines[0])
-        below = lines if said is None else ["\n", *lines[1:]]
-        layout = dialect.find_layout(below, said[1] if said and delimiter is None else delimiter)
+        separator = _SEPARATOR.fullmatch(lines[0])
+        below = lines if separator is None else ["\n", *lines[1:]]
+        layout = dialect.find_layout(below, separator[1] if separator and delimiter is None else delimiter)
         check_one_table(layout.records, layout.rows, layout.header.record, layout.names, layout.starts)
         _check_rows(layout, lines)
         headers.check_names(layout.header, layout.starts)
         columns = _columns(layout)
         is_sure = decimal is not None
-        decimal = decimal or dialect.find_decimal(columns)
-        is_sure |= decimal == "." and dialect.has_points(columns)
+        decimal = decimal or find_decimal(columns)
+        is_sure |= decimal == "." and has_points(columns)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
-    n_units = dialect.count_unit_rows(columns, sum(i in layout.header.block for i in layout.rows[:5]))
+    n_units = count_unit_rows(columns, sum(i in layout.header.block for i in layout.rows[:5]))
     rows = np.array(layout.rows[n_units:], int)
     starts = np.array(layout.starts)
     return Delimited(
@@ -78,7 +79,7 @@ def read_delimited(
         delimiter=layout.delimiter,
         decimal=decimal,
         encoding=encoding,
-        units=_units(columns, n_units),
+        units=units_of(columns, n_units),
         notes=_notes(layout, lines, n_units, decimal, encoding, mark),
         decimal_is_sure=is_sure,
         _raw=Raw(_raw_records(lines, layout.starts), rows, layout.header.record, mark),
@@ -191,13 +192,6 @@ def _blanks(layout: Layout, rows: np.ndarray) -> tuple[tuple[int, int], ...]:
     return tuple((i, layout.starts[i] + 1) for i in blank)
 
 
-def _units(columns: Sequence[Sequence[str]], n_rows: int) -> tuple[str, ...]:
-    """Per column the text of the row of units: of several rows below the names, the one with most units."""
-    rows = [[column[at] for column in columns] for at in range(n_rows)] or [[""] * len(columns)]
-    best = max(rows, key=lambda row: sum(headers.is_unit(headers.unit_of(text)) for text in row))
-    return tuple(map(headers.unit_of, best))
-
-
 def _as_texts(column: list[str]) -> np.ndarray:
     texts = np.empty(len(column), object)
     texts[:] = column
@@ -213,7 +207,7 @@ def _raw_records(lines: Sequence[str], starts: Sequence[int]) -> list[str]:
 def _notes(
     layout: Layout, lines: Sequence[str], n_units: int, decimal: str, encoding: str, mark: bytes
 ) -> tuple[str, ...]:
-    """What is worth saying of a file, a sentence each."""
+    """What a user should know of how a file was read, a sentence each."""
     before = layout.starts[layout.header.record]
     n_records = len(layout.records) - layout.header.below
     n_blank = n_records - len(layout.rows) - layout.comments - len(layout.repeats) - len(layout.footers)

@@ -1,24 +1,29 @@
-"""Folders of text files with the same columns, as one table: a file per patient, station or day."""
+"""Folders and archives of text files with the same columns, as one table: a file per patient, station or day."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import lzma
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from tsimpute.errors import DataError
 from tsimpute.system.files import atomic_write_folder
-from tsimpute.tables.text import dialect
-from tsimpute.tables.text.archives import is_archive, names_in
 from tsimpute.tables.text.contents import Delimited
 from tsimpute.tables.text.delimited import Insertion, read_delimited, write_delimited
+from tsimpute.tables.text.number_forms import find_decimal, has_points
 from tsimpute.tables.text.row_errors import RowError
 
+ARCHIVES = (".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tar.xz")
 COLUMN = "file"
-"""The column that a table of several files has beside theirs: the name of each row's file without its ending."""
+"""The column that is added to a table of several files: the name of each row's file without its ending."""
 _NAMED = 3
 
 
@@ -78,15 +83,15 @@ def text_files(path: Path, endings: Sequence[str]) -> list[Path]:
     Raises:
         DataError: there is none.
     """
-    found = sorted(
+    paths = sorted(
         p for p in path.iterdir() if p.is_file() and p.name[0] != "." and p.name.lower().endswith(tuple(endings))
     )
-    if not found:
+    if not paths:
         raise DataError(
             f"{path}: expected a file, or a folder of text files with the same columns ({', '.join(endings)}); came a "
             "folder without any."
         )
-    return found
+    return paths
 
 
 def read_folder(
@@ -100,7 +105,7 @@ def read_folder(
 ) -> Folder:
     """Reads all text files of a folder, each once; settings as of ``read_delimited``.
 
-    ``progress`` is told how many files are read, and of how many.
+    ``progress`` is called with the number of files that are read, and of all files.
 
     Raises:
         DataError: there is no text file, one cannot be read, or two differ in their columns.
@@ -111,10 +116,10 @@ def read_folder(
     known: dict[str, str] = {}
     contents: dict[bytes, str] = {}
     alike: list[tuple[str, str]] = []
-    for of_one in paths:
-        # The decimal mark is found from all files together: one alone may not show it.
+    for file_path in paths:
+        # The decimal mark is detected from all files together: a single one may not show it.
         try:
-            file = read_delimited(of_one, delimiter=delimiter, decimal=decimal or ".", encoding=encoding)
+            file = read_delimited(file_path, delimiter=delimiter, decimal=decimal or ".", encoding=encoding)
         except DataError as error:
             raise DataError(f"{error} All text files of a folder are read; if it is none of these, move it.") from None
         delimiter = delimiter or file.delimiter
@@ -128,7 +133,7 @@ def read_folder(
     sizes = [len(file) for file in files]
     columns = [np.concatenate(of_column) for of_column in zip(*parts, strict=True)]
     texts = [column.tolist() for column in columns] if decimal is None else []
-    mark = decimal or dialect.find_decimal(texts)
+    mark = decimal or find_decimal(texts)
     header = files[0].header
     labels = np.repeat(np.array(_labels(paths, endings), object), sizes)
     name = next(n for n in (COLUMN, "file name", "name of the file") if n not in header)
@@ -142,7 +147,7 @@ def read_folder(
         encoding=files[0].encoding,
         units=(*files[0].units, ""),
         notes=(*files[0].notes, *_notes(path, paths, name)),
-        decimal_is_sure=decimal is not None or (mark == "." and dialect.has_points(texts)),
+        decimal_is_sure=decimal is not None or (mark == "." and has_points(texts)),
         _raw=files[0]._raw,
         files=tuple(files),
         first=np.concatenate([[0], np.cumsum(sizes)]),
@@ -159,7 +164,7 @@ def write_folder(
 ) -> None:
     """Writes a folder of files of the same names, each as it was read but for some fields and new lines.
 
-    ``progress`` is told how many files are written, and of how many.
+    ``progress`` is called with the number of files that are written, and of all files.
     """
     by_file: list[dict[int, dict[int, str]]] = [{} for _ in table.files]
     for column, texts in changes.items():
@@ -182,8 +187,8 @@ def check_replaceable(path: Path, source: Path) -> bool:
     """Whether a folder holds nothing but files of the names that ``source`` has, so that it may be written anew."""
     if not path.is_dir():
         return False
-    there = names_in(source, ("",)) if is_archive(source) else {p.name for p in source.iterdir()}
-    return all(p.is_file() and p.name in there for p in path.iterdir())
+    names = names_in(source, ("",)) if is_archive(source) else {p.name for p in source.iterdir()}
+    return all(p.is_file() and p.name in names for p in path.iterdir())
 
 
 def _write_files(
@@ -233,3 +238,48 @@ def _notes(path: Path, paths: Sequence[Path], name: str) -> list[str]:
     notes = [f"{len(paths):,} files, from {paths[0].name} to {paths[-1].name}; {name!r} is the name of each"]
     more = " ..." if len(others) > 3 else ""
     return notes + [f"{len(others)} in the folder not read: {', '.join(sorted(others)[:3])}{more}"] * bool(others)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is an archive by its ending."""
+    return path.name.lower().endswith(ARCHIVES) and not path.is_dir()
+
+
+@contextmanager
+def unpacked(path: Path, endings: Sequence[str]) -> Iterator[Path]:
+    """A temporary folder with the text files of an archive, by the last part of their names.
+
+    Raises:
+        DataError: the archive is damaged, or holds two files of one name.
+    """
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary, path.name)
+        folder.mkdir()
+        for name, content in _contents(path, endings):
+            if (folder / name).exists():
+                raise DataError(
+                    f"{path}: expected files of different names, {name} stands twice in the archive. Unpack it and "
+                    "give one of its folders."
+                )
+            (folder / name).write_bytes(content)
+        yield folder
+
+
+def names_in(path: Path, endings: Sequence[str]) -> set[str]:
+    """Names of the text files of an archive."""
+    return {name for name, _ in _contents(path, endings)}
+
+
+def _contents(path: Path, endings: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def wanted(name: str) -> bool:
+        return name[:1] not in (".", "") and name.lower().endswith(tuple(endings))
+
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isfile() else None
+                if content is not None and wanted(name := PurePosixPath(member.name).name):
+                    yield name, content.read()
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: expected a whole archive of text files; it is damaged ({reason}).") from error

@@ -1,4 +1,4 @@
-"""Which line of a delimited text holds the names, and which lines beside the rows are none: units, footers, repeats."""
+"""Which line of a delimited text holds the names of its columns."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from itertools import pairwise
 
 from tsimpute.errors import DataError
 from tsimpute.tables.text.number_forms import is_unit
-from tsimpute.tables.text.numbers import is_missing, is_number, is_number_or_missing
+from tsimpute.tables.text.numbers import is_number, is_number_or_missing
 
 SAMPLE = 100
 _DIGITS = re.compile(r"\d+")
-_MOSTLY = 0.9
 
 TYPES = frozenset(
     ("float", "double", "int", "integer", "string", "str", "text", "number", "numeric", "real", "bool", "boolean",
@@ -40,14 +39,6 @@ _TIMES = frozenset(("time", "timestamp", "date", "datetime", "datum", "zeit", "f
 _ENVIRONMENTS = frozenset(("TOA5", "TOACI1", "TOB1"))
 """First fields of the line above the names in files of Campbell loggers."""
 
-_SUMMARIES = frozenset(
-    ("mean", "average", "avg", "total", "totals", "sum", "min", "minimum", "max", "maximum", "median", "std", "stdev",
-     "sd", "count", "summary", "subtotal", "mittel", "mittelwert", "durchschnitt", "summe", "gesamt", "moyenne",
-     "somme", "promedio", "media", "suma", "gemiddelde", "totaal", "totale", "máximo", "mínimo", "平均", "合計", "总计",
-     "平均値", "最大", "最小")
-)  # fmt: skip
-_WORD = re.compile(r"[^\W\d_]+")
-_MOST_FOOTERS = 50
 _FEWEST_COUNTED = 4
 
 
@@ -118,8 +109,8 @@ def find_header(records: list[list[str]], content: list[int], width: int, starts
     for i in complete[1:]:
         if _is_better(records, i, header):
             header = i
-    found = _distinct(records, header, [i for i in above if i > header], [i for i in above if i < header])
-    return replace(found, block=above)
+    names = _distinct(records, header, [i for i in above if i > header], [i for i in above if i < header])
+    return replace(names, block=above)
 
 
 def _late_rows(records: list[list[str]], content: Sequence[int], width: int) -> list[list[str]]:
@@ -222,8 +213,8 @@ def _distinct(records: list[list[str]], header: int, below: list[int], above: li
         for lines in ([above[start]], above[start:]):
             joined = _joined([*(_carried_on(records[i]) for i in lines), names])
             # A name that stands over others carries on to the columns behind it, but not to one without any name.
-            own = _joined([records[i] for i in lines])
-            bare = [own[at] if at < len(own) else "" for at in range(len(names))]
+            upper = _joined([records[i] for i in lines])
+            bare = [upper[at] if at < len(upper) else "" for at in range(len(names))]
             joined = [text if name else other for text, name, other in zip(joined, names, bare, strict=False)]
             if are_distinct(joined) and all(len(records[i]) > 1 for i in lines):
                 return Header(header, joined, header + 1)
@@ -323,50 +314,6 @@ def _is_data(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     if any(a and text[0].isdigit() and not text.isdigit() for a, text in zip(alike, known, strict=True)):
         return True
     return bool(rows) and bool(alike) and alike[0] and 2 * sum(alike) > len(alike)
-
-
-def repeats(records: list[list[str]], rows: Sequence[int], block: Sequence[int]) -> list[int]:
-    """The rows that are the line of names, or another one above the first row of values, once more."""
-    known = {tuple(records[i]) for i in block}
-    firsts = {line[0] for line in known if line}
-    alike = (i for i in rows if records[i] and records[i][0] in firsts and i not in block)
-    return [i for i in alike if tuple(records[i]) in known]
-
-
-def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[int]:
-    """The last rows that are remarks or summaries such as "Mean,20.1" below a column of dates or numbers.
-
-    Below other columns too, a remark is what has one field, where there are ``width``, that comes nowhere else.
-    """
-    labels = [records[i][0] for i in rows if records[i]]
-    digits = sum(text[:1].isdigit() for text in labels)
-    is_counted = digits >= _MOSTLY * max(1, sum(map(bool, labels)) - _MOST_FOOTERS // 10) and digits > 1
-    found: list[int] = []
-    for i in reversed(rows[2:]):
-        known = list(filter(None, records[i]))
-        is_remark = len(records[i]) == 1 < width and labels.count(known[0]) == 1 if known else False
-        if not known or len(found) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted or is_remark):
-            break
-        if is_counted and _continues(records[i], records[rows[0]]):
-            break
-        found.append(i)
-    return found[::-1]
-
-
-def _continues(record: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether a field behind the first is a date or the like, as that of another row is."""
-    pairs = zip(record[1:], row[1:], strict=False)
-    return any(a[:1].isdigit() and not is_number(a) and shape(a) == shape(b) for a, b in pairs)
-
-
-def _is_footer(known: Sequence[str], labels: Sequence[str], is_counted: bool) -> bool:
-    first = known[0]
-    if first[:1].isdigit() or is_missing(first) or is_number(first):
-        return False
-    words = _WORD.findall(first.casefold())
-    if is_counted:
-        return first[0] == "#" or any(word in _SUMMARIES for word in words) or not any(map(is_number, known))
-    return words == [first.casefold().strip(" :.")] and words[0] in _SUMMARIES and labels.count(first) == 1
 
 
 def spread(items: Sequence) -> Iterator:

@@ -1,6 +1,7 @@
-"""Numbers with signs beside them: percent signs, units, currencies and thousands signs, read and written back alike.
+"""Numbers with signs: percent signs, units, currencies and thousands signs, read and written back alike.
 
-Flags, bounds such as <0.5 and other texts that look like numbers are told apart here, too; they are never read.
+Flags, bounds such as <0.5 and other texts that look like numbers are recognised, too; they are never read as numbers.
+The decimal mark of a file follows from the numbers of all its columns.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from tsimpute.errors import DataError
 
 UNITS = frozenset(
     ("degC", "degF", "degT", "deg", "C", "F", "K", "ppm", "ppb", "ppt", "Pa", "hPa", "kPa", "mbar", "bar", "mmHg",
@@ -55,9 +58,17 @@ LEAST = 3
 """At least so many of them."""
 
 
+_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
+_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
+_TWO_POINTS = re.compile(r"\.[^.\n]*\.")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
+_PACKED = re.compile(r"[+-]?\d{3,},\d")
+_SOME_PACKED = 3
+
+
 @dataclass(frozen=True)
 class NumberForm:
-    """What stands beside the digits of all numbers of a column.
+    """The signs that all numbers of a column have besides their digits.
 
     Attributes:
         before, after: with their blanks, as "$" and " %".
@@ -76,7 +87,7 @@ class NumberForm:
 
     @property
     def text(self) -> str:
-        """What is kept, in words, or "" where there is nothing."""
+        """The signs in words, or "" where there are none."""
         parts = [f"{self.unit!r} beside every number"] * bool(self.unit)
         parts += [f"{self.thousands!r} between thousands"] * bool(self.thousands)
         parts += [f"{self.minus!r} as the minus sign"] * (self.minus != "-")
@@ -109,10 +120,10 @@ def read_form(texts: Sequence[str], decimal: str, *, sure: bool) -> tuple[Number
     """
     parts: list[re.Match[str]] = []
     for text in texts:
-        found = _DRESSED.fullmatch(text)
-        if found is None:
+        match = _DRESSED.fullmatch(text)
+        if match is None:
             return None
-        parts.append(found)
+        parts.append(match)
     if not parts:
         return None
     befores, afters = {f["before"] for f in parts}, {f["after"] for f in parts}
@@ -139,19 +150,19 @@ def is_unit(text: str) -> bool:
 
 
 def core_of(text: str) -> str:
-    """The digits of a number with signs beside it; the text itself where it is none."""
-    found = _DRESSED.fullmatch(text)
-    return found["core"] if found is not None and (not found["after"] or _AFTER.fullmatch(found["after"])) else text
+    """The digits of a number with signs; the text itself where it is none."""
+    match = _DRESSED.fullmatch(text)
+    return match["core"] if match is not None and (not match["after"] or _AFTER.fullmatch(match["after"])) else text
 
 
 def looks_like_number(text: str) -> bool:
-    """Whether a text is a number, alone or with a sign, unit, flag or bound beside it."""
-    found = _DRESSED.fullmatch(text)
+    """Whether a text is a number, alone or with a sign, unit, flag or bound."""
+    match = _DRESSED.fullmatch(text)
     if _OTHER.fullmatch(text):
         return True
-    if found is None:
+    if match is None:
         return False
-    after = found["after"]
+    after = match["after"]
     if not after or _UNCERTAIN.fullmatch(after) or _PAIR.fullmatch(text):
         return True
     is_word = after.casefold() in _NO_UNITS or (after[0] in "-/.:" and any(map(str.isdigit, after)))
@@ -160,7 +171,7 @@ def looks_like_number(text: str) -> bool:
 
 def share_a_tail(texts: Sequence[str]) -> bool:
     """Whether most of many different texts are numbers with the same words behind them."""
-    tails = Counter(found["after"] for found in map(_DRESSED.fullmatch, texts) if found is not None)
+    tails = Counter(match["after"] for match in map(_DRESSED.fullmatch, texts) if match is not None)
     return len(set(texts)) >= _MANY and bool(tails) and tails.most_common(1)[0][1] >= _MOSTLY * len(texts)
 
 
@@ -182,16 +193,16 @@ BOUND = "a bound or an estimate, no measured number"
 
 def nature(text: str) -> str:
     """What a text is that is no plain number, in words."""
-    found = _DRESSED.fullmatch(text)
+    match = _DRESSED.fullmatch(text)
     if text.casefold() in ("t", "tr", "trace"):
         return TRACE
     if _OTHER.fullmatch(text):
         return "a number that is written in another way"
-    if found is None or not looks_like_number(text):
+    if match is None or not looks_like_number(text):
         return NO_NUMBER
-    if found["before"][:1] in tuple(_BOUNDS):
+    if match["before"][:1] in tuple(_BOUNDS):
         return BOUND
-    after = found["after"]
+    after = match["after"]
     if _UNCERTAIN.fullmatch(after):
         return "a number with its uncertainty"
     if _PAIR.fullmatch(text):
@@ -204,7 +215,7 @@ def nature(text: str) -> str:
 
 
 def _thousands(cores: Sequence[str], decimal: str, sure: bool) -> str | None:
-    """The sign of thousands, "" where there is none, None where numbers do not agree or it cannot be told."""
+    """The sign of thousands, "" where there is none, None where numbers do not agree or it is ambiguous."""
     characters = set("".join(cores))
     signs = [sign for sign in THOUSANDS if sign != decimal and sign in characters]
     mark = re.escape(decimal)
@@ -220,3 +231,58 @@ def _thousands(cores: Sequence[str], decimal: str, sure: bool) -> str | None:
         return None
     is_plain_sign = sign not in ".,"
     return sign if is_plain_sign or sure or any(map(decimal_of, cores)) else None
+
+
+def find_decimal(columns: Sequence[Sequence[str]]) -> str:
+    """The decimal mark, "." or ",", of columns of stripped texts.
+
+    Raises:
+        DataError: all numbers with a comma may as well have a separator of thousands, or be a value and a code.
+    """
+    doubtful = ""
+    for column in columns:
+        joined = "\n".join(column)
+        if "," not in joined and not _TWO_POINTS.search(joined):
+            continue
+        _check_packed(column)
+        with_comma = [text if _COMMA_NUMBER.fullmatch(text) else core_of(text) for text in column if "," in text]
+        with_point = [core_of(text) for text in column if text.count(".") > 1] if not with_comma else []
+        marks = {decimal_of(text) for text in with_comma or with_point} - {""}
+        if marks == {","}:
+            return ","
+        commas = [text for text in with_comma if _COMMA_NUMBER.fullmatch(text)]
+        if 2 * len(commas) <= len(with_comma) or len(commas) <= _points(column) or marks:
+            continue
+        if any(not _THOUSANDS.fullmatch(text) for text in commas):
+            return ","
+        doubtful = doubtful or commas[0]
+    if doubtful and not has_points(columns):
+        raise DataError(
+            f'expected numbers whose decimal mark can be told, {doubtful!r} can be read in two ways. Pass decimal="," '
+            f'for a decimal comma, decimal="." where the comma separates thousands.'
+        )
+    return "."
+
+
+def _check_packed(column: Sequence[str]) -> None:
+    """Refuses fields of a value, with zeros before it up to one width, and a code: "+0028,5" of NOAA is 2.8 degrees."""
+    with_comma = [text for text in column if "," in text]
+    packed = [text for text in with_comma if _PACKED.fullmatch(text)]
+    if len(packed) < _SOME_PACKED or len(packed) < len(with_comma) or len({text.index(",") for text in packed}) > 1:
+        return
+    padded = next((text for text in packed if text.lstrip("+-").startswith("0")), None)
+    if padded is not None:
+        raise DataError(
+            f"expected one number in each field, {padded!r} looks like a value and a code behind it, as in files "
+            'of NOAA. Write them into two columns; if the comma is a decimal one, pass decimal=",".'
+        )
+
+
+def has_points(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether some column holds numbers with a decimal point."""
+    pointed = (core_of(text) for column in columns for text in column if "." in text)
+    return any(_POINT_NUMBER.fullmatch(text) or decimal_of(text) == "." for text in pointed)
+
+
+def _points(column: Sequence[str]) -> int:
+    return sum(_POINT_NUMBER.fullmatch(core_of(text)) is not None for text in column if "." in text)

@@ -41,7 +41,7 @@ NUMERIC_MARKS = frozenset(
 """Texts that mean "no value" in a column that holds numbers, written exactly so; elsewhere they are words."""
 
 MAX_DECIMALS = 15
-"""As many decimals as a column is said to have at most; float64 carries no more of a number near 1."""
+"""The most decimals that a column has; float64 carries no more of a number near 1."""
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
@@ -59,7 +59,7 @@ class Numbers:
         missing: the marks that came, as the file writes them, and how often; "" for an empty field.
         decimals: largest number of decimals of the numbers, 0 for whole ones, at most ``MAX_DECIMALS``; 1.5e-3 has 4.
         is_integer: there are numbers, and each is written without decimals and exponent.
-        form: what stands beside the digits, as a percent sign.
+        form: signs of all numbers besides the digits, as a percent sign.
     """
 
     values: np.ndarray
@@ -87,8 +87,8 @@ def find_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
     Args:
         table: R rows.
         column: its place, from 0.
-        missing_marks: texts that mean "no value", in whatever case, beside ``NUMERIC_MARKS``. One that is a number, as
-            "-999", stands for all ways to write it, as -999.0.
+        missing_marks: texts that mean "no value", in whatever case, in addition to ``NUMERIC_MARKS``. One that is a
+            number, as "-999", stands for all ways to write it, as -999.0.
     """
     places, distinct = pd.factorize(table.columns[column])  # each text is read once, however often it comes
     texts = distinct.tolist()
@@ -147,12 +147,12 @@ def split_unit(name: str) -> tuple[str, str]:
 
     A unit is what has one of % ° ² ³ µ / in it, or stands in ``UNITS``; the format of a date is none.
     """
-    found = _LAST_BRACKETS.fullmatch(name.strip())
-    if found is None:
+    match = _LAST_BRACKETS.fullmatch(name.strip())
+    if match is None:
         return name, ""
-    unit = (found[2] or found[3] or "").strip()
+    unit = (match[2] or match[3] or "").strip()
     has_sign = any(sign in unit for sign in "%°²³µμ/‰") and not _DATE_FORMAT.search(unit)
-    return (found[1], unit) if has_sign or unit in UNITS else (name, "")
+    return (match[1], unit) if has_sign or unit in UNITS else (name, "")
 
 
 def parse(texts: Sequence[str], decimal: str) -> np.ndarray | None:

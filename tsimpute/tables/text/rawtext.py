@@ -54,11 +54,11 @@ def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
     if encoding is None:
         codecs_to_try = (marked,) if marked else ("utf-8", "cp1252")
     else:
-        asked = _codec(encoding)
-        given = _WITH_MARK.get(asked, asked)
-        # "utf-16" and the like stand for both orders of bytes: the mark says which.
-        fits = marked == given or (asked in ("utf-16", "utf-32") and marked.startswith(asked))
-        mark, codecs_to_try = (mark, (marked,)) if fits else (b"", (given,))
+        codec = _codec(encoding)
+        unmarked = _WITH_MARK.get(codec, codec)
+        # "utf-16" and the like stand for both orders of bytes: the mark tells which.
+        fits = marked == unmarked or (codec in ("utf-16", "utf-32") and marked.startswith(codec))
+        mark, codecs_to_try = (mark, (marked,)) if fits else (b"", (unmarked,))
     for codec in codecs_to_try:
         text = _decoded(data[len(mark) :], codec)
         if text is not None:
@@ -181,7 +181,7 @@ def _new_field(old: str, new: str, delimiter: str) -> str:
 
 @lru_cache
 def _rim(field: str) -> tuple[str, str, bool]:
-    """The blanks before and behind a field, and whether it has quotes; kept, as new lines repeat those of one line."""
+    """The blanks before and behind a field, and whether it has quotes; cached, as new lines repeat them."""
     core = field.strip(" ")
     head = field[: len(field) - len(field.lstrip(" "))]
     return head, field[len(head) + len(core) :], core.startswith('"')
@@ -245,6 +245,6 @@ def _checked(name: str, data: bytes, text: str) -> str:
         return text
     kind = next((kind for start, kind in _KINDS.items() if data.startswith(start)), "no text, or text in UTF-16")
     raise DataError(
-        f"{name}: expected a text file, found zero bytes, as in {kind}."
+        f"{name}: expected a text file, came zero bytes, as in {kind}."
         + (" Pass the encoding if it is text." if kind.startswith("no text") else "")
     )
