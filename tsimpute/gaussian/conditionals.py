@@ -140,36 +140,49 @@ class _Layout:
 
 def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Conditional:
     seen, cells, others = np.flatnonzero(known), np.flatnonzero(wanted), np.flatnonzero(~(known | wanted))
-    if not layout.regular:
-        return _FromCovariance.of(layout, seen, cells)
-    if len(others) + len(cells) <= len(seen):
+    if layout.regular and len(others) <= len(seen):
         return _FromPrecision.of(layout, seen, cells, others)
-    return _FromCovariance.of(layout, seen, cells) if len(cells) <= len(seen) else _FromPriorDraws(layout, seen, cells)
+    return _FromCovariance(layout, seen, cells)
 
 
 @dataclass(frozen=True, eq=False)
 class _FromCovariance(Conditional):
-    """By the root of the covariance of known cells, then wanted ones."""
+    """By the root of the covariance of the known cells: cheap where these are few."""
 
+    layout: _Layout
     seen: np.ndarray
-    root: np.ndarray
+    cells: np.ndarray
 
-    @classmethod
-    def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray) -> _FromCovariance:
-        both = np.concatenate([seen, cells])
-        return cls(seen, cholesky(layout.matrix[np.ix_(both, both)]))
+    @cached_property
+    def _root(self) -> np.ndarray:
+        return cholesky(self.layout.matrix[np.ix_(self.seen, self.seen)])
+
+    @cached_property
+    def _white(self) -> np.ndarray:
+        """(n, M) covariances of the known cells, made independent, with the wanted ones."""
+        return _solved(self._root, self.layout.matrix[np.ix_(self.seen, self.cells)])
+
+    @cached_property
+    def _root_of_rest(self) -> np.ndarray:
+        return cholesky(self.layout.matrix[np.ix_(self.cells, self.cells)] - self._white.T @ self._white)
 
     @cached_property
     def spread(self) -> np.ndarray:
-        n = len(self.seen)
-        return np.sqrt((self.root[n:, n:] ** 2).sum(1))
+        explained = (self._white**2).sum(0)
+        return np.sqrt(np.maximum(np.diagonal(self.layout.matrix)[self.cells] - explained, 0.0))
 
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        n = len(self.seen)
-        white = _solved(self.root[:n, :n], cells[:, self.seen].T)
-        out = self.root[n:, :n] @ white
-        out[:, 1:] += self.root[n:, n:] @ _noise(rng, len(out), len(cells) - 1)
-        return out.T
+        known, n_draws = cells[:, self.seen].T, len(cells) - 1
+        if not n_draws or len(self.cells) <= len(self.seen):
+            out = self._white.T @ _solved(self._root, known)
+            if n_draws:
+                out[:, 1:] += self._root_of_rest @ _noise(rng, len(out), n_draws)
+            return out.T
+        # Draws of the whole window, moved by what its known cells lack (Matheron's rule): one root for all windows.
+        prior = np.zeros((cells.shape[1], len(cells)))
+        prior[:, 1:] = self.layout.root @ _noise(rng, len(prior), n_draws)
+        weights = _solved(self._root, _solved(self._root, known - prior[self.seen]), transposed=True)
+        return (prior[self.cells] + self.layout.matrix[np.ix_(self.cells, self.seen)] @ weights).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,38 +232,6 @@ class _FromPrecision(Conditional):
         white = -_solved(self.root, weighed)[-self.n_wanted :]
         white[:, 1:] += noise
         return _solved(self._root_of_wanted, white, transposed=True).T
-
-
-@dataclass(frozen=True, eq=False)
-class _FromPriorDraws(Conditional):
-    """A draw of the whole window, moved by what its known cells lack (Matheron's rule): cheap where few are known."""
-
-    layout: _Layout
-    seen: np.ndarray
-    cells: np.ndarray
-
-    @cached_property
-    def _root(self) -> np.ndarray:
-        return cholesky(self.layout.matrix[np.ix_(self.seen, self.seen)])
-
-    @cached_property
-    def _cross(self) -> np.ndarray:
-        return self.layout.matrix[np.ix_(self.cells, self.seen)]
-
-    @cached_property
-    def spread(self) -> np.ndarray:
-        explained = (_solved(self._root, self._cross.T) ** 2).sum(0) if len(self.seen) else 0.0
-        return np.sqrt(np.maximum(np.diagonal(self.layout.matrix)[self.cells] - explained, 0.0))
-
-    def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        prior = np.zeros((cells.shape[1], len(cells)))
-        if len(cells) > 1:
-            prior[:, 1:] = self.layout.root @ _noise(rng, len(prior), len(cells) - 1)
-        out = prior[self.cells]
-        if len(self.seen):
-            white = _solved(self._root, cells[:, self.seen].T - prior[self.seen])
-            out += self._cross @ _solved(self._root, white, transposed=True)
-        return out.T
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:
