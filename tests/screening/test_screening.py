@@ -16,8 +16,7 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.datasets.physionet2012 import PhysioNet2012
 from tsimpute.errors import ConfigError
-from tsimpute.screening.rows import screen_entries, values_by_feature
-from tsimpute.screening.screening import Finding, screen
+from tsimpute.screening.screening import Finding, screen, screen_entries, values_by_feature
 from tsimpute.screening.screening import certain_codes as certain_codes_of
 from tsimpute.tables.frames.table import Entries
 

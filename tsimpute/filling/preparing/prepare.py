@@ -21,8 +21,7 @@ from tsimpute.screening.column_kinds import ColumnKind, column_kinds
 from tsimpute.screening.kind_texts import far_warnings, kind_warnings, told_by_kind
 from tsimpute.screening.mixed_units import mixed_units
 from tsimpute.screening.row_kinds import row_kind_warnings
-from tsimpute.screening.rows import screen_entries, values_by_feature
-from tsimpute.screening.screening import Finding, certain_codes, screen
+from tsimpute.screening.screening import Finding, certain_codes, screen, screen_entries, values_by_feature
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.known_features import KnownFeatures
 from tsimpute.tables.time.stamps import label_text

@@ -14,10 +14,9 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.clock import RowAlignment
-from tsimpute.tables.columns.units import check_names, unit_of
 from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
-from tsimpute.tables.roles.columns import ColumnSpec
+from tsimpute.tables.roles.columns import ColumnSpec, check_units, unit_of
 from tsimpute.tables.text.numbers import split_unit
 
 SHAPES = "(steps,), (steps, features) or (records, steps, features)"
@@ -205,7 +204,7 @@ def features_of(
         ConfigError: a unit is given of a feature that is not there.
     """
     texts = [str(name) for name in names]
-    check_names(units, texts)
+    check_units(units, texts)
     units_of_table = known or [""] * len(texts)
     return tuple(
         Feature(t, unit_of(units, t, unit or split_unit(t)[1])) for t, unit in zip(texts, units_of_table, strict=True)

@@ -14,8 +14,7 @@ from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
 from tsimpute.tables.clock.hours import latest
 from tsimpute.tables.columns.number_texts import floats, is_number, row_label, text_problem
-from tsimpute.tables.columns.units import unit_of
-from tsimpute.tables.roles.columns import Columns
+from tsimpute.tables.roles.columns import Columns, unit_of
 from tsimpute.tables.roles.roles import Roles
 from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import Part, RowError, RowNote

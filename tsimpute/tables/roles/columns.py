@@ -1,8 +1,8 @@
-"""The columns of a table by place and name, and what a caller says of them."""
+"""The columns of a table by place and name, and what a caller says of them and of their units."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,8 @@ from tsimpute.errors import ConfigError
 from tsimpute.tables.columns.column_names import value_rank
 from tsimpute.tables.roles.known_features import FEWEST, KnownFeatures
 
+ALL = "*"
+"""All features that are not named."""
 _SEVERAL = ("time", "group", "features", "text")
 _ROLES = (*_SEVERAL, "feature", "value", "unit")
 
@@ -150,3 +152,25 @@ class Columns:
                 f"{role}: expected one column {name!r}, found {len(at)}; the table has {listed or 'none'}."
             )
         return at[0]
+
+
+def unit_of(units: Mapping[str, str], name: str, known: str) -> str:
+    """The unit given of a feature, else that of all, else the one known from the table."""
+    return units.get(name, units.get(ALL, known))
+
+
+def check_units(units: Mapping[str, str], names: Collection[str]) -> None:
+    """Refuses units of what is no feature.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    unknown = [name for name in units if name != ALL and name not in names]
+    if unknown:
+        some = ", ".join(list(names)[:20])
+        raise ConfigError(f"units: expected features of the table ({some}), came {unknown[0]!r}.")
+
+
+def units_with_known(known: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
+    """Units known from the table, where none is given."""
+    return dict(units) if ALL in units else {**known, **units}

@@ -14,10 +14,9 @@ from tsimpute.errors import DataError
 from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_NAMES, value_of_long
 from tsimpute.tables.columns.number_texts import are_catalogue_codes, unfillable_text
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
-from tsimpute.tables.columns.units import with_known as units_with_known
 from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
-from tsimpute.tables.roles.columns import ColumnSpec
+from tsimpute.tables.roles.columns import ColumnSpec, units_with_known
 from tsimpute.tables.roles.roles import FILL
 from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
 from tsimpute.tables.sources.text_writing import TextWriter
