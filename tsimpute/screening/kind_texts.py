@@ -1,4 +1,4 @@
-"""What a reader is told of columns that are not predicted, and of values that are hidden from the model."""
+"""Texts on columns that are not predicted, and on values that are hidden from the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DONE: dict[Kind, str] = {
 }
 _CIRCLES = (36, 360)
 _DAYS, _OFTEN = 5, 0.5
-"""Days that an hour must be there before its silence is told, and the share of values at the other hours."""
+"""Days with an hour before its lack of values is reported, and the share of values at the other hours."""
 _ONLY = ("code",)
 """What is still worth a look in a column that is not predicted."""
 
@@ -41,7 +41,7 @@ def kinds_text(kinds: Sequence[ColumnKind]) -> str:
 
 
 def kind_warnings(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[str]) -> Iterable[str]:
-    """One line for each kind that has a say in what is filled: names, reasons, what is done, and how to change it.
+    """One line for each kind that decides what is filled: names, reasons, what is done, and how to change it.
 
     Args:
         panel: what may be seen.
@@ -139,7 +139,7 @@ def _contradicted(panel: Panel, kinds: Sequence[ColumnKind]) -> Iterable[str]:
 
 
 def told_by_kind(findings: Sequence[Finding], kinds: Sequence[ColumnKind], far: Sequence[np.ndarray]) -> list[str]:
-    """Findings that nothing else tells: neither the kind of a column nor values that are hidden."""
+    """Findings that no other text reports: neither on the kind of a column nor on hidden values."""
     by_name = {kind.feature: kind for kind in kinds}
     hidden = {kind.feature for k, kind in enumerate(kinds) if any(cells[k].any() for cells in far)}
     texts = []

@@ -1,4 +1,4 @@
-"""What looks wrong in a table, listed and never changed: codes for missing, impossible values, dead and stuck ones."""
+"""Values of a table that look wrong: codes for missing, impossible values, dead and stuck sensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tsimpute.core.panel import Panel
 from tsimpute.datasets.describing import STUCK_STEPS, examples, piled_at_top, suspicious_codes, without_codes
 from tsimpute.tables.frames.table import Entries
 
-# Numbers that are often true values too: named where they look like codes, never taken for codes without being told.
+# Numbers that are often true values too: reported where they look like codes, taken for codes only if the user says so.
 UNCERTAIN_CODES = (
     -1.0, -9.0, 77.7, 88.8, 88.88, 99.0, 99.9, 99.99, 888.0, 888.8, 999.0, 6999.0, 7999.0, 8888.0, 8888.8, 32767.0,
     65535.0,
@@ -25,7 +25,7 @@ MOST_ZEROS = 0.1
 FEW_TIMES, FEWEST_OTHERS = 3, 30
 """How often a number stands that is taken for a code by its place alone, and how many others there are."""
 FULL, FEWEST = 100.0, 10
-"""Percent of a whole, and of how many values at least that is asked."""
+"""Percent of a whole, and the fewest values for which it is reported."""
 
 
 MOSTLY, FEWEST_SHARE, LEAST_PERCENT = 0.5, 0.02, 15.0
@@ -66,7 +66,7 @@ def screen(
         absent: per series (K, T) bool, cells that the table has no place for; they are not filled.
 
     Raises:
-        ConfigError: limits are given for a feature that is not there.
+        ConfigError: limits name a feature that the table lacks.
     """
     names = [feature.name for feature in panel.features]
     findings = []

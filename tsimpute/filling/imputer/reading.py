@@ -17,10 +17,9 @@ from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
 from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
-from tsimpute.tables.columns.units import check_names
 from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.frames.table import Table
-from tsimpute.tables.roles.columns import ColumnSpec
+from tsimpute.tables.roles.columns import ColumnSpec, check_units
 from tsimpute.tables.sources.files import TextForm, read_file
 from tsimpute.tables.sources.reading import read_table
 
@@ -79,7 +78,7 @@ class TableReader:
         names = [feature.name for feature in table.panel.features]
         if fitted is not None and (rules is None or rules.tables is None):
             check_features(names, fitted.features)
-        check_names(settings.units, [*names, *table.time_columns])
+        check_units(settings.units, [*names, *table.time_columns])
         known = {} if rules is None or self.is_saved else rules.known.of(names)
         prepared = prepare(
             table, limits=limits_for(settings.limits, names, rules), missing_codes=settings.codes,

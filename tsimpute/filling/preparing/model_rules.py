@@ -1,4 +1,4 @@
-"""What the data set of a model says of tables that the model is to fill: steps, names, units."""
+"""Rules of a model's data set for tables that the model fills: steps, names, units."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rules_of(features: Sequence[Feature] | None, rename: Mapping[str, str]) -> M
     """How a table is brought to a model of such features; None where there is none.
 
     Raises:
-        ConfigError: names are to be brought to those of a model, and there is none.
+        ConfigError: names are to be renamed, and there is no model.
     """
     if features is None:
         if rename:
@@ -82,7 +82,7 @@ class Match:
 def match(panel: Panel, features: Sequence[Feature], rules: ModelRules) -> tuple[Match, tuple[Feature, ...]]:
     """Where a model's features stand in a panel, and these features.
 
-    A unit that the table does not tell is taken to be the model's.
+    A feature without a unit in the table has the model's.
 
     Raises:
         DataError: features differ in name, unless the rules of a data set let some be absent, or in unit.
@@ -107,7 +107,7 @@ def match(panel: Panel, features: Sequence[Feature], rules: ModelRules) -> tuple
 
 
 def check_medians(panel: Panel, units: Mapping[str, str], rules: ModelRules) -> None:
-    """Refuses features whose values show that they are in a unit other than the data set's.
+    """Refuses features whose values are in another unit than the data set's.
 
     Args:
         panel: with all values, also those that lie outside the limits.

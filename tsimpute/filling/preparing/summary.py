@@ -1,4 +1,4 @@
-"""What is said of a table before it is filled and after, in lines that a person reads."""
+"""Texts on a table before it is filled and after, in lines that a person reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy arrays, masked arrays and dictionaries that hold one, as tables: read, and given back filled in kind."""
+"""NumPy arrays, masked arrays and dictionaries that hold one, as tables: read, and written back in kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ArrayTable(Table):
         given: the array or the dictionary.
         array: (T,), (T, K) or (n, T, K); n records, T steps, K features.
         panel: one series per record.
-        notes: what was detected.
+        notes: what was detected, a sentence each.
         emptied: (n, T, K) bool, numbers that are written as empty where they are not filled.
     """
 
@@ -96,7 +96,7 @@ def read_array(
     time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
 ) -> ArrayTable:
-    """Understands an array, a masked array, or a dictionary with one as "X"; it is not changed.
+    """Reads an array, a masked array, or a dictionary with one as "X"; it is not changed.
 
     Args:
         table: floats or whole numbers of any width, of shape (T,), (T, K) or (n, T, K), in a dictionary (n, T, K). NaN
@@ -106,7 +106,7 @@ def read_array(
 
     Raises:
         DataError: another kind, dtype or shape, nothing in it, or a value that is infinite.
-        ConfigError: settings that an array has no use for, or names that are not as many as features.
+        ConfigError: settings that do not apply to arrays, or another number of names than of features.
     """
     spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
     _check_settings(spec, time_options)

@@ -1,4 +1,4 @@
-"""Which dimension of an xarray object is its time, its features, its groups: as told, or as names and contents say."""
+"""Which dimension of an xarray object is its time, features or groups: as the user names it, else as it looks."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def array_dimensions(dataset: xr.Dataset, dims: Sequence[Hashable], spec: Column
         spec: ``time`` is a dimension or coordinates, ``feature`` and ``group`` are dimensions.
 
     Raises:
-        ConfigError: a name of ``spec`` is not there.
-        DataError: it cannot be told which dimension is what.
+        ConfigError: a name of ``spec`` is absent.
+        DataError: it is unclear which dimension is what.
     """
     time, stamps = _time(dataset, spec.time)
     others = [dim for dim in dims if dim != time]
@@ -85,12 +85,12 @@ def _feature(others: Sequence[Hashable], groups: Sequence[Hashable] | None) -> H
 def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimensions, tuple[Hashable, ...]]:
     """Of a data set, and the variables that are its features.
 
-    These are the ones that were told, or else all variables of numbers along time but parts of dates (hour, weekday)
-    and bounds of cells.
+    These are the named ones, else all variables of numbers along time except parts of dates (hour, weekday) and bounds
+    of cells.
 
     Raises:
-        ConfigError: a name of ``spec`` is not there.
-        DataError: it cannot be told which dimension is the time, there is no feature, or features differ in their
+        ConfigError: a name of ``spec`` is absent.
+        DataError: it is unclear which dimension is the time, no variable is a feature, or features differ in their
             other dimensions.
     """
     if spec.feature is not None:

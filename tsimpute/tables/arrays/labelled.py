@@ -1,4 +1,4 @@
-"""Data arrays and data sets of xarray as tables: read, and given back with all that they carry."""
+"""Data arrays and data sets of xarray as tables: read, and written back with all that they hold."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def read_labelled(
     time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
 ) -> LabelledTable:
-    """Understands a data array or a data set; it is not changed, what is not in memory is loaded into a copy.
+    """Reads a data array or a data set; it is not changed, and what is not in memory is loaded into a copy.
 
     Args:
         table: numbers along a dimension of time. In a data array one other dimension may be that of the features; in a
@@ -172,8 +172,8 @@ def read_labelled(
         units: of features, where the attribute "units" or a coordinate "unit" along the features does not tell them.
 
     Raises:
-        ConfigError: a name of ``spec`` is not there, or means nothing here.
-        DataError: no numbers, a dimension that cannot be told, an infinite value, or times that are refused.
+        ConfigError: a name of ``spec`` is absent, or has no meaning for xarray objects.
+        DataError: no numbers, an unclear dimension, an infinite value, or times that are refused.
     """
     spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
     for role in ("value", "unit", "text"):

@@ -1,4 +1,4 @@
-"""Text columns that hold numbers: told from true text, and refused with the first value that is none."""
+"""Text columns that hold numbers: told apart from true text, and refused with the first value that is no number."""
 
 from __future__ import annotations
 
@@ -96,18 +96,18 @@ def are_catalogue_codes(name: Hashable, items: Iterable[Any]) -> bool:
     return named and any(isinstance(item, str) and _LETTERED.fullmatch(item.strip()) for item in items)
 
 
-def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = False) -> RowError | None:
+def text_problem(column: pd.Series | pd.Index, name: Hashable, *, named: bool = False) -> RowError | None:
     """Why a column that is text cannot be filled although it was meant to be numbers, or None where it is true text.
 
     Args:
-        asked: the column was named as one of numbers, so that whatever it holds is refused.
+        named: the user names the column as one of numbers, so whatever else it holds is refused.
     """
     if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
-        return RowError(f"column {name!r}: expected numbers, came {column.dtype}.") if asked else None
+        return RowError(f"column {name!r}: expected numbers, came {column.dtype}.") if named else None
     items = column.tolist()
     rows = [row for row, blank in enumerate(pd.isna(column)) if not blank]
     numbers = {row for row in rows if _reads(items[row])}
-    if not asked and (not numbers or len(numbers) < MOST * len(rows)):
+    if not named and (not numbers or len(numbers) < MOST * len(rows)):
         return None
     bad = next((row for row in rows if row not in numbers), None)
     if bad is not None:
@@ -118,7 +118,7 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, asked: bool = 
             "errors='coerce' makes such texts missing), or leave the column out by naming those to fill (features).",
         )  # fmt: skip
     comma = any(isinstance(items[row], str) and "," in items[row] for row in rows)
-    if not asked and not comma and len(rows) == len(items) and all(_is_whole(items[row]) for row in rows):
+    if not named and not comma and len(rows) == len(items) and all(_is_whole(items[row]) for row in rows):
         return None
     how = "read the file with decimal=','" if comma else "convert it with pandas.to_numeric"
     first = (f"{items[rows[0]]!r} in ", rows[0], row_label(column, rows[0])) if rows else ("nothing",)

@@ -1,4 +1,4 @@
-"""Rows that a frame is to be given: how many, whether so many are wanted, and what they hold beside time and values."""
+"""Rows that are added to a frame: how many, whether so many are wanted, and what they hold besides time and values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES, at_new_times
 from tsimpute.tables.time.stamps import Stamps
 
 MAX_TIMES = 20
-"""More rows to add than so many times those given are a table misread, where they are more than ``MANY``."""
+"""A table that would get more than so many times its rows, and more than ``MANY``, was misread."""
 MANY = 10_000
 SEVERAL = 3
 """Rows that must agree before a column counts as constant in the whole table."""
@@ -42,11 +42,11 @@ def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int, w
     """Refuses a table that would grow more than its reader may expect, or beyond all measure.
 
     Args:
-        wanted: rows for missing times were asked for.
+        wanted: the user wants rows for missing times.
 
     Raises:
-        DataError: of a long table, more rows are to be added than there are, and that was not asked for; of any, more
-            than ``MANY``, and more than ``MAX_TIMES`` those given.
+        DataError: a long table would more than double, and the user did not ask for rows; or any table would get more
+            rows than ``MANY``, and more than ``MAX_TIMES`` its own.
     """
     beyond = count > max(MANY, MAX_TIMES * n_rows)
     if not beyond and (wanted or roles.feature is None or count <= n_rows):
@@ -124,7 +124,7 @@ def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:
 
 
 def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, lent: Mapping[int, Source]) -> tuple[str, ...]:
-    """Which columns that are passed through are copied to added rows, and which are empty there."""
+    """Which of the columns that are passed through are copied to added rows, and which are empty in them."""
     inside = [at for at in roles.extra if at >= columns.n_levels]
     copied = [str(columns.names[at]) for at in inside if at in lent]
     calendar = [at for at in inside if at not in lent and _follows_time(columns, at, stamps)]
@@ -134,7 +134,7 @@ def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, lent: Map
 
 
 def _follows_time(columns: Columns, at: int, stamps: Stamps | None) -> bool:
-    """Whether a column is a part of the time or a stamp that can be told for new times."""
+    """Whether a column is a part of the time, or a stamp that follows from the time."""
     if stamps is None or stamps.kind != "dates" or not can_name(columns[at]):
         return plain(columns.names[at]) in CALENDAR_NAMES
     column = pd.Series(columns[at].array)
@@ -142,10 +142,10 @@ def _follows_time(columns: Columns, at: int, stamps: Stamps | None) -> bool:
 
 
 def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tuple[str, ...]:
-    """What is to be said of an index that is no time or group and must have labels for new rows.
+    """Notes on an index that is no time or group and needs labels for new rows.
 
     Raises:
-        DataError: no label can be told.
+        DataError: new rows can get no label.
     """
     notes: tuple[str, ...] = ()
     for at in (at for at in roles.extra if at < columns.n_levels):
@@ -156,7 +156,7 @@ def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tu
         pairs = pd.DataFrame({"series": series_of_row, "label": pd.factorize(np.asarray(level, object))[0]})
         if pairs.drop_duplicates()["series"].duplicated().any():
             raise DataError(
-                f"index: rows may have to be added for missing times, and no label can be told for them from the index "
+                f"index: rows may have to be added for missing times, and they can get no label from the index "
                 f"{level.name!r}, whose first label is {level[0]!r}. Use reset_index() before, or "
                 "missing_times='keep' for a wide table."
             )

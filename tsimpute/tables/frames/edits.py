@@ -1,4 +1,4 @@
-"""What changes in a frame when its gaps are filled: cells, and rows for times or features that had none."""
+"""What changes in a frame when its gaps are filled: cells, and new rows for times or features without one."""
 
 from __future__ import annotations
 

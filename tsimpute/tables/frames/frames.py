@@ -1,4 +1,4 @@
-"""Data frames, wide or long, as panels."""
+"""Reads a data frame, wide or long, as a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TimeOptions:
 
     Attributes:
         timezone, dayfirst: see ``read_stamps``.
-        duplicates, irregular: see ``place``.
+        duplicates, irregular: see ``align_rows``.
         missing_times: "insert" adds rows for times that are missing, and to a long table for features at times where
             they have none; "keep" adds no row; None inserts as long as these are no more than a long table's rows.
         step: of a model, in hours, into which times are put, see ``hours.align_rows_in_steps``; None = times stay as
@@ -48,10 +48,10 @@ class TimeOptions:
     step: float | None = None
 
     def check_without_times(self) -> None:
-        """Refuses what says how times are read, of a table that has none: it would be ignored.
+        """Refuses options of times for a table without times: they would be ignored.
 
         Raises:
-            ConfigError: something does.
+            ConfigError: one is set.
         """
         options = {
             "timezone": self.timezone, "dayfirst": self.dayfirst,
@@ -73,16 +73,16 @@ def read_frame(
     time_options: TimeOptions | None = None,
     units: Mapping[str, str] | None = None,
 ) -> FrameTable:
-    """Understands a frame; it is not changed.
+    """Reads a frame; it is not changed.
 
     Args:
         spec: what is known of its columns.
         units: of features by name, "*" = all others, where the table does not tell them.
 
     Raises:
-        ConfigError: a column that ``spec`` names is not there.
-        DataError: no rows, no time that can be told, no feature, a value that is infinite or no number, times that are
-            refused (see ``place``), or far more rows to add than there are.
+        ConfigError: ``spec`` names a column that the frame lacks.
+        DataError: no rows, no clear time, no feature, a value that is infinite or no number, refused times (see
+            ``align_rows``), or far more rows to add than the frame has.
     """
     spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
     if not len(frame):

@@ -202,7 +202,7 @@ def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
         DataError: a value is infinite or no number.
     """
     if not is_number(column):
-        problem = text_problem(column, name, asked=True)
+        problem = text_problem(column, name, named=True)
         assert problem is not None
         raise problem
     out = floats(column)

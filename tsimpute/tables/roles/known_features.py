@@ -38,12 +38,12 @@ class KnownFeatures:
     def of(self, names: Sequence[object]) -> dict[str, str]:
         """From names of a table to those of the model, of those that it knows.
 
-        A name is renamed as asked; else it is one of the model's, with or without a unit in brackets, and where no
-        other is written so, without regard to case and signs.
+        A name is renamed as ``rename`` gives it. Else it is one of the model's, with or without a unit in brackets;
+        case and signs do not matter where no other name is written so.
 
         Raises:
-            ConfigError: a name to be renamed to is none of the model's.
-            DataError: two names of the table are to be one feature.
+            ConfigError: the new name of a renamed feature is none of the model's.
+            DataError: two names of the table would be one feature.
         """
         self._check_targets()
         texts = [str(name) for name in names]
@@ -78,7 +78,7 @@ class KnownFeatures:
             found: as of ``of``.
 
         Raises:
-            ConfigError, DataError: so it is.
+            ConfigError, DataError: the table is refused.
         """
         texts = [str(name) for name in names]
         lacking = [name for name in self.rename if name not in texts]
@@ -106,7 +106,7 @@ class KnownFeatures:
         return len(known.intersection(names)) >= min(FEWEST, len(self.names))
 
     def notes(self, names_of_model: Mapping[str, str], others: Mapping[str, int] | None, wide: bool) -> tuple[str, ...]:
-        """What is to be said of the names of a table.
+        """Notes on the names of a table.
 
         Args:
             found: as of ``of``.

@@ -131,7 +131,7 @@ def find_long(
         notes: what is not plain to see is added.
 
     Raises:
-        DataError: the table looks long, and which columns hold names and values cannot be told.
+        DataError: the table looks long, and it is unclear which columns hold names and values.
         RowError: the column of values holds something that is no number.
     """
     search = _Search(columns, free, time, group)

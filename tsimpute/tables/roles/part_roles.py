@@ -1,4 +1,4 @@
-"""Which columns of a table are parts of its time: year, month, day, hour; told by their names and numbers."""
+"""Which columns of a table are parts of its time: year, month, day, hour; detected by their names and numbers."""
 
 from __future__ import annotations
 

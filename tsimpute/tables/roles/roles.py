@@ -1,4 +1,4 @@
-"""Which column of a table is its time, its groups, its features: as told, or as names and contents say."""
+"""Which column of a table is its time, its groups, its features: as the user names them, else by names and contents."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     """What each column is.
 
     Raises:
-        ConfigError: a column that was named is not there.
-        DataError: it cannot be told which column is the time, there is no feature, two columns to fill have one name,
-            or a column of texts was meant to be one of numbers.
+        ConfigError: a named column is absent.
+        DataError: the time is unclear, no column is a feature, two columns to fill have one name, or a column of texts
+            was meant to be one of numbers.
     """
     free = list(range(len(columns)))
     notes: list[str] = []
@@ -146,7 +146,7 @@ def _check_layout(spec: ColumnSpec, is_long: bool) -> None:
     """Refuses columns that only the other layout has: they would be ignored.
 
     Raises:
-        ConfigError: so it is.
+        ConfigError: the user names one.
     """
     if is_long and spec.features is not None and spec.known is None:
         raise ConfigError(
