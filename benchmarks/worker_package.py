@@ -18,12 +18,11 @@ def untrained(windows: Any, scaler: Any, network: str, process: str, sampling: d
     from tsimpute.config.registry import make
     from tsimpute.config.settings import NetworkConfig, SamplingConfig
     from tsimpute.imputers.generative import GenerativeImputer
+    from tsimpute.imputers.network.fitted import FittedModel, RecordClock
 
     imputer = GenerativeImputer(process, NetworkConfig(network), sampling=SamplingConfig(**sampling))
-    imputer.network_ = make("backbones", network, n_features=windows.n_features)
-    imputer.scaler_, imputer.features_ = scaler, windows.features
-    imputer.time_step_, imputer.regular_, imputer.n_steps_ = 1.0, True, windows.n_steps
-    imputer.fitted_ = {"epoch": 0, "step": 0}
+    backbone = make("backbones", network, n_features=windows.n_features)
+    imputer.model_ = FittedModel(backbone, scaler, windows.features, RecordClock.of(windows))
     return imputer
 
 
@@ -70,7 +69,6 @@ def load() -> tuple[Any, dict[str, str]]:
         typical = not request["options"].get("all_records")
         records = prepared.test.select([prepared.typical]) if typical else prepared.test
         imputer = untrained(records, prepared.scaler, network, process, request["options"].get("sampling", {}))
-        imputer.time_step_ = float(records.times[0, 1] - records.times[0, 0])
         draws = min(request["options"].get("draws", request["samples"]), request["samples"])
         hidden, fill = records.without_held_out(), records.held_out_mask
         fraction = draws * len(records) / (request["samples"] * len(prepared.test))

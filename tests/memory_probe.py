@@ -69,7 +69,7 @@ def imputer() -> GenerativeImputer:
         training=TrainingConfig(epochs=1),
         sampling=SamplingConfig(n_steps=1),
     ).fit(waves(2))
-    made.network_ = Nothing()
+    made.model_.network = Nothing()
     return made
 
 
@@ -138,7 +138,8 @@ class Quick(Nothing):
 def of_long_records() -> dict[int, float]:
     """What filling one record needs beyond it, by its steps; pieces are some 40 thousand steps long."""
     model = imputer()
-    model.network, model.network_, model.n_steps_ = replace(model.network, guess="linear"), Quick(), 64
+    clock = replace(model.model_.clock, n_steps=64)
+    model.model_ = replace(model.model_, network=Quick(), baseline="linear", clock=clock)
     model.sampling = replace(model.sampling, memory_mib=8)
 
     def fill(record: Windows) -> None:

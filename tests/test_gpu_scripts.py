@@ -108,7 +108,7 @@ def test_the_loss_is_that_of_the_package(
     mine = batch_loss(network, Levels(of, CPU), records, index, masks, uniform, noise, ask)
     batch = Batch(
         values=values, observed=records.visible, cond_mask=mask, times=records.times, record_ids=("a", "b", "c"),
-        seeds=(0, 1, 2), asked=None if ask is None else ~records.visible & ask[:, None, None], guess=guess,
+        seeds=(0, 1, 2), unobserved_query=None if ask is None else ~records.visible & ask[:, None, None], guess=guess,
         spread=spread, guess_given_all=given_all[0], spread_given_all=given_all[1],
     )  # fmt: skip
     errors = squared_errors(network, of, batch, of.sample_tau(uniform), noise)

@@ -32,7 +32,7 @@ from tsimpute.config.settings import (
 from tsimpute.config.yaml_files import save_config
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
 
 
 def convert(
@@ -55,21 +55,28 @@ def convert(
         n_folds = int(file["fold_of"].max()) + 1 if "fold_of" in file.files else 1
         n_records = len(file["train_values"])
     imputer = _unfitted(settings, n_records, n_folds if base else 0)
-    imputer.scaler_, imputer.features_, imputer.time_unit_ = task.scaler, task.train.features, None
-    imputer.n_steps_, (imputer.time_step_, imputer.regular_) = task.train.n_steps, usual_step(task.train)
-    imputer.usual_cells_ = task.train.n_features * task.train.n_steps  # no record is too full
+    process = None
     if base:  # covariances in single precision: half as large in a file, and far more exact than what is learnt
-        model = GaussianModel.from_arrays(base)
-        imputer.base_ = replace(model, covariance=model.covariance.astype(np.float32))
+        process = GaussianModel.from_arrays(base)
+        process = replace(process, covariance=process.covariance.astype(np.float32))
     frequency = make("processes", imputer.process.name, **imputer.process.options).tau_frequency
     out.mkdir(parents=True, exist_ok=True)
     steps = sorted({int(name.split("/")[0]) for name in weights})
     epochs = [max(1, step * settings["batch_size"] // n_records) for step in steps]
     for step, epoch in zip(steps, epochs, strict=True):
         of_step = {n.split("/")[1]: torch.from_numpy(w) for n, w in weights.items() if int(n.split("/")[0]) == step}
-        imputer.network_ = imputer._new_network(frequency)
-        imputer.network_.load_state_dict(of_step)
-        imputer.fitted_ = {"epoch": epoch, "step": step}
+        network = new_network(imputer.network, task.train.features, frequency)
+        network.load_state_dict(of_step)
+        imputer.model_ = FittedModel(
+            network,
+            task.scaler,
+            task.train.features,
+            RecordClock.of(task.train),
+            imputer.network.guess,
+            process,
+            usual_cells=task.train.n_features * task.train.n_steps,  # no record is dense
+            fitted={"epoch": epoch, "step": step},
+        )
         imputer.save(out / f"epoch-{epoch:04d}.safetensors")
     imputer.save(out / "last.safetensors")
     config = RunConfig(

@@ -204,19 +204,19 @@ def test_unobserved_cells_are_asked_for_in_a_share_of_the_records_from_an_epoch_
     windows = waves(200, n_steps=20)
     made = Loader(windows, Standardizer.fit(windows), RandomTargets(), 200, 0, ask_unobserved=0.3, ask_from_epoch=3)
     plain = Loader(windows, Standardizer.fit(windows), RandomTargets(), 200, 0)
-    assert next(made.epoch(2)).batch.asked is None
-    assert next(made.fixed()).batch.asked is None
+    assert next(made.epoch(2)).batch.unobserved_query is None
+    assert next(made.fixed()).batch.unobserved_query is None
     batch = next(made.epoch(3)).batch
-    assert batch.asked is not None
+    assert batch.unobserved_query is not None
     assert torch.equal(batch.cond_mask, next(plain.epoch(3)).batch.cond_mask)
-    assert not (batch.asked & batch.observed).any()
-    shares = batch.asked.sum((1, 2)) / (~batch.observed).sum((1, 2))
+    assert not (batch.unobserved_query & batch.observed).any()
+    shares = batch.unobserved_query.sum((1, 2)) / (~batch.observed).sum((1, 2))
     assert set(shares.tolist()) == {0, 1}
     assert 0.2 < shares.mean() < 0.4
     other = Loader(windows.select(slice(3, 9)), Standardizer.fit(windows), RandomTargets(), 2, 0, 0.3, 3)
     for share in other.epoch(3):
         for b, record in enumerate(share.batch.record_ids):
-            assert torch.equal(share.batch.asked[b], batch.asked[batch.record_ids.index(record)])
+            assert torch.equal(share.batch.unobserved_query[b], batch.unobserved_query[batch.record_ids.index(record)])
 
 
 def test_usual_cells_are_as_many_as_all_but_a_few_records_hold_of_features_that_are_not_given():

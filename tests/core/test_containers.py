@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
 
 from tsimpute.core.containers import Batch, Condition, PathCoefficients, expand_like
+from tsimpute.core.layouts import CellIndex
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import DataError
 from tsimpute.testing._records import random_batch, random_condition
@@ -89,8 +90,9 @@ def test_condition_holds_nothing_of_what_is_hidden():
     plain = random_batch()
     batch = replace(plain, guess=plain.values * plain.target_mask, spread=1.0 + plain.target_mask)
     other = replace(batch, values=torch.where(batch.target_mask, 1e6, batch.values))
-    for a, b in zip(vars(batch.condition).values(), vars(other.condition).values(), strict=True):
-        assert torch.equal(torch.as_tensor(a), torch.as_tensor(b))
+    for name in (field.name for field in fields(Condition)):
+        a, b = getattr(batch.condition, name), getattr(other.condition, name)
+        assert torch.equal(torch.as_tensor(a), torch.as_tensor(b)), name
     assert torch.equal(batch.target_mask, batch.observed & ~batch.cond_mask)
 
 
@@ -181,3 +183,34 @@ def test_samples_refuse_a_missing_axis_wrong_masks_and_levels():
         replace(samples, visible=shown[:1])
     with pytest.raises(DataError, match="levels"):
         samples.quantile([50])
+
+
+def test_a_layout_is_that_of_the_masks_and_goes_along_wherever_a_condition_goes():
+    """What reaches a device with a layout never has its masks read back from there."""
+    batch = random_batch()
+    unobserved = ~batch.observed & (torch.arange(len(batch)) > 1)[:, None, None]
+    batch = replace(batch, unobserved_query=unobserved)
+    whole = batch.condition
+    for condition in (
+        whole, batch.to("cpu").condition, batch.select(slice(1, 3)).condition, whole.select(slice(1, 3)),
+        whole.select(torch.tensor([2, 0])), whole.steps(slice(2, 6)), 
+        whole.to("cpu").select(slice(0, 2)).steps(slice(1, 3)),
+    ):  # fmt: skip
+        assert "layout" in vars(condition)
+        np.testing.assert_array_equal(condition.layout.visible, condition.cond_mask)
+        np.testing.assert_array_equal(condition.layout.queried, condition.query_mask)
+        np.testing.assert_array_equal(condition.layout.times, condition.times)
+    assert batch.select(slice(0, 2)).unobserved_layout is None
+    part = batch.to("cpu").select(slice(1, 4)).unobserved_layout
+    assert part is not None
+    np.testing.assert_array_equal(part.visible, batch.observed[1:4])
+    np.testing.assert_array_equal(part.queried, unobserved[1:4])
+
+
+def test_cells_of_a_layout_stand_by_record_feature_and_step():
+    mask = np.random.default_rng(0).random((3, 4, 5)) < 0.5
+    index = CellIndex.of(mask, 3)
+    np.testing.assert_array_equal(index.cell, np.flatnonzero(mask & (np.arange(4) < 3)[:, None]))
+    assert (np.diff(index.by_feature) >= 0).all()
+    order = np.argsort(index.by_time, kind="stable")
+    np.testing.assert_array_equal(index.by_time[order] % 5, index.step[order])

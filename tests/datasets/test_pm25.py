@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tsimpute.core.windows import Windows
-from tsimpute.datasets._pm25_tables import read_table
-from tsimpute.datasets.pm25 import GROUND, IN_RELEASE, MISSING, PM25
+from tsimpute.datasets.pm25 import GROUND, IN_RELEASE, MISSING, PM25, read_table
 from tsimpute.errors import ConfigError, DataError, SourceError
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "samples" / "pm25"

@@ -106,28 +106,28 @@ class Drift:
 def with_asked(batch: Batch) -> Batch:
     asked = ~batch.observed & (torch.arange(8) % 2 == 0)
     asked[1] = False
-    return replace(batch, asked=asked, usual_cells=7)
+    return replace(batch, unobserved_query=asked, usual_cells=7)
 
 
 def test_unobserved_cells_that_are_asked_for_stand_where_the_model_takes_them_and_have_no_loss():
     batch, process, network = with_asked(random_batch()), registry.make("processes", "flow_matching"), Drift()
-    assert batch.asked is not None
+    assert batch.unobserved_query is not None
     tau, noise = draw(batch, process)
     errors = squared_errors(network, process, batch, tau, noise)  # type: ignore[arg-type]
     state, _, condition = network.seen[-1]
     carried = noise + 2 * tau.float()[:, None, None]
-    torch.testing.assert_close(state[batch.asked], carried[batch.asked])
+    torch.testing.assert_close(state[batch.unobserved_query], carried[batch.unobserved_query])
     torch.testing.assert_close(state[batch.target_mask], process.corrupt(batch.values, noise, tau)[batch.target_mask])
-    assert torch.equal(condition.query_mask, batch.target_mask | batch.asked)
+    assert torch.equal(condition.query_mask, batch.target_mask | batch.unobserved_query)
     assert (errors[~batch.target_mask] == 0).all()
     assert condition.usual_cells == 7
     # On the way, all that is observed is shown, and records without an asked cell cost nothing.
-    rows = batch.asked.flatten(1).any(1)
+    rows = batch.unobserved_query.flatten(1).any(1)
     assert not rows.all()
     assert len(network.seen) == 3
     for _, _, on_the_way in network.seen[:-1]:
         assert torch.equal(on_the_way.cond_mask, batch.observed[rows])
-        assert torch.equal(on_the_way.query_mask, batch.asked[rows])
+        assert torch.equal(on_the_way.query_mask, batch.unobserved_query[rows])
         assert on_the_way.usual_cells == 7
 
 
@@ -163,7 +163,7 @@ def test_with_a_first_guess_asked_cells_stand_at_the_difference_to_the_guess_tha
     spreads: bool,
 ):
     plain, process, network = with_asked(random_batch()), registry.make("processes", "flow_matching"), Towards(5.0)
-    assert plain.asked is not None
+    assert plain.unobserved_query is not None
     numbers = torch.Generator().manual_seed(3)
     guess, given_all = (
         torch.randn(plain.values.shape, generator=numbers) * ~m for m in (plain.cond_mask, plain.observed)
@@ -181,10 +181,10 @@ def test_with_a_first_guess_asked_cells_stand_at_the_difference_to_the_guess_tha
     squared_errors(network, process, batch, tau, noise)  # type: ignore[arg-type]
     state, condition = network.seen[-1]
     expected = process.scales(tau).mix((5.0 - guess) / (1.0 if spread is None else spread), noise)
-    torch.testing.assert_close(state[plain.asked], expected[plain.asked])
+    torch.testing.assert_close(state[plain.unobserved_query], expected[plain.unobserved_query])
     assert condition.guess is not None
     assert torch.equal(condition.guess, guess)
-    rows = plain.asked.flatten(1).any(1)
+    rows = plain.unobserved_query.flatten(1).any(1)
     for _, on_the_way in network.seen[:-1]:
         assert on_the_way.guess is not None
         assert torch.equal(on_the_way.guess, given_all[rows])

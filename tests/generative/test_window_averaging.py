@@ -182,7 +182,7 @@ def test_pieces_of_a_record_give_what_the_whole_gives_bit_for_bit(monkeypatch: A
             part_of=(piece.computed.start, 203),
             **options,
         )
-        assert torch.equal(found[..., piece.kept_within], at_once[..., piece.kept])
+        assert torch.equal(found[..., piece.delivered_within], at_once[..., piece.delivered])
 
 
 class Untouched:
@@ -237,9 +237,9 @@ def test_any_part_gets_its_noise_of_the_whole_and_draws_little_else(monkeypatch:
 @pytest.mark.parametrize("n_steps", [1, 39, 40, 64, 65, 500, 1001])
 def test_pieces_keep_every_step_once_and_in_order(n_steps: int) -> None:
     made = pieces(n_steps, 8, 5, 3, 40)
-    assert (made[0].kept.start, made[-1].kept.stop) == (0, n_steps)
-    assert all(a.kept.stop == b.kept.start for a, b in pairwise(made))
-    assert all(p.computed.start <= p.kept.start and p.kept.stop <= p.computed.stop <= n_steps for p in made)
+    assert (made[0].delivered.start, made[-1].delivered.stop) == (0, n_steps)
+    assert all(a.delivered.stop == b.delivered.start for a, b in pairwise(made))
+    assert all(p.computed.start <= p.delivered.start and p.delivered.stop <= p.computed.stop <= n_steps for p in made)
 
 
 def test_more_draws_or_features_mean_fewer_steps_at_once_but_never_less_than_a_piece_needs() -> None:

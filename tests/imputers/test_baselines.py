@@ -10,7 +10,7 @@ from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.low_rank import iterated, solved
-from tsimpute.imputers.shared.hiding import moved_gaps
+from tsimpute.imputers.shared.standardised import moved_gaps
 
 
 def one_record(values: np.ndarray, times: np.ndarray | None = None) -> Windows:

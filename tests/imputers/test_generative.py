@@ -290,7 +290,7 @@ def test_as_many_cells_are_usual_as_in_training_records_of_the_same_length(fitte
     assert set(looked_at) == {(4, 4 * per_step), (8, 8 * per_step), (20, 20 * per_step)}
     assert fitted.usual_cells_ == max(waves(7).visible.sum((1, 2)))
     looked_at.clear()
-    monkeypatch.setattr(fitted, "n_steps_", 0)  # a model of before
+    monkeypatch.setattr(fitted.model_, "clock", replace(fitted.model_.clock, n_steps=0))  # a model of before
     fitted.impute(waves(1, 4), 1)
     assert looked_at == [(4, fitted.usual_cells_)]
 
@@ -499,7 +499,8 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, fitted: GenerativeImp
     fitted.save(path)
     before = path.read_bytes()
     broken = new()
-    vars(broken).update(vars(fitted) | {"time_step_": object()})
+    clock = replace(fitted.model_.clock, step=object())  # type: ignore[arg-type]
+    broken.model_ = replace(fitted.model_, clock=clock)
     with pytest.raises(TypeError):
         broken.save(path)
     assert path.read_bytes() == before

@@ -145,7 +145,7 @@ def test_is_adamw_on_the_mean_loss_of_records_with_clipping_and_a_moving_average
     assert [s.loss for s in steps[:-1]] == pytest.approx(losses, rel=1e-5)
     for name, weights in run.weights().items():
         torch.testing.assert_close(weights, network.state_dict()[name], rtol=1e-4, atol=1e-6)
-        torch.testing.assert_close(copied(run.trainer.kept)[name], average[name], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(copied(run.trainer.output_network)[name], average[name], rtol=1e-4, atol=1e-6)
 
 
 def test_learning_rate_falls_at_the_milestones():
@@ -194,7 +194,7 @@ def test_what_is_kept(tmp_path: Path):
     ends = [s for s in run.steps() if s.ends_epoch]
     best = min(ends, key=lambda s: s.valid_loss)
     assert set(run.models) == {"last", "best", "epoch-0001", "epoch-0003"}
-    assert equal(run.models["last"][0], copied(run.trainer.kept))
+    assert equal(run.models["last"][0], copied(run.trainer.output_network))
     assert equal(run.models["epoch-0003"][0], run.models["last"][0])
     assert run.models["best"][1]["epoch"] == best.epoch
     assert run.models["epoch-0001"][1] | {"seconds": 0} == {
@@ -221,7 +221,7 @@ def test_validation_is_the_same_for_the_same_weights_and_uses_the_kept_ones():
     for share in trainer.valid.fixed():
         tau, noise = draw(share.batch, trainer.process)
         with torch.no_grad():
-            errors = squared_errors(trainer.kept, trainer.process, share.batch, tau, noise)  # type: ignore[arg-type]
+            errors = squared_errors(trainer.output_network, trainer.process, share.batch, tau, noise)  # type: ignore[arg-type]
         losses += loss_per_record(errors, share.batch.target_mask).tolist()
     assert last.valid_loss == pytest.approx(np.mean(losses))
 
@@ -267,7 +267,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, uninterrupted: tuple[
     run.steps()
     whole, folder = uninterrupted
     assert equal(run.weights(), whole.weights())
-    assert equal(copied(run.trainer.kept), copied(whole.trainer.kept))
+    assert equal(copied(run.trainer.output_network), copied(whole.trainer.output_network))
     assert log_of(tmp_path) == log_of(folder)
     assert run.trainer.at.best_epoch == whole.trainer.at.best_epoch
     if 9 not in stops:
@@ -314,7 +314,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path: Path):
     whole = prepared(tmp_path / "whole", epochs=20)
     whole.steps()
     assert equal(run.weights(), whole.weights())
-    assert equal(copied(run.trainer.kept), copied(whole.trainer.kept))
+    assert equal(copied(run.trainer.output_network), copied(whole.trainer.output_network))
     assert log_of(folder) == log_of(tmp_path / "whole")
     assert sorted(p.name for p in folder.iterdir()) == [".lock", "epochs.csv", "state.pt"]
 
@@ -412,7 +412,7 @@ def test_patience_stops_and_keeps_the_best_also_when_started_again(tmp_path: Pat
 def test_without_patience_training_goes_on_and_the_last_weights_are_the_last(tmp_path: Path):
     run = prepared(tmp_path, kind=Scripted, epochs=4)
     assert run.steps()[-1].stop == "all 4 epochs done"
-    assert equal(run.models["last"][0], copied(run.trainer.kept))
+    assert equal(run.models["last"][0], copied(run.trainer.output_network))
     assert run.models["last"][1]["epoch"] == 4
 
 
@@ -442,7 +442,7 @@ def test_a_loss_that_is_not_finite_names_record_and_feature_and_keeps_the_weight
     good: Weights = {}
     with pytest.raises(TrainingError, match=r"epoch 2: .*record 'r4', feature 'Temp' \(.*1e\+30\)"):  # noqa: PT012
         for step in run.trainer.run():
-            good = copied(run.trainer.kept)
+            good = copied(run.trainer.output_network)
             if step.step == 3:
                 run.trainer.train.values[4, 1][TRAIN.observed[4, 1]] = 1e30
     assert equal(run.models["last"][0], good)

@@ -20,8 +20,7 @@ from torch.nn import functional as F
 
 from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.grid import Grid
-from tsimpute.backbones.trunk import Attend, Axis, Trunk
+from tsimpute.backbones.trunk import Attend, Axis, Grid, Trunk
 from tsimpute.core.containers import Condition
 
 _NEVER = -1e9
@@ -36,27 +35,27 @@ class ContextGrid(Trunk):
 
     def condition_on(self, condition: Condition) -> VectorField:
         dtype = condition.values.dtype
-        own = torch.arange(self.n_features, device=condition.values.device) < self.n_features - self.n_given
-        shown, asked = (mask & own[:, None] for mask in (condition.cond_mask, condition.query_mask))
+        tokenised = torch.arange(self.n_features, device=condition.values.device) < self.n_features - self.n_given
+        visible, queried = (mask & tokenised[:, None] for mask in (condition.cond_mask, condition.query_mask))
         clock = clock_embedding(condition.times, self.width_time).to(dtype)
         clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
         about = clock, self.feature.weight, condition.query_mask[..., None].to(dtype)
-        context = self._context(condition, _Whole(*about), shown)
+        context = self._context(condition, _Whole(*about), visible)
         dense_records = None
         if math.isfinite(condition.usual_cells):
-            dense_records = (shown | asked).sum((1, 2)) > 1.25 * condition.usual_cells
-        attentions = [_MaskedAttention(axis, shown, asked, dense_records) for axis in ("time", "features")]
+            dense_records = (visible | queried).sum((1, 2)) > 1.25 * condition.usual_cells
+        attentions = [_MaskedAttention(axis, visible, queried, dense_records) for axis in ("time", "features")]
         side_information, known_inputs = self.side_information(_Whole(*about)), self.inputs_of(condition)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             kv_cache = iter(context)
             attend = [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(kv_cache)) for meet in attentions]
             inputs = torch.stack([*(of_cells.expand_as(state) for of_cells in known_inputs), state], -1)
-            return self.forward_tokens(inputs, tau, side_information, _Whole(*about, attend)) * asked
+            return self.forward_tokens(inputs, tau, side_information, _Whole(*about, attend)) * queried
 
         return field
 
-    def _context(self, condition: Condition, grid: _Whole, shown: Tensor) -> list[Tensor]:
+    def _context(self, condition: Condition, grid: _Whole, visible: Tensor) -> list[Tensor]:
         """(B, K, L, 3 D) queries, keys and values of all cells, in the order of the blocks' axes."""
         kv_cache: list[Tensor] = []
 
@@ -67,7 +66,7 @@ class ContextGrid(Trunk):
 
             return attend
 
-        grid.attend = [keeping(_MaskedAttention(axis, shown)) for axis in ("time", "features")]
+        grid.attend = [keeping(_MaskedAttention(axis, visible)) for axis in ("time", "features")]
         blank = [torch.zeros_like(condition.values)] * (self.enter.in_features - 1)
         cells = F.relu(self.enter(torch.stack([condition.values, *blank], -1)))
         tau = self.of_tau(torch.ones(len(condition.values), dtype=torch.float64, device=condition.values.device))
@@ -111,9 +110,9 @@ class _MaskedAttention:
     """
 
     def __init__(
-        self, axis: str, shown: Tensor, asked: Tensor | None = None, dense_records: Tensor | None = None
+        self, axis: str, visible: Tensor, queried: Tensor | None = None, dense_records: Tensor | None = None
     ) -> None:
-        self.axis, self.visible, self.asked, self.dense_records = axis, shown, asked, dense_records
+        self.axis, self.visible, self.queried, self.dense_records = axis, visible, queried, dense_records
 
     def __call__(self, qkv: Tensor, n_heads: int, shared: Tensor | None = None) -> Tensor:
         """(R, K, L, 3 D), and the same of shown cells, R or 1 of them -> (R, K, L, D)."""
@@ -122,15 +121,15 @@ class _MaskedAttention:
         if qkv.is_cuda and self.dense_records is None and has_triton():
             from tsimpute.backbones.grid_attention import grid_attention
 
-            own, shown = (x.expand(len(qkv), -1, -1).contiguous() for x in self._bytes)
-            return grid_attention(qkv, own, n_heads, self.axis, shared, shown)
+            looked_at, visible = (x.expand(len(qkv), -1, -1).contiguous() for x in self._bytes)
+            return grid_attention(qkv, looked_at, n_heads, self.axis, shared, visible)
         return self._in_rows(qkv, n_heads, shared)
 
     @cached_property
     def _bytes(self) -> tuple[Tensor, Tensor]:
-        """Whether cells of their own, and shown ones, may be looked at, as bytes."""
-        shown = self.visible.to(torch.uint8)
-        return (shown if self.asked is None else self.asked.to(torch.uint8)), shown
+        """The cells of the queries themselves, and shown ones, that may be looked at, as bytes."""
+        visible = self.visible.to(torch.uint8)
+        return (visible if self.queried is None else self.queried.to(torch.uint8)), visible
 
     def _in_rows(self, qkv: Tensor, n_heads: int, shared: Tensor | None) -> Tensor:
         """The same with torch's kernel."""
@@ -139,11 +138,11 @@ class _MaskedAttention:
         if shared is not None:
             _, keys, values = self._rows(shared, n_heads)
             k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
-        found = F.scaled_dot_product_attention(q, k, v, mask.to(q.dtype))
+        read = F.scaled_dot_product_attention(q, k, v, mask.to(q.dtype))
         n_records = len(qkv)
         if self.axis == "time":
-            return rearrange(found, "(b k) h l d -> b k l (h d)", b=n_records)
-        return rearrange(found, "(b l) h k d -> b k l (h d)", b=n_records)
+            return rearrange(read, "(b k) h l d -> b k l (h d)", b=n_records)
+        return rearrange(read, "(b l) h k d -> b k l (h d)", b=n_records)
 
     def _rows(self, qkv: Tensor, n_heads: int) -> Tensor:
         """Queries, keys and values, each (rows, heads, tokens, channels)."""
@@ -152,17 +151,17 @@ class _MaskedAttention:
 
     def _mask(self, n_records: int) -> Tensor:
         """(rows, 1, tokens or 1, keys) to be added to scores: of shown cells, then of those to fill."""
-        shown = self._mask_rows(self.visible)
-        mask = torch.where(shown, 0.0, _NEVER)[:, None]
-        if self.asked is not None:
-            asked = self._mask_rows(self.asked)
-            of_asked = torch.where(asked, 0.0, _NEVER)[:, None]
+        visible = self._mask_rows(self.visible)
+        mask = torch.where(visible, 0.0, _NEVER)[:, None]
+        if self.queried is not None:
+            queried = self._mask_rows(self.queried)
+            of_queried = torch.where(queried, 0.0, _NEVER)[:, None]
             if self.dense_records is not None:
-                in_dense = self.dense_records[:, None].expand(-1, len(shown) // len(self.dense_records)).flatten()
-                logit_bias = (2 * asked.sum(1) / (shown.sum(1) + 1)).clamp(min=1).log() * in_dense
-                others = ~torch.eye(asked.shape[1], dtype=torch.bool, device=asked.device)
-                of_asked = of_asked - logit_bias[:, None, None] * others
-            mask = torch.cat([mask.expand(-1, of_asked.shape[1], -1), of_asked], -1)
+                in_dense = self.dense_records[:, None].expand(-1, len(visible) // len(self.dense_records)).flatten()
+                logit_bias = (2 * queried.sum(1) / (visible.sum(1) + 1)).clamp(min=1).log() * in_dense
+                others = ~torch.eye(queried.shape[1], dtype=torch.bool, device=queried.device)
+                of_queried = of_queried - logit_bias[:, None, None] * others
+            mask = torch.cat([mask.expand(-1, of_queried.shape[1], -1), of_queried], -1)
         return mask.repeat(n_records // len(self.visible), 1, 1)[:, None]
 
     def _mask_rows(self, mask: Tensor) -> Tensor:

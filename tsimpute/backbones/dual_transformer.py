@@ -11,8 +11,7 @@ from torch import Tensor
 
 from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.grid import Grid
-from tsimpute.backbones.trunk import Trunk
+from tsimpute.backbones.trunk import Grid, Trunk
 from tsimpute.core.containers import Condition
 
 

@@ -1,7 +1,7 @@
 """Attention within the short rows of whole grids on a GPU: one program for each row and head, nothing is copied.
 
 Queries, keys and values stand side by side in the channels of a cell, as a linear layer leaves them. Cells of a row
-look at those of the same row in ``own`` and, where given, in ``shared``. Written in Triton, which comes with torch for
+look at those of the same row in ``qkv`` and, where given, in ``shared``. Written in Triton, which comes with torch for
 GPUs; products are in TF32.
 """
 
@@ -47,7 +47,7 @@ def _cells(n_steps, n_tokens, cell_stride, along_time: tl.constexpr, n_features,
 
 @triton.jit
 def _forward(
-    own, own_seen, shared, shared_seen, out, n_features, n_steps, n_tokens, cell_stride, scale,
+    qkv, seen, shared, shared_seen, out, n_features, n_steps, n_tokens, cell_stride, scale,
     along_time: tl.constexpr, has_shared: tl.constexpr, width: tl.constexpr, d: tl.constexpr, size: tl.constexpr,
     padded: tl.constexpr,
 ):  # fmt: skip
@@ -55,9 +55,9 @@ def _forward(
     c = tl.arange(0, padded)
     channel = tl.program_id(1) * d + c
     there = inside[:, None] & (c < d)[None, :]
-    q = _load(own, cell, channel, there, 0, width)
-    k, v = _load(own, cell, channel, there, 1, width), _load(own, cell, channel, there, 2, width)
-    scores = _scores(q, k, own_seen, cell, inside, scale)
+    q = _load(qkv, cell, channel, there, 0, width)
+    k, v = _load(qkv, cell, channel, there, 1, width), _load(qkv, cell, channel, there, 2, width)
+    scores = _scores(q, k, seen, cell, inside, scale)
     top = tl.max(scores, 1)
     if has_shared:
         k2, v2 = _load(shared, cell, channel, there, 1, width), _load(shared, cell, channel, there, 2, width)
@@ -65,14 +65,14 @@ def _forward(
         top = tl.maximum(top, tl.max(scores2, 1))
     weights = tl.exp(scores - top[:, None])
     total = tl.sum(weights, 1)
-    found = tl.dot(weights, v, input_precision="tf32")
+    read = tl.dot(weights, v, input_precision="tf32")
     if has_shared:
         weights2 = tl.exp(scores2 - top[:, None])
         total += tl.sum(weights2, 1)
-        found += tl.dot(weights2, v2, input_precision="tf32")
-    found = found / total[:, None]
+        read += tl.dot(weights2, v2, input_precision="tf32")
+    read = read / total[:, None]
     at = cell[:, None] * width + channel[None, :]
-    tl.store(out + at, found.to(out.dtype.element_ty), mask=there)
+    tl.store(out + at, read.to(out.dtype.element_ty), mask=there)
 
 
 @triton.jit
@@ -83,7 +83,7 @@ def _store(into, grad, cell, channel, there, block: tl.constexpr, width: tl.cons
 
 @triton.jit
 def _backward(
-    own, own_seen, shared, shared_seen, out, grad, to_own, to_shared, n_features, n_steps, n_tokens, cell_stride, scale,
+    qkv, seen, shared, shared_seen, out, grad, of_qkv, to_shared, n_features, n_steps, n_tokens, cell_stride, scale,
     along_time: tl.constexpr, has_shared: tl.constexpr, width: tl.constexpr, d: tl.constexpr, size: tl.constexpr,
     padded: tl.constexpr,
 ):  # fmt: skip
@@ -91,13 +91,13 @@ def _backward(
     c = tl.arange(0, padded)
     channel = tl.program_id(1) * d + c
     there = inside[:, None] & (c < d)[None, :]
-    q = _load(own, cell, channel, there, 0, width)
-    k, v = _load(own, cell, channel, there, 1, width), _load(own, cell, channel, there, 2, width)
+    q = _load(qkv, cell, channel, there, 0, width)
+    k, v = _load(qkv, cell, channel, there, 1, width), _load(qkv, cell, channel, there, 2, width)
     at = cell[:, None] * width + channel[None, :]
     g = tl.load(grad + at, mask=there, other=0.0).to(tl.float32)
     y = tl.load(out + at, mask=there, other=0.0).to(tl.float32)
     delta = tl.sum(g * y, 1)
-    scores = _scores(q, k, own_seen, cell, inside, scale)
+    scores = _scores(q, k, seen, cell, inside, scale)
     top = tl.max(scores, 1)
     if has_shared:
         k2, v2 = _load(shared, cell, channel, there, 1, width), _load(shared, cell, channel, there, 2, width)
@@ -111,8 +111,8 @@ def _backward(
     weights = tl.where(inside[:, None], weights / total[:, None], 0.0)
     of_scores = weights * (tl.dot(g, tl.trans(v), input_precision="tf32") - delta[:, None]) * scale
     to_q = tl.dot(of_scores, k, input_precision="tf32")
-    _store(to_own, tl.dot(tl.trans(of_scores), q, input_precision="tf32"), cell, channel, there, 1, width)
-    _store(to_own, tl.dot(tl.trans(weights), g, input_precision="tf32"), cell, channel, there, 2, width)
+    _store(of_qkv, tl.dot(tl.trans(of_scores), q, input_precision="tf32"), cell, channel, there, 1, width)
+    _store(of_qkv, tl.dot(tl.trans(weights), g, input_precision="tf32"), cell, channel, there, 2, width)
     if has_shared:
         weights2 = tl.where(inside[:, None], weights2 / total[:, None], 0.0)
         of_scores2 = weights2 * (tl.dot(g, tl.trans(v2), input_precision="tf32") - delta[:, None]) * scale
@@ -120,7 +120,7 @@ def _backward(
         _store(to_shared, tl.zeros_like(q), cell, channel, there, 0, width)
         _store(to_shared, tl.dot(tl.trans(of_scores2), q, input_precision="tf32"), cell, channel, there, 1, width)
         _store(to_shared, tl.dot(tl.trans(weights2), g, input_precision="tf32"), cell, channel, there, 2, width)
-    _store(to_own, to_q, cell, channel, there, 0, width)
+    _store(of_qkv, to_q, cell, channel, there, 0, width)
 
 
 _KERNELS: Any = (_forward, _backward)
@@ -129,13 +129,13 @@ _KERNELS: Any = (_forward, _backward)
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, own: Tensor, own_seen: Tensor, shared: Tensor | None, shared_seen: Tensor, n_heads: int, axis: str
+        ctx: Any, qkv: Tensor, seen: Tensor, shared: Tensor | None, shared_seen: Tensor, n_heads: int, axis: str
     ) -> Tensor:  # type: ignore[override]
-        b, k, n_steps, channels = own.shape
+        b, k, n_steps, channels = qkv.shape
         width = channels // 3
-        own = own.contiguous()
+        qkv = qkv.contiguous()
         shared = None if shared is None else shared.contiguous()
-        out = own.new_empty(b, k, n_steps, width)
+        out = qkv.new_empty(b, k, n_steps, width)
         along_time = axis == "time"
         n_tokens, n_rows = (n_steps, b * k) if along_time else (k, b * n_steps)
         d = width // n_heads
@@ -145,27 +145,27 @@ class _Attention(torch.autograd.Function):
             "size": max(16, triton.next_power_of_2(n_tokens)), "padded": max(16, triton.next_power_of_2(d)),
         }  # fmt: skip
         ctx.programs = (n_rows, n_heads)
-        other = own if shared is None else shared
-        _KERNELS[0][ctx.programs](own, own_seen, other, shared_seen, out, *ctx.sizes, **ctx.constants, num_warps=4)
-        ctx.save_for_backward(own, own_seen, other, shared_seen, out)
+        other = qkv if shared is None else shared
+        _KERNELS[0][ctx.programs](qkv, seen, other, shared_seen, out, *ctx.sizes, **ctx.constants, num_warps=4)
+        ctx.save_for_backward(qkv, seen, other, shared_seen, out)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        own, own_seen, other, shared_seen, out = ctx.saved_tensors
-        to_own = torch.empty_like(own)
+        qkv, seen, other, shared_seen, out = ctx.saved_tensors
+        of_qkv = torch.empty_like(qkv)
         has_shared = ctx.constants["has_shared"]
-        to_shared = torch.empty_like(other) if has_shared else to_own
+        to_shared = torch.empty_like(other) if has_shared else of_qkv
         _KERNELS[1][ctx.programs](
-            own, own_seen, other, shared_seen, out, grad.contiguous(), to_own, to_shared, *ctx.sizes,
+            qkv, seen, other, shared_seen, out, grad.contiguous(), of_qkv, to_shared, *ctx.sizes,
             **ctx.constants, num_warps=4,
         )  # fmt: skip
-        return to_own, None, to_shared if has_shared else None, None, None, None
+        return of_qkv, None, to_shared if has_shared else None, None, None, None
 
 
 def grid_attention(
-    own: Tensor,
-    own_seen: Tensor,
+    qkv: Tensor,
+    seen: Tensor,
     n_heads: int,
     axis: str,
     shared: Tensor | None = None,
@@ -174,8 +174,9 @@ def grid_attention(
     """(B, K, L, D) of what each cell reads of its row along ``axis``, "time" or "features".
 
     Args:
-        own: (B, K, L, 3 D) queries, keys and values.
-        own_seen: (B, K, L) uint8, the cells of ``own`` that may be looked at.
+        qkv: (B, K, L, 3 D) queries, keys and values.
+        seen: (B, K, L) uint8, the cells of ``qkv`` that may be looked at.
         shared, shared_seen: the same of others, whose queries ask nothing.
     """
-    return _Attention.apply(own, own_seen, shared, own_seen if shared_seen is None else shared_seen, n_heads, axis)  # type: ignore[return-value]
+    shared_seen = seen if shared_seen is None else shared_seen
+    return _Attention.apply(qkv, seen, shared, shared_seen, n_heads, axis)  # type: ignore[return-value]

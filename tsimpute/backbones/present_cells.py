@@ -22,8 +22,8 @@ class PresentCells(Trunk):
     """
 
     def condition_on(self, condition: Condition) -> VectorField:
-        shown, present = condition.cond_mask, condition.cond_mask | condition.query_mask
-        tokens = Tokens(condition, present, shown, self.width_time, self.feature.weight, self.n_given)
+        present = condition.layout.visible | condition.layout.queried
+        tokens = Tokens(condition, present, condition.cond_mask, self.width_time, self.feature.weight, self.n_given)
         side_information = self.side_information(tokens)
         known_inputs, to_fill = [tokens.take(grid) for grid in self.inputs_of(condition)], 1 - tokens.marked
 
@@ -35,7 +35,7 @@ class PresentCells(Trunk):
         return field
 
     def bytes_per_row(self, condition: Condition) -> int:
-        n_cells = int((condition.cond_mask | condition.query_mask)[0].sum())
+        n_cells = int((condition.layout.visible | condition.layout.queried)[0].sum())
         return n_cells * self.bytes_per_cell * 5 // 4  # and the copies of reordering
 
 

@@ -136,8 +136,8 @@ def _forward(
     out, scores = qkv.new_zeros(n_states, n_tokens, width // 3), qkv.new_empty(max(1, longest), library.lanes())
     of_scores = (n_states, n_tokens, n_heads) if keeps else (0,)
     largest, inverse = qkv.new_empty(of_scores), qkv.new_empty(of_scores)
-    kept = (largest, inverse) if keeps else (None, None)
-    library.forward(described, *map(_pointer, (qkv, shared, out, *kept, scores)))
+    score_sums = (largest, inverse) if keeps else (None, None)
+    library.forward(described, *map(_pointer, (qkv, shared, out, *score_sums, scores)))
     return out, largest, inverse
 
 

@@ -1,4 +1,4 @@
-"""Some cells of records as tokens, and attention among those that share a feature or a time."""
+"""Cells of a mask as tokens, and attention among those that share a feature or a time."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tsimpute.backbones.packing import pack
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.backbones.trunk import Attend, Axis, TokenLayout, attention
 from tsimpute.core.containers import Condition
+from tsimpute.core.layouts import CellIndex
 
 
 class Tokens(TokenLayout):
@@ -26,22 +27,22 @@ class Tokens(TokenLayout):
 
     Args:
         condition: B records.
-        mask: (B, K, L) bool, of which cells.
-        marked: (B, K, L) bool, the cells that side information marks.
+        mask: (B, K, L) bool, of which cells: masks of ``condition.layout``.
+        marked: (B, K, L) bool, the cells that side information marks, on the device of the records.
         width_time: channels of the clock's embedding.
         feature: (K, F) embedding.
-        n_given: how many features, the last ones, have no tokens and are told with the clock.
+        n_given: how many features, the last ones, have no tokens and go with the clock.
 
     Attributes:
         row_of: for tokens in the order of either axis, time and feature, a number for the row that each is in.
         record_of: (T,) the record of each, in the order of either axis alike: one record stands after the other.
-        attend: for either axis, what its attention is; among these tokens alone, if ``attending`` says no other.
+        attend: the attention along either axis; among these tokens only, unless ``attending`` sets another.
     """
 
     def __init__(
         self,
         condition: Condition,
-        mask: Tensor,
+        mask: np.ndarray,
         marked: Tensor,
         width_time: int,
         feature: Tensor,
@@ -49,30 +50,30 @@ class Tokens(TokenLayout):
     ) -> None:
         self.n_records, self.n_features, self.n_steps = mask.shape
         device, dtype = condition.values.device, condition.values.dtype
-        own = self.n_features - n_given
-        cells = mask.cpu().numpy() & (np.arange(self.n_features) < own)[:, None]
-        record, k, step = np.nonzero(cells)
-        by_time = record * self.n_steps + step
-        order = np.argsort(by_time, kind="stable")
-        self.row_of = (record * self.n_features + k, by_time[order])
-        self.record_of = record
+        n_tokenised = self.n_features - n_given
+        index = CellIndex.of(mask, n_tokenised)
+        order = np.argsort(index.by_time, kind="stable")
+        self.row_of = (index.by_feature, index.by_time[order])
+        self.record_of = index.record
         self.attend: Sequence[Attend] = [RaggedAttention(rows) for rows in self.row_of]
 
-        def there(index: np.ndarray) -> Tensor:
-            return torch.from_numpy(index).to(device)
+        def on_device(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
 
-        self.cell, self.k = there(np.flatnonzero(cells)), there(k)
-        self.to_features, self.to_times = there(order), there(np.argsort(order, kind="stable"))
-        self.no_blank = there(np.empty(0, np.int64))
+        self.cell, self.k = on_device(index.cell), on_device(index.feature)
+        self.to_features, self.to_times = on_device(order), on_device(np.argsort(order, kind="stable"))
+        self.no_blank = on_device(np.empty(0, np.int64))
         # As a matrix of 0 and 1: the backward of a gather adds row by row, many times slower than a product.
-        self.of_record = F.one_hot(there(record), self.n_records).to(dtype)
+        self.of_record = F.one_hot(on_device(index.record), self.n_records).to(dtype)
         self.marked = self.take(marked.to(dtype))
-        clock, which = torch.unique(condition.times, return_inverse=True)
-        self.when = there(which.cpu().numpy()[record, step])
-        self.clock = clock_embedding(clock, width_time).to(dtype)
+        distinct, which = condition.layout.clock
+        self.clock = clock_embedding(on_device(distinct), width_time).to(dtype)
         if n_given:
-            self.when = there(by_time)
-            self.clock = torch.cat([self.clock[which], condition.values[:, own:].mT], -1).flatten(0, 1)
+            self.when = on_device(index.by_time)
+            given = condition.values[:, n_tokenised:].mT  # (B, L, n_given)
+            self.clock = torch.cat([self.clock[on_device(which)], given], -1).flatten(0, 1)  # (B L, T + n_given)
+        else:
+            self.when = on_device(which[index.record, index.step])
         self.feature = feature
 
     def attending(self, attend: Sequence[Attend]) -> Self:
@@ -112,7 +113,7 @@ class Tokens(TokenLayout):
 
 
 class RaggedAttention:
-    """Attention of tokens among those of their row, and among other tokens of the same row that all states share.
+    """Attention of tokens to those of their row, and to other tokens of the row that all states share.
 
     Compiled where it can be; elsewhere rows are packed into bins of one length (see ``packing``) for torch's kernel.
 
@@ -178,7 +179,7 @@ class _InBins:
 
     def attend(self, qkv: Tensor, n_heads: int) -> Tensor:
         token, position, blank = (x.to(qkv.device) for x in (self.token, self.position, self.blank))
-        # What blank positions hold is seen by none, and no gradient comes from there.
+        # Blank positions are masked, and no gradient comes from there.
         spread: Tensor = Reorder.apply(qkv, token, position, blank[:0])  # type: ignore[assignment]
         read = []
         for bins, part in zip(self.groups, spread.split([g.n_bins * g.size for g in self.groups], 1), strict=True):
@@ -189,7 +190,7 @@ class _InBins:
 
 
 class _Bins:
-    """Bins of one size, who may look at whom in them, and what is added to the scores of each."""
+    """Bins of one size, and what is added to the scores in them: -inf between rows, a bias of each token."""
 
     def __init__(self, row_of: np.ndarray, bias: np.ndarray) -> None:
         self.n_bins, self.size = row_of.shape
@@ -216,12 +217,12 @@ class _Bins:
 
 
 class Reorder(torch.autograd.Function):
-    """``cells[:, index]``, whose backward is a gather too: ``inverse`` says where each cell has gone.
+    """``cells[:, index]``, whose backward is a gather too, by ``inverse``.
 
     A gather's own backward, adding up rows one by one, took 45 % of a training step.
 
     Args of ``apply``:
-        blank: cells that have gone nowhere.
+        blank: cells that ``index`` leaves out.
     """
 
     @staticmethod

@@ -1,13 +1,13 @@
-"""The parts of a dual temporal/feature transformer, whichever cells it computes and however they are laid out.
+"""The parts of a dual temporal/feature transformer, for any set of cells and any layout of them.
 
 Residual blocks after DiffWave (Kong et al. 2021), attention along time, then along features, as in Section 5 and
-Appendix E.1 of Tashiro et al. 2021. The parts see tensors (..., D); a ``TokenLayout`` knows which cells stand in a row.
+Appendix E.1 of Tashiro et al. 2021. The parts see tensors (..., D); a ``TokenLayout`` says which cells share a row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -59,7 +59,7 @@ class AxisTransformer(nn.Module):
         self.norm_feedforward = nn.LayerNorm(width)
 
     def forward(self, cells: Tensor, attend: Attend) -> Tensor:
-        """``attend`` takes queries, keys and values (..., 3 D) and the number of heads to what each cell reads."""
+        """``attend`` maps queries, keys and values (..., 3 D) and the number of heads to (..., D)."""
         cells = self.norm_attention(cells + self.merge(attend(self.qkv(cells), self.n_heads)))
         return self.norm_feedforward(cells + self.contract(F.gelu(self.expand(cells))))
 
@@ -82,12 +82,47 @@ class TokenLayout(Protocol):
     def side(
         self, of_time: Callable[[Tensor], Tensor], of_feature: Callable[[Tensor], Tensor], of_mask: Tensor
     ) -> Tensor:
-        """The sum of maps of each cell's time, feature and of whether it is shown, (..., E)."""
+        """The sum of projections of each cell's time, feature and mask, (..., E)."""
         ...
 
 
+class Grid(TokenLayout):
+    """Every cell of (R, K, L, D).
+
+    Args:
+        clock: (B, L, T). feature: (K, F). marked: (B, K, L, 1), the cells that side information marks.
+        attend: of the rows along time, (R K, L, 3 D), and along features, (R L, K, 3 D).
+    """
+
+    def __init__(
+        self, clock: Tensor, feature: Tensor, marked: Tensor, attend: Sequence[Attend] = (attention, attention)
+    ) -> None:
+        self.clock, self.feature, self.marked, self.attend = clock, feature, marked, attend
+
+    def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
+        if cells.shape[2] == 1:
+            return cells
+        rows = axis(rearrange(cells, "r k l d -> (r k) l d"), self.attend[0])
+        return rearrange(rows, "(r k) l d -> r k l d", r=len(cells))
+
+    def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
+        if cells.shape[1] == 1:
+            return cells
+        rows = axis(rearrange(cells, "r k l d -> (r l) k d"), self.attend[1])
+        return rearrange(rows, "(r l) k d -> r k l d", r=len(cells))
+
+    def to_cells(self, of_record: Tensor) -> Tensor:
+        return of_record[:, None, None]
+
+    def side(
+        self, of_time: Callable[[Tensor], Tensor], of_feature: Callable[[Tensor], Tensor], of_mask: Tensor
+    ) -> Tensor:
+        known = of_time(self.clock)[:, None] + of_feature(self.feature)[:, None]
+        return torch.addcmul(known, self.marked, of_mask)
+
+
 class SideProjection(nn.Module):
-    """A linear map of what is known of each cell (its time, its feature, whether it is shown) to ``width_out``.
+    """A linear map of each cell's side information (time, feature, mask) to ``width_out``.
 
     The map of the concatenated time + feature + 1 channels is a sum of three small maps, so the concatenation is never
     formed, and a time or a feature is mapped once for all its cells.
@@ -123,22 +158,22 @@ class ResidualBlock(nn.Module):
         return self.gated(cells, self.along_axes(cells, tau, layout), side)
 
     def along_axes(self, cells: Tensor, tau: Tensor, layout: TokenLayout) -> Tensor:
-        """The first half: (..., D) of what cells have told each other."""
+        """The first half: attention along time, then along features, (..., D)."""
         return layout.along_features(self.feature_axis, self.along_time(cells, tau, layout))
 
     def along_time(self, cells: Tensor, tau: Tensor, layout: TokenLayout) -> Tensor:
-        """The first half of that."""
+        """Attention along time."""
         return layout.along_time(self.time_axis, cells + layout.to_cells(self.of_tau(tau)))
 
     def gated(self, cells: Tensor, hidden: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-        """The second half, each cell by itself."""
+        """The second half: the gated unit of each cell."""
         gate, signal = (self.mid(hidden) + side).chunk(2, -1)
         residual, skip = self.out(gate.sigmoid() * signal.tanh()).chunk(2, -1)
         return (cells + residual) * math.sqrt(0.5), skip
 
 
 class Trunk(nn.Module):
-    """All weights of the network, and the way through them; a subclass says which cells are computed.
+    """All weights of the network and its forward pass; a subclass decides which cells are computed.
 
     Args:
         n_features: K; the order of features is part of the model.
@@ -147,9 +182,9 @@ class Trunk(nn.Module):
         n_blocks: residual blocks.
         width_time, width_feature, width_tau: channels of the embeddings.
         max_frequency: see ``ProcessTimeEmbedding``; 1e4 for diffusion as CSDI, small for continuous tau.
-        n_given: how many of the features, the last ones, are given: their values are told to all cells of a step, with
-            the clock. So they cost nothing and each cell has them at hand.
-        with_spread: conditions hold a spread; its logarithm is an input beside the guess.
+        n_given: how many of the features, the last ones, are known covariates: their values are part of the side
+            information of all cells of a step, with the clock. So they have no tokens.
+        with_spread: conditions hold a spread; its logarithm is an input next to the guess.
 
     Raises:
         ConfigError: sizes that do not fit each other.
@@ -198,7 +233,7 @@ class Trunk(nn.Module):
         nn.init.zeros_(self.leave.weight)
 
     def forward(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
-        """One state of each record; without gradients, on a CPU, shares of the records side by side."""
+        """One state of each record; without gradients, on a CPU, parts of the records in parallel threads."""
         plain = state.device.type == "cpu" and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
         if not plain or not len(state) == len(condition) > 1:
             return self.condition_on(condition)(state, tau)
@@ -216,8 +251,8 @@ class Trunk(nn.Module):
 
     @property
     def bytes_per_cell(self) -> int:
-        """What a cell needs at the peak of an evaluation without gradients: what all blocks are told of it, what they
-        have put out, and the work of one block. Measured on a CPU, whole grids need 0.8 to 1.3 times that."""
+        """Peak memory of a cell in an evaluation without gradients: side information and outputs of all blocks, and the
+        activations of one. Measured on a CPU, whole grids need 0.8 to 1.3 times that."""
         width, n_blocks = self.leave.in_features, len(self.blocks)
         return 4 * (width * (4 * n_blocks + 14) + 3 * _WIDTH_FEEDFORWARD)
 
@@ -225,7 +260,7 @@ class Trunk(nn.Module):
         return 0
 
     def inputs_of(self, condition: Condition) -> list[Tensor]:
-        """(B, K, L) each: what is known of cells beside their state."""
+        """(B, K, L) each: the inputs of cells other than their state."""
         if not self.with_spread:
             return [condition.known]
         if condition.spread is None:

@@ -1,7 +1,7 @@
-"""First guesses at cells that are not shown: a model that learns what differs from one need not learn to interpolate.
+"""Baselines at cells that are not visible: a model that learns the difference to one need not learn to interpolate.
 
-A guess is a mean and, where it knows how sure it is, a spread. What is learnt and drawn of a cell is
-``(value - mean) / spread``. A guess is made of shown cells alone.
+A guess is a mean and, where it knows its uncertainty, a standard deviation ("spread"). The model learns and samples
+``(value - mean) / spread``. A guess depends on visible cells only.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Guessed:
-    """Of the cells of some records.
+    """A guess at cells of N records.
 
     Attributes:
-        mean: (N, K, L) float32 standardised, 0 at cells that were not asked for.
-        spread: (N, K, L) float32, positive, 1 at cells that were not asked for; None = the guess knows none.
+        mean: (N, K, L) float32 standardised, 0 at cells that are not wanted.
+        spread: (N, K, L) float32, positive, 1 at cells that are not wanted; None = the guess has none.
     """
 
     mean: np.ndarray
@@ -30,10 +30,10 @@ class Guessed:
 
 
 class Known(Protocol):
-    """Records of any length, of which parts are standardised when they are asked for.
+    """Records of any length, whose parts are standardised on demand.
 
     Attributes:
-        shown: (N, K, L) bool.
+        visible: (N, K, L) bool.
         times: (N, L) float64.
     """
 
@@ -56,7 +56,7 @@ class Guess(Protocol):
     """Makes first guesses.
 
     Attributes:
-        has_spread: whether it knows how sure it is.
+        has_spread: whether it gives a standard deviation.
     """
 
     has_spread: bool
@@ -72,7 +72,7 @@ class Guess(Protocol):
         ...
 
     def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
-        """What ``of`` the whole holds of some of its parts, one after the other.
+        """The parts of ``of`` the whole records, one after the other.
 
         Args:
             parts: of which neither starts nor stops decrease.
@@ -134,8 +134,8 @@ def first_guess(
     low, high = (np.take_along_axis(known, i, 2) for i in (last, following))
     both = np.isfinite(since) & np.isfinite(until)
     share = np.divide(since, since + until, out=np.isinf(since).astype(np.float64), where=both & ~shown)
-    kept = np.clip(1 - np.minimum(since, until) / span, 0, None) if span > 0 else 0.0
-    return np.where(shown, 0.0, ((1 - share) * low + share * high) * kept)
+    fading = np.clip(1 - np.minimum(since, until) / span, 0, None) if span > 0 else 0.0
+    return np.where(shown, 0.0, ((1 - share) * low + share * high) * fading)
 
 
 def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
@@ -144,14 +144,14 @@ def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
     Args:
         shown: (N, K, L) bool; looked at once, whatever the number of steps.
     """
-    found, last, seen = [], np.full(shown.shape[:2], -1), 0
+    steps_before, last, seen = [], np.full(shown.shape[:2], -1), 0
     for step in steps:
         if step > seen:
             part = shown[..., seen:step]
             last = np.where(part.any(2), step - 1 - part[..., ::-1].argmax(2), last)
             seen = step
-        found.append(last)
-    return found
+        steps_before.append(last)
+    return steps_before
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,8 @@ class Linear:
         for n, part in enumerate(parts):
             outside = _nearest(known, before[n], -np.inf), _nearest(known, after[n], np.inf)
             times = known.times[:, part]
-            found = first_guess(known.values(part), shown[..., part], times, self.span, *outside)
-            yield Guessed(found.astype(np.float32))
+            mean = first_guess(known.values(part), shown[..., part], times, self.span, *outside)
+            yield Guessed(mean.astype(np.float32))
 
 
 def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:

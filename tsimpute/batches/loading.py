@@ -48,7 +48,7 @@ class Loader:
         policy: chooses targets among the shown cells.
         batch_size: records of a global batch.
         seed: of everything drawn.
-        ask_unobserved: share of records in which all unobserved cells are asked for too, from ``ask_from_epoch`` on.
+        ask_unobserved: share of records in which all unobserved cells are queried too, from ``ask_from_epoch`` on.
         guess: where given, targets are the differences to it, in units of its spread where it has one.
         guess_of: another guess for some records, by their index; None = ``guess`` for all.
         n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
@@ -76,8 +76,8 @@ class Loader:
         self.values = _standardised(windows.values, self.visible, scaler)
         self.times = single_precision(windows.times)
         self.record_ids, self.features = windows.record_ids, windows.features
-        self.own = _own(windows)
-        self.usable = np.flatnonzero(self.visible[:, self.own].any((1, 2)))
+        self.targetable = _not_given(windows)
+        self.usable = np.flatnonzero(self.visible[:, self.targetable].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
         self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
         self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
@@ -107,50 +107,47 @@ class Loader:
     def _shares(self, order: np.ndarray, epoch: int, first: int, rank: int, n_ranks: int) -> Iterator[RankShard]:
         for b in range(first, self.n_batches):
             chosen = order[b * self.batch_size : (b + 1) * self.batch_size]
-            own = chosen[rank::n_ranks]
-            yield RankShard(self._batch(own if len(own) else chosen[:1], epoch), len(chosen), float(len(own) > 0))
+            of_rank = chosen[rank::n_ranks]
+            batch = self._batch(of_rank if len(of_rank) else chosen[:1], epoch)
+            yield RankShard(batch, len(chosen), float(len(of_rank) > 0))
 
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
-        rngs = [np.random.default_rng(s) for s in seeds]
-        drawn = [self._drawn(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)]
-        masks = np.stack([mask for mask, _ in drawn])
-        asks = self.ask_unobserved > 0 and epoch >= self.ask_from_epoch
-        asked = None
-        if asks:
-            asked = np.stack([self._asked(self.visible[i], rng) for i, rng in zip(index, rngs, strict=True)])
-        values, guess, given_all = self.values[index], None, None
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        draw = (lambda record, rng: (self._mask(record, rng), -1)) if self.guesses is None else self.guesses.draw
+        masks, numbers = zip(*(draw(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)), strict=True)
+        cond_mask, observed, values = np.stack(masks), self.visible[index], self.values[index]
+        queried = None
+        if self.ask_unobserved > 0 and epoch >= self.ask_from_epoch:
+            whole = np.array([rng.random() < self.ask_unobserved for rng in rngs])[:, None, None]
+            queried = ~observed & self.targetable[:, None] & whole
+        guess, guess_given_all = None, None
         if self.guesses is not None:
-            shown = self.visible[index]
-            wanted = ~masks if asks or not self.guesses.size else shown & ~masks
-            guess = self.guesses.guesses(index, masks, [number for _, number in drawn], wanted, asks)
-            values = standardised_residuals(values, guess, shown)
-            given_all = self.guesses.guesses(index, shown, [-1] * len(index), ~shown, True) if asks else None
+            everywhere = queried is not None
+            wanted = ~cond_mask if everywhere or not self.guesses.size else observed & ~cond_mask
+            guess = self.guesses.guesses(index, cond_mask, numbers, wanted, everywhere)
+            values = standardised_residuals(values, guess, observed)
+            if everywhere:
+                guess_given_all = self.guesses.guesses(index, observed, [-1] * len(index), ~observed, True)
         return Batch(
             values=torch.from_numpy(values),
-            observed=torch.from_numpy(self.visible[index]),
-            cond_mask=torch.from_numpy(masks),
+            observed=torch.from_numpy(observed),
+            cond_mask=torch.from_numpy(cond_mask),
             times=torch.from_numpy(self.times[index]),
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
-            asked=None if asked is None else torch.from_numpy(asked),
-            guess=_mean(guess),
-            spread=_spread(guess),
-            guess_given_all=_mean(given_all),
-            spread_given_all=_spread(given_all),
-            usual_cells=self.usual_cells if asks else math.inf,
+            unobserved_query=None if queried is None else torch.from_numpy(queried),
+            guess=_tensor(guess and guess.mean),
+            spread=_tensor(guess and guess.spread),
+            guess_given_all=_tensor(guess_given_all and guess_given_all.mean),
+            spread_given_all=_tensor(guess_given_all and guess_given_all.spread),
+            usual_cells=math.inf if queried is None else self.usual_cells,
         )
-
-    def _drawn(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-        return (self._mask(record, rng), -1) if self.guesses is None else self.guesses.draw(record, rng)
 
     def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
         mask = self.visible[record].copy()
-        mask[self.own] = self.policy(mask[self.own], rng)
+        mask[self.targetable] = self.policy(mask[self.targetable], rng)
         return mask
-
-    def _asked(self, shown: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return ~shown & self.own[:, None] & (rng.random() < self.ask_unobserved)
 
 
 def usual_cells(train: Windows) -> int:
@@ -158,7 +155,7 @@ def usual_cells(train: Windows) -> int:
 
     Of up to a hundred records it is the most that one has.
     """
-    return int(np.quantile(train.visible[:, _own(train)].sum((1, 2)), 0.99, method="higher"))
+    return int(np.quantile(train.visible[:, _not_given(train)].sum((1, 2)), 0.99, method="higher"))
 
 
 def condition_of(
@@ -181,10 +178,11 @@ def condition_of(
     if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
         raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
     known, cells = _Known(windows, scaler), _to_fill(windows, fill)
-    found = None
+    guessed = None
     if guess is not None:
-        found = guess.of(known.values(slice(None)), known.visible, known.times, _wanted(guess, known.visible, cells))
-    return _condition(windows, single_precision(windows.times), scaler, cells, found, usual)
+        wanted = cells if guess.has_spread else ~known.visible  # where it costs time, cells to fill alone
+        guessed = guess.of(known.values(slice(None)), known.visible, known.times, wanted)
+    return _condition(windows, single_precision(windows.times), scaler, cells, guessed, usual)
 
 
 def conditions_of(
@@ -208,10 +206,10 @@ def conditions_of(
     if guess is not None:
         known = _Known(windows, scaler)
         guesses = guess.of_parts(known, parts, _to_fill(windows, fill) if guess.has_spread else fill)
-    for part, found in zip(parts, guesses, strict=False):
+    for part, guessed in zip(parts, guesses, strict=False):
         steps = windows.steps(part)
         cells = _to_fill(steps, fill[..., part])
-        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, found, usual)
+        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, guessed, usual)
 
 
 def single_precision(times: np.ndarray) -> np.ndarray:
@@ -220,13 +218,13 @@ def single_precision(times: np.ndarray) -> np.ndarray:
     Raises:
         DataError: they no longer increase.
     """
-    found = times.astype(np.float32)
-    if (np.diff(found, axis=1) <= 0).any():
+    single = times.astype(np.float32)
+    if (np.diff(single, axis=1) <= 0).any():
         raise DataError(
             "times: too large for single precision to tell neighbouring steps apart, the largest is "
             f"{np.abs(times).max():g}. Count time from the start of each record, and part records at long pauses."
         )
-    return found
+    return single
 
 
 def standardised_residuals(values: np.ndarray, guess: Guessed, cells: np.ndarray) -> np.ndarray:
@@ -249,8 +247,8 @@ def _condition(
         query_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
         usual_cells=usual,
-        guess=_mean(guess),
-        spread=_spread(guess),
+        guess=_tensor(guess and guess.mean),
+        spread=_tensor(guess and guess.spread),
     )
 
 
@@ -258,17 +256,8 @@ def _to_fill(windows: Windows, fill: np.ndarray | None) -> np.ndarray:
     return ~windows.visible if fill is None else fill & ~windows.visible
 
 
-def _wanted(guess: Guess, shown: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Cells to guess: where it costs time, those to fill alone."""
-    return cells if guess.has_spread else ~shown
-
-
-def _mean(guess: Guessed | None) -> torch.Tensor | None:
-    return None if guess is None else torch.from_numpy(guess.mean)
-
-
-def _spread(guess: Guessed | None) -> torch.Tensor | None:
-    return None if guess is None or guess.spread is None else torch.from_numpy(guess.spread)
+def _tensor(array: np.ndarray | None) -> torch.Tensor | None:
+    return None if array is None else torch.from_numpy(array)
 
 
 class _Known:
@@ -287,7 +276,7 @@ class _Known:
         return _standardised(values, shown, self.scaler)[..., 0]
 
 
-def _own(windows: Windows) -> np.ndarray:
+def _not_given(windows: Windows) -> np.ndarray:
     """(K,) bool: the features that are not given."""
     return np.array([not feature.given for feature in windows.features])
 

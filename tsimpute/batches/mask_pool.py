@@ -1,4 +1,4 @@
-"""Masks for training: drawn anew in each epoch, or out of a few per record where each costs a guess that takes time."""
+"""Masks for training: new in each epoch, or a few per record where each needs a guess that takes time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Masker = Callable[[int, np.random.Generator], np.ndarray]
 
 
 class Masks(Protocol):
-    """Gives masks of training records, and first guesses at what they hide.
+    """Gives masks of training records, and baselines at the cells that they hide.
 
     Attributes:
         size: masks of each record; 0 = any number.
@@ -35,23 +35,23 @@ class Masks(Protocol):
 
 
 class _Kept(NamedTuple):
-    """Of the cells of one record that a guess was asked for, in the order of the record."""
+    """A guess at the wanted cells of one record, in the order of the record."""
 
     mean: np.ndarray
     spread: np.ndarray | None
 
 
 class MaskPool:
-    """A few masks for each record, whose guesses are made when they are first needed, and kept.
+    """A few masks for each record, whose guesses are computed once, when they are first needed.
 
-    Masks come from (seed, record, number), so a run that goes on from a state has the same ones.
+    Masks come from (seed, record, number), so a resumed run has the same ones.
 
     Args:
         guess_of: makes the guesses of a record, by its index.
         masker: draws masks.
         values, observed, times: of all records, see ``Guess.of``.
         record_ids: of all records.
-        size: masks of each record; 0 = any number, each drawn from the generator given, and no guess is kept.
+        size: masks of each record; 0 = any number, each from the generator that is passed, and no guess is stored.
         seed: of the masks.
     """
 
@@ -75,8 +75,8 @@ class MaskPool:
         if not self.size:
             return self.masker(record, rng), -1
         number = int(rng.integers(self.size))
-        own = np.random.default_rng(derive_seed(self.seed, "mask", self.record_ids[record], number))
-        return self.masker(record, own), number
+        generator = np.random.default_rng(derive_seed(self.seed, "mask", self.record_ids[record], number))
+        return self.masker(record, generator), number
 
     def guesses(
         self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
@@ -87,27 +87,27 @@ class MaskPool:
             index: (B,) which ones.
             shown, wanted: (B, K, L) bool.
             numbers: of their masks, as ``draw`` gave them.
-            everywhere: whether wanted are all cells that are not shown, not targets alone.
+            everywhere: whether all cells that are not visible are wanted, not only targets.
         """
         keys = [(i, number, everywhere) for i, number in zip(index.tolist(), numbers, strict=True)]
         new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]
-        found: dict[int, _Kept] = {}
+        fresh: dict[int, _Kept] = {}
         for guess, at in _by_guess(new, [self.guess_of(keys[b][0]) for b in new]):
             made = guess.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
             for n, b in enumerate(at):
                 cells = wanted[b]
-                found[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
+                fresh[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
                 if self.size:
-                    self._kept[keys[b]] = found[b]
-        return self._filled([found.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)
+                    self._kept[keys[b]] = fresh[b]
+        return self._filled([fresh.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)
 
     def _filled(self, of_records: Sequence[_Kept], wanted: np.ndarray) -> Guessed:
         mean = np.zeros(wanted.shape, np.float32)
         spread = None if of_records[0].spread is None else np.ones(wanted.shape, np.float32)
-        for b, kept in enumerate(of_records):
-            mean[b][wanted[b]] = kept.mean
+        for b, guess in enumerate(of_records):
+            mean[b][wanted[b]] = guess.mean
             if spread is not None:
-                spread[b][wanted[b]] = kept.spread
+                spread[b][wanted[b]] = guess.spread
         return Guessed(mean, spread)
 
 

@@ -8,29 +8,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from tsimpute.core.layouts import CellLayout
 from tsimpute.core.shapes import ShortRepr, check_shape
 from tsimpute.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Condition(ShortRepr):
-    """All that a model may see of B records.
+    """All that a model may use of B records.
 
     Attributes:
         values: (B, K, L) standardised values of the shown cells, 0 elsewhere.
         cond_mask: (B, K, L) bool, the shown cells.
-        query_mask: (B, K, L) bool, the cells to fill; disjoint from cond_mask.
+        query_mask: (B, K, L) bool, the cells to impute; disjoint from cond_mask.
         times: (B, L) the series' own clock, in the dtype of the values; or in float64 and on the CPU, where a record is
             long and only windows of it, see ``steps``, reach a network.
-        usual_cells: as many measured cells as training records have, but for a few; 0 = not known.
-        guess: (B, K, L) a first guess at cells that are not shown, 0 elsewhere; what is learnt and drawn is the
-            difference to it. None = there is none.
-        spread: (B, K, L) how far off the guess may be, positive, 1 where there is none; what is learnt and drawn is in
-            its units. None = not known.
+        usual_cells: the 99th percentile of visible cells per training record; 0 = not known.
+        guess: (B, K, L) a baseline at cells that are not shown, 0 elsewhere; the model learns and samples the
+            difference to it. None = no baseline.
+        spread: (B, K, L) the baseline's standard deviation, positive, 1 where there is no baseline; the difference is
+            in its units. None = not known.
     """
 
     values: Tensor
@@ -59,13 +61,23 @@ class Condition(ShortRepr):
     def __len__(self) -> int:
         return len(self.values)
 
+    @cached_property
+    def layout(self) -> CellLayout:
+        """Masks and times in the CPU's memory; it goes along with ``select``, ``steps`` and ``to``."""
+        return CellLayout.of(self.cond_mask, self.query_mask, self.times)
+
+    def with_layout(self, layout: CellLayout) -> Condition:
+        """The same records; ``layout`` is that of their masks and times, as whoever made these has it."""
+        vars(self)["layout"] = layout
+        return self
+
     @property
     def known(self) -> Tensor:
         """(B, K, L) shown values, and the first guess at other cells where there is one."""
         return self.values if self.guess is None else self.values + self.guess
 
     def restored(self, residuals: Tensor) -> Tensor:
-        """(..., K, L) standardised values at the cells to fill, of what is learnt and drawn there."""
+        """(..., K, L) standardised values at the queried cells, from samples of the difference to the baseline."""
         if self.spread is not None:
             residuals = residuals * self.spread
         return residuals if self.guess is None else residuals + self.guess * self.query_mask
@@ -77,20 +89,24 @@ class Condition(ShortRepr):
         return values if self.spread is None else values / self.spread
 
     def select(self, index: slice | Tensor) -> Condition:
-        return replace(self, **{n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor)})
+        part = replace(self, **{n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor)})
+        return part.with_layout(self.layout.select(index))
 
     def steps(self, index: slice) -> Condition:
-        """The same records at those steps only, their times counted from the first of them, in the values' dtype."""
-        values, shown, asked = (x[..., index] for x in (self.values, self.cond_mask, self.query_mask))
+        """The same records at those steps only; times count from the first of them, in the values' dtype."""
+        values, visible, queried = (x[..., index] for x in (self.values, self.cond_mask, self.query_mask))
         guess, spread = (None if x is None else x[..., index] for x in (self.guess, self.spread))
-        times = self.times[:, index]
-        return Condition(values, shown, asked, (times - times[:, :1]).to(values), self.usual_cells, guess, spread)
+        times = torch.from_numpy(self.layout.times[:, index])
+        times = (times - times[:, :1]).to(values.dtype)
+        part = Condition(values, visible, queried, times.to(values.device), self.usual_cells, guess, spread)
+        masks = self.layout.visible[..., index], self.layout.queried[..., index]
+        return part.with_layout(CellLayout(*masks, times.numpy()))
 
     def to(self, device: torch.device | str) -> Condition:
-        """On another device, but for times in a dtype of their own: not every device has float64."""
+        """On another device; times in float64 stay on the CPU, as not every device has float64."""
         stay = () if self.times.dtype == self.values.dtype else ("times",)
         moving = {n: x for n, x in vars(self).items() if isinstance(x, Tensor) and n not in stay}
-        return replace(self, **{n: x.to(device) for n, x in moving.items()})
+        return replace(self, **{n: x.to(device) for n, x in moving.items()}).with_layout(self.layout)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,11 +120,11 @@ class Batch(ShortRepr):
         cond_mask: (B, K, L) bool, shown cells; within observed.
         times: (B, L).
         record_ids: B names, for messages.
-        seeds: B integers; what is drawn for a record in this pass is drawn from its own seed.
-        asked: (B, K, L) bool, unobserved cells that are to be filled beside the targets, as in use, or None; they have
-            no truth and no loss.
+        seeds: B integers; process time and noise of a record in this pass come from its seed.
+        unobserved_query: (B, K, L) bool, unobserved cells that are queried with the targets, as in use, or None; they
+            have no truth and no loss.
         guess, spread: as in ``Condition``, made of the shown cells.
-        guess_given_all, spread_given_all: the same, made of all observed cells; where cells are asked for.
+        guess_given_all, spread_given_all: the same, made of all observed cells; where unobserved cells are queried.
         usual_cells: as in ``Condition``; without bound where no record is to be taken for one of more.
     """
 
@@ -118,7 +134,7 @@ class Batch(ShortRepr):
     times: Tensor
     record_ids: tuple[str, ...]
     seeds: tuple[int, ...]
-    asked: Tensor | None = None
+    unobserved_query: Tensor | None = None
     guess: Tensor | None = None
     guess_given_all: Tensor | None = None
     usual_cells: float = math.inf
@@ -127,7 +143,8 @@ class Batch(ShortRepr):
 
     def __post_init__(self) -> None:
         shape = tuple(self.values.shape)
-        for name in ("observed", "cond_mask", "asked", "guess", "guess_given_all", "spread", "spread_given_all"):
+        masks = ("observed", "cond_mask", "unobserved_query")
+        for name in (*masks, "guess", "guess_given_all", "spread", "spread_given_all"):
             check_shape(name, getattr(self, name), shape)
         check_shape("times", self.times, (shape[0], shape[2]))
         check_shape("record_ids", self.record_ids, (shape[0],))
@@ -136,8 +153,8 @@ class Batch(ShortRepr):
             raise DataError("cond_mask: expected a subset of observed; it shows cells that hold no value.")
         if bool(((self.values != 0) & ~self.observed).any()):
             raise DataError("values: expected 0 at every cell that is not observed; some hold NaN or a number.")
-        if self.asked is not None and bool((self.asked & self.observed).any()):
-            raise DataError("asked: expected unobserved cells; some hold a value.")
+        if self.unobserved_query is not None and bool((self.unobserved_query & self.observed).any()):
+            raise DataError("unobserved_query: expected unobserved cells; some hold a value.")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -148,18 +165,43 @@ class Batch(ShortRepr):
         return self.observed & ~self.cond_mask
 
     @property
+    def query_mask(self) -> Tensor:
+        """(B, K, L) bool: the targets, and the unobserved cells that are queried with them."""
+        return self.target_mask if self.unobserved_query is None else self.target_mask | self.unobserved_query
+
+    @cached_property
     def condition(self) -> Condition:
-        """What the model sees: the shown cells, and noise to be turned into data at the targets."""
-        query_mask = self.target_mask if self.asked is None else self.target_mask | self.asked
-        shown = self.values * self.cond_mask
-        return Condition(shown, self.cond_mask, query_mask, self.times, self.usual_cells, self.guess, self.spread)
+        """What the model uses: the visible cells, and where it is queried."""
+        shown, spread = self.values * self.cond_mask, self.spread
+        condition = Condition(shown, self.cond_mask, self.query_mask, self.times, self.usual_cells, self.guess, spread)
+        return condition.with_layout(self.layout)
+
+    @cached_property
+    def layout(self) -> CellLayout:
+        """Masks and times of ``condition`` in the CPU's memory; it goes along with ``select`` and ``to``."""
+        return CellLayout.of(self.cond_mask, self.query_mask, self.times)
+
+    @cached_property
+    def unobserved_layout(self) -> CellLayout | None:
+        """The same with all observed cells visible and only unobserved ones queried; None where none is."""
+        if self.unobserved_query is None:
+            return None
+        layout = CellLayout.of(self.observed, self.unobserved_query, self.times)
+        return layout if layout.queried.any() else None
 
     def select(self, index: slice) -> Batch:
-        by_record = {n: x for n, x in vars(self).items() if isinstance(x, Tensor | tuple)}
-        return replace(self, **{n: x[index] for n, x in by_record.items()})
+        by_record = {n: x[index] for n, x in vars(self).items() if isinstance(x, Tensor | tuple)}
+        part, unobserved = replace(self, **by_record), self.unobserved_layout
+        if unobserved is not None:
+            unobserved = unobserved.select(index)
+            unobserved = unobserved if unobserved.queried.any() else None
+        vars(part).update(layout=self.layout.select(index), unobserved_layout=unobserved)
+        return part
 
     def to(self, device: torch.device | str) -> Batch:
-        return replace(self, **{n: x.to(device) for n, x in vars(self).items() if isinstance(x, Tensor)})
+        moved = replace(self, **{n: x.to(device) for n, x in vars(self).items() if isinstance(x, Tensor)})
+        vars(moved).update(layout=self.layout, unobserved_layout=self.unobserved_layout)
+        return moved
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ import numpy as np
 from tsimpute.errors import DataError
 
 
-def check_shape(name: str, found: object, expected: tuple[int, ...]) -> None:
-    if found is None:
+def check_shape(name: str, value: object, expected: tuple[int, ...]) -> None:
+    if value is None:
         return
-    shape = tuple(found.shape) if hasattr(found, "shape") else (len(found),)  # type: ignore[attr-defined, arg-type]
+    shape = tuple(value.shape) if hasattr(value, "shape") else (len(value),)  # type: ignore[attr-defined, arg-type]
     if shape != expected:
         raise DataError(f"{name}: expected shape {expected}, came {shape}.")
 
@@ -31,14 +31,14 @@ def check_distinct(name: str, names: Sequence[str]) -> None:
         raise DataError(f"{name}: expected distinct names, {twice!r} comes more than once.")
 
 
-def check_numbers(name: str, found: object, kinds: str) -> None:
+def check_numbers(name: str, value: object, kinds: str) -> None:
     """Refuses what is no NumPy array of a dtype kind in ``kinds``, such as "f" for floats.
 
     Raises:
         DataError: it is something else.
     """
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in kinds:
-        came = f"dtype {found.dtype}" if isinstance(found, np.ndarray) else type(found).__name__
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+        came = f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
         expected = "floats" if kinds == "f" else "numbers"
         raise DataError(f"{name}: expected a NumPy array of {expected}, came {came}.")
 

@@ -42,10 +42,10 @@ def check_sha256(path: Path, expected: str) -> None:
     Raises:
         DataError: it is another.
     """
-    found = sha256(path.read_bytes())
-    if found != expected:
+    digest = sha256(path.read_bytes())
+    if digest != expected:
         raise DataError(
-            f"{path}: expected the published file with sha256 {expected}, came one with {found}. It is damaged or of "
+            f"{path}: expected the published file with sha256 {expected}, came one with {digest}. It is damaged or of "
             "another version: remove it and get it again."
         )
 

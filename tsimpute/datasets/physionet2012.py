@@ -13,8 +13,7 @@ import numpy as np
 from tsimpute.core.windows import Windows
 from tsimpute.datasets._download import check_sha256, download_with_tsdb, sha256
 from tsimpute.datasets._physionet_rows import RecordFile, Rows, is_record_name, join_rows, read_files
-from tsimpute.datasets._physionet_units import OTHER_UNITS, SAME_UNITS
-from tsimpute.datasets._physionet_variables import FEATURES, LIMITS
+from tsimpute.datasets._physionet_variables import FEATURES, LIMITS, OTHER_UNITS, SAME_UNITS
 from tsimpute.datasets.base import Card, Source, TableRules
 from tsimpute.errors import ConfigError, DataError, SourceError
 
@@ -127,11 +126,11 @@ class PhysioNet2012:
         """Accepts the 4000 published stays, as a folder or an archive; see ``STAYS_SHA256``."""
         place = self.locate(root)
         stays = read_files(place)
-        found = sha256(b"".join(file.record_id.encode() + b"\n" + file.content for file in stays))
-        if found != STAYS_SHA256:
+        digest = sha256(b"".join(file.record_id.encode() + b"\n" + file.content for file in stays))
+        if digest != STAYS_SHA256:
             raise DataError(
                 f"{place}: expected the 4000 stays as published (sha256 of their contents {STAYS_SHA256}), came "
-                f"{len(stays)} with {found}. Remove them and get them again: `tsimpute fetch {self.name}`."
+                f"{len(stays)} with {digest}. Remove them and get them again: `tsimpute fetch {self.name}`."
             )
         outcomes = place.parent / OUTCOMES
         if outcomes.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ import numpy as np
 from tsimpute.core.limits import Limits
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.datasets._download import check_sha256, download_any
-from tsimpute.datasets._pm25_tables import read_table
 from tsimpute.datasets.base import Card, Source
 from tsimpute.errors import ConfigError, DataError, SourceError
 
@@ -25,6 +25,7 @@ GROUND, MISSING = "pm25_ground.txt", "pm25_missing.txt"
 RELEASE = "https://www.microsoft.com/en-us/research/uploads/prod/2016/06/STMVL-Release.zip"
 RELEASE_OLD_ADDRESS = "https://www.microsoft.com/en-us/research/wp-content/uploads/2016/06/STMVL-Release.zip"
 IN_RELEASE = "Code/STMVL/SampleData"
+_STAMP = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d):00:00")
 
 _CARD = Card(
     title="Beijing PM2.5 of 36 stations, 2014-05 to 2015-04 (ST-MVL release)",
@@ -181,9 +182,6 @@ class PM25:
         )
 
 
-PLUGIN = PM25
-
-
 def _month_of_year(stamp: np.datetime64) -> int:
     return int(stamp.astype("datetime64[M]").astype(int)) % 12 + 1
 
@@ -200,3 +198,45 @@ def _held_out(folder: Path, stamps: np.ndarray, stations: list[str], ground: np.
             f"{folder / MISSING}: expected values of {GROUND} with holes; some differ. Get both files again."
         )
     return ~np.isnan(ground) & np.isnan(missing)
+
+
+def read_table(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """Stamps (T,) in hours, station names (K), values (T, K), NaN where a cell is empty: a line per hour.
+
+    Raises:
+        DataError: a line is broken, or the stamps are not whole hours in increasing order; file and line are named.
+    """
+    header, *lines = path.read_bytes().decode("latin-1").replace("\r\n", "\n").rstrip("\n").split("\n")
+    stations = header.split(",")[1:]
+    if not header.startswith("datetime,") or not lines:
+        raise DataError(
+            f"{path}, line 1: expected the header datetime,station,... and rows below it, came {header[:80]!r}."
+        )
+    hours, values = [], []
+    for number, line in enumerate(lines, start=2):
+        stamp, *cells = line.split(",")
+        try:
+            hours.append(_hour(stamp))
+            values.append([float(cell or "nan") for cell in cells])
+        except ValueError as error:
+            raise _broken(path, number, line) from error
+        if len(cells) != len(stations) or (number > 2 and hours[-1] <= hours[-2]):
+            raise _broken(path, number, line)
+    return np.array(hours), stations, np.array(values)
+
+
+def _hour(stamp: str) -> np.datetime64:
+    match = _STAMP.fullmatch(stamp)
+    if match is None:
+        raise ValueError(stamp)
+    return np.datetime64("{}-{}-{}T{}".format(*match.groups()), "h")
+
+
+def _broken(path: Path, number: int, line: str) -> DataError:
+    return DataError(
+        f"{path}, line {number}: expected a whole hour such as 2014/05/01 01:00:00, later than the one before, and one "
+        f"number or nothing per station; came {line[:80]!r}. Correct the line or get the file again."
+    )
+
+
+PLUGIN = PM25

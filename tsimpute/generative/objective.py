@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from tsimpute.backbones.base import Backbone
 from tsimpute.core.containers import Batch, Condition
+from tsimpute.core.layouts import CellLayout
 from tsimpute.processes.base import Process
 
 
 def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tensor, noise: Tensor) -> Tensor:
     """Squared regression error of each target cell, 0 elsewhere.
 
-    Noise stands only where targets are, and the model's own states where other cells are asked for; the rest that is
-    not shown is blank (Appendix A.1).
+    Targets hold noisy states, unobserved cells that are queried the model's own states; all other cells that are not
+    visible are blank (Appendix A.1).
 
     Args:
         batch: B records.
@@ -25,34 +29,46 @@ def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tens
         (B, K, L).
     """
     state = process.corrupt(batch.values, noise, tau)
-    if batch.asked is not None and bool(batch.asked.any()):
-        state = torch.where(batch.asked, _rollout_unobserved(backbone, process, batch, batch.asked, tau, noise), state)
+    if batch.unobserved_query is not None and batch.unobserved_layout is not None:
+        rollout = _rollout_unobserved(backbone, process, batch, batch.unobserved_layout, tau, noise)
+        state = torch.where(batch.unobserved_query, rollout, state)
     output = backbone(state, tau, batch.condition)
     return (output - process.target(batch.values, noise, tau)).square() * batch.target_mask
 
 
 @torch.no_grad()
 def _rollout_unobserved(
-    backbone: Backbone, process: Process, batch: Batch, asked: Tensor, tau: Tensor, noise: Tensor
+    backbone: Backbone, process: Process, batch: Batch, layout: CellLayout, tau: Tensor, noise: Tensor
 ) -> Tensor:
-    """(B, K, L) states at ``tau`` of cells that nobody observed: where the model takes them, in two steps from noise.
+    """(B, K, L) states at ``tau`` of unobserved cells: where the model takes them in two steps from noise.
 
-    In use they stand where the model has taken them. Drawn given all that is observed, targets too, they go with the
-    targets as the parts of one draw do. With a first guess they are, like the targets' states, those of the difference
-    to the guess that is made without the targets, in units of its spread.
+    Sampled given all observed cells, targets included, they vary with the targets as the parts of one sample do. With a
+    baseline they are, like the targets' states, differences to the baseline that is made without the targets, in units
+    of its spread.
     """
-    rows = asked.flatten(1).any(1).nonzero()[:, 0]
-    condition = batch.condition
-    values = torch.where(batch.target_mask, condition.restored(batch.values), batch.values)[rows]
-    guess, spread = (None if x is None else x[rows] for x in (batch.guess_given_all, batch.spread_given_all))
-    known = Condition(values, batch.observed[rows], asked[rows], batch.times[rows], batch.usual_cells, guess, spread)
+    rows = torch.from_numpy(np.flatnonzero(layout.queried.any((1, 2))))  # (R,) records with such a query
+    values = torch.where(batch.target_mask, batch.condition.restored(batch.values), batch.values)
+
+    def of_rows(x: Tensor | None) -> Any:
+        return None if x is None else x[rows]
+
+    known = Condition(
+        values[rows],
+        batch.observed[rows],
+        of_rows(batch.unobserved_query),
+        batch.times[rows],
+        batch.usual_cells,
+        of_rows(batch.guess_given_all),
+        of_rows(batch.spread_given_all),
+    ).with_layout(layout.select(rows))
     field = backbone.condition_on(known)
-    end, state = tau[rows.cpu()], noise[rows]
-    found = process.predict(field(state, 0 * end), state, 0 * end)
-    state = process.scales(end / 2).mix(found.clean, found.noise)
-    found = process.predict(field(state, end / 2), state, end / 2)
-    clean = condition.select(rows).residuals(known.restored(found.clean))
-    return torch.zeros_like(noise).index_copy(0, rows, process.scales(end).mix(clean, found.noise))
+    end, state = tau[rows], noise[rows]
+    first = process.predict(field(state, 0 * end), state, 0 * end)
+    state = process.scales(end / 2).mix(first.clean, first.noise)
+    second = process.predict(field(state, end / 2), state, end / 2)
+    clean = batch.condition.select(rows).residuals(known.restored(second.clean))
+    states = process.scales(end).mix(clean, second.noise)
+    return torch.zeros_like(noise).index_copy(0, rows.to(noise.device), states)
 
 
 def loss_per_record(errors: Tensor, target_mask: Tensor) -> Tensor:

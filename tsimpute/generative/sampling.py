@@ -1,8 +1,8 @@
-"""The one sampling loop: Condition -> draws of the cells to fill.
+"""The one sampling loop: Condition -> samples at the queried cells.
 
-Every record is computed by itself, its draws together in rows of a number that the record and the settings decide,
-each draw from generators of its own. So a record's draws are the same alone, in another batch or in another order, bit
-for bit, and no more than that many rows of one record are in the network's memory.
+Every record is computed separately. Its samples are computed together in rows, whose number follows from the record and
+the settings; each sample has its own generators. So a record's samples do not depend on its batch or order, bit for
+bit, and no more than that many rows of one record are in the network's memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK = 4096
 """Steps of noise from one generator: a part of a longer record draws its own blocks and no others."""
 
 _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "could not create a primitive")
-"""What RuntimeErrors say that mean it, the last being oneDNN's; torch has a class of its own for GPUs only."""
+"""Texts of RuntimeErrors that mean it, the last one oneDNN's; torch has an error class for GPUs only."""
 
 _TOO_LARGE = (
     "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a smaller network, or "
@@ -53,7 +53,7 @@ def sample(
     memory_mib: int = 1024,
     part_of: tuple[int, int] | None = None,
 ) -> Tensor:
-    """Draws from the conditional distribution of the cells to fill.
+    """Samples from the conditional distribution of the queried cells.
 
     Where memory runs out, the draws that did not fit are computed again, half as many at once.
 
@@ -70,7 +70,7 @@ def sample(
             part of the noise of the whole.
 
     Returns:
-        (S, B, K, L) standardised values at the cells to fill, 0 elsewhere; on the device of ``condition``.
+        (S, B, K, L) standardised values at the queried cells, 0 elsewhere; on the device of ``condition``.
 
     Raises:
         ConfigError: a count below 1, more steps than the process has levels, not one seed per record, or one draw
@@ -82,30 +82,30 @@ def sample(
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
     if len(seeds) != len(condition):
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
-    way = _SamplingPlan(process, solver, process.grid(n_steps, grid_power), part_of, antithetic)
+    plan = _SamplingPlan(process, solver, process.grid(n_steps, grid_power), part_of, antithetic)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
     pieces = []
     needed = 1
     for b, seed in enumerate(seeds):
         record = condition.select(slice(b, b + 1))
-        if not bool(record.query_mask.any()):
+        if not record.layout.queried.any():
             continue
         size = rows_at_once or rows_within(memory_mib, backbone, record)
         needed = max(needed, size * backbone.bytes_per_row(record) + backbone.bytes_once(record))
         parts = [range(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
-        bound = _ConditionedRecord(backbone, record, len(parts))
-        pieces += [(b, bound, seed, rows) for rows in parts]
+        conditioned = _ConditionedRecord(backbone, record, len(parts))
+        pieces += [(b, conditioned, seed, rows) for rows in parts]
 
     @torch.inference_mode()  # is set for each thread
     def work(piece: tuple[int, _ConditionedRecord, int, range]) -> tuple[int, range, Tensor]:
-        b, bound, seed, rows = piece
-        with bound as field:
-            return b, rows, _draw(field, way, bound.record, seed, rows)
+        b, conditioned, seed, rows = piece
+        with conditioned as field:
+            return b, rows, _draw(field, plan, conditioned.record, seed, rows)
 
     # Several pieces at once only as far as they fit into memory together, and on a GPU not at all.
     fit = max(1, memory_mib * 2**20 // needed) if condition.values.device.type == "cpu" else 1
-    for b, rows, found in in_threads(work, pieces, fit):
-        draws[rows.start : rows.stop, b] = condition.select(slice(b, b + 1)).restored(found)
+    for b, rows, of_rows in in_threads(work, pieces, fit):
+        draws[rows.start : rows.stop, b] = condition.select(slice(b, b + 1)).restored(of_rows)
     return draws
 
 
@@ -129,7 +129,7 @@ def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _SamplingPlan:
-    """From noise to data, the same for all records."""
+    """How noise becomes data, the same for all records."""
 
     process: Process
     solver: Solver
@@ -138,7 +138,7 @@ class _SamplingPlan:
     antithetic: bool = False
 
     def noise_of(self, record: Condition, seed: int, row: int) -> _Noise:
-        """What one draw of a record gets, or that part of the whole's."""
+        """The noise of one sample of a record, or its part of the noise of a longer record."""
         _, k, length = record.values.shape
         first, whole = self.part_of or (0, length)
         steps = slice(first, first + length)
@@ -178,7 +178,7 @@ class _Noise:
 
 
 class _ConditionedRecord:
-    """One record and the network that has been told of it: by whichever piece of work comes first, until the last."""
+    """One record and the network conditioned on it: made by the first piece of work, dropped by the last."""
 
     def __init__(self, backbone: Backbone, record: Condition, n_pieces: int) -> None:
         self.backbone, self.record = backbone, record
@@ -207,12 +207,12 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
-def _draw(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
+def _draw(field: VectorField, plan: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
     """Draws ``rows`` of one record, (len(rows), K, L); half as many at once from where memory runs out."""
-    found, size = [], len(rows)
+    draws, size = [], len(rows)
     while rows:
         try:
-            found.append(_sample_rows(field, way, record, seed, rows[:size]))
+            draws.append(_sample_rows(field, plan, record, seed, rows[:size]))
         except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
@@ -222,19 +222,19 @@ def _draw(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, 
             size //= 2  # tried when this block is left, and what the failed call held with it
         else:
             rows = rows[size:]
-    return torch.cat(found)
+    return torch.cat(draws)
 
 
-def _sample_rows(field: VectorField, way: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
-    noise = [way.noise_of(record, seed, row) for row in rows]
-    asked = record.query_mask
+def _sample_rows(field: VectorField, plan: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
+    noise = [plan.noise_of(record, seed, row) for row in rows]
+    queried = record.query_mask
 
     def draw_noise() -> Tensor:
-        return torch.stack([of_row.draw() for of_row in noise]).to(record.values) * asked
+        return torch.stack([of_row.draw() for of_row in noise]).to(record.values) * queried
 
     def predict(state: Tensor, tau: Tensor) -> Prediction:
-        found = way.process.predict(field(state, tau), state, tau)
-        # With noise and predictions 0 outside the cells to fill, so is every state that a solver makes of them.
-        return Prediction(found.clean * asked, found.noise * asked)
+        prediction = plan.process.predict(field(state, tau), state, tau)
+        # With noise and predictions 0 outside the queried cells, so is every state that a solver makes of them.
+        return Prediction(prediction.clean * queried, prediction.noise * queried)
 
-    return way.solver.solve(predict, way.process.scales, draw_noise(), way.grid, draw_noise)
+    return plan.solver.solve(predict, plan.process.scales, draw_noise(), plan.grid, draw_noise)

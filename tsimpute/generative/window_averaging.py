@@ -1,9 +1,9 @@
 """A network of short records used on long ones: averaging over overlapping windows that share one state.
 
-At every evaluation each window is computed by itself and what the windows say of a cell is averaged, with weights that
-fall towards a window's ends. The state is that of the whole record: a draw is one path from one noise, and neighbouring
-windows never disagree about a cell that both hold, and samples have no discontinuity at window borders. This is
-MultiDiffusion (Bar-Tal et al. 2023, ICML) along time, with weights instead of a plain mean.
+At every evaluation each window is computed separately, and the outputs at a cell are averaged, with weights that fall
+towards a window's ends. The state is that of the whole record: a sample is one path from one noise, so it has no
+discontinuity at window borders. This is MultiDiffusion (Bar-Tal et al. 2023, ICML) along time, with weights instead of
+a plain mean.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class WindowAveraging:
         """See ``Backbone``; windows beyond those that fit in half the budget are bound anew in every evaluation."""
         parts = self._parts(condition)
         weights = self._weights(condition.values.shape[2], condition.values)
-        kept = self._kept(parts)
+        stay_bound = self._kept(parts)
         bound: dict[int, VectorField] = {}
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
@@ -68,13 +68,13 @@ class WindowAveraging:
                 steps, part = place
                 with torch.inference_mode(inferring), torch.set_grad_enabled(grads):
                     of_window = bound.get(steps.start) or self.backbone.condition_on(part)
-                    if steps.start in kept:
+                    if steps.start in stay_bound:
                         bound[steps.start] = of_window
                     return steps, self._of_window(of_window, part, state[..., steps], tau)
 
             out = torch.zeros_like(state)
-            for steps, found in in_threads(work, parts):
-                out[..., steps] += found * weights[steps.start]
+            for steps, output in in_threads(work, parts):
+                out[..., steps] += output * weights[steps.start]
                 self.computed(len(state) / len(parts))
             return out
 
@@ -90,17 +90,17 @@ class WindowAveraging:
         return one + sum(once[start] for start in self._kept(parts))
 
     def _kept(self, parts: list[tuple[slice, Condition]]) -> set[int]:
-        """The windows, by their start, that stay bound from one evaluation to the next."""
+        """The windows, by their start, that stay conditioned from one evaluation to the next."""
         needed = np.cumsum([self.backbone.bytes_once(part) for _, part in parts])
         return {at.start for (at, _), so_far in zip(parts, needed, strict=True) if so_far <= self.memory_mib * 2**19}
 
     def _parts(self, condition: Condition) -> list[tuple[slice, Condition]]:
-        """The windows in which anything is asked for; their times begin at 0."""
+        """The windows with a queried cell; their times begin at 0."""
         places = [slice(a, a + self.length) for a in window_starts(condition.values.shape[2], self.length, self.stride)]
-        return [(at, condition.steps(at)) for at in places if bool(condition.query_mask[..., at].any())]
+        return [(at, condition.steps(at)) for at in places if condition.layout.queried[..., at].any()]
 
     def _weights(self, n_steps: int, like: Tensor) -> dict[int, Tensor]:
-        """Start of each window -> (length,) what its word counts at its steps; over all windows 1 at every step."""
+        """Start of each window -> (length,) its weights; over all windows they add up to 1 at every step."""
         starts = window_starts(n_steps, self.length, self.stride)
         taper = _taper(min(self.length, n_steps))
         total = torch.zeros(n_steps, dtype=torch.float64)

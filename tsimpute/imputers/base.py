@@ -88,12 +88,12 @@ class TableModel(Protocol):
 
     @property
     def method(self) -> str:
-        """What it is, in a few words."""
+        """The method, in a few words."""
         ...
 
     @property
     def sampler(self) -> str:
-        """How it draws, in a few words."""
+        """How it samples, in a few words."""
         ...
 
     @property
@@ -102,7 +102,7 @@ class TableModel(Protocol):
     def impute_records(
         self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
     ) -> Iterator[Samples]:
-        """What ``Imputer.impute`` gives, one record after another."""
+        """The result of ``Imputer.impute``, one record after another."""
         ...
 
     def impute_long(
@@ -116,13 +116,13 @@ class TableModel(Protocol):
     ) -> Iterator[tuple[slice, Samples]]:
         """Steps of one record of any length and their draws, from the first step to the last.
 
-        Each draw is one path over all steps. Where nothing is asked for, no steps are given.
+        Each draw is one path over all steps. Steps without a queried cell are left out.
 
         Args:
-            progress: called now and then with the share of the record that is done.
+            progress: called from time to time with the share of the record that is done.
         """
         ...
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
-        """See ``Imputer``; ``also`` is kept beside, as plain values by names that models do not use."""
+        """See ``Imputer``; ``also`` holds more plain values, by names that models do not use."""
         ...

@@ -18,8 +18,7 @@ from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
-from tsimpute.imputers.shared.checks import cells_asked
-from tsimpute.imputers.shared.completing import check_steps, collected, completed, usual_step
+from tsimpute.imputers.shared.records import cells_asked, check_steps, collected, completed, usual_step
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.terminal import Progress, progress_bars
@@ -195,9 +194,9 @@ class GaussianImputer:
         steps_at_once = max(1, _CHUNK_BYTES // (8 * n_samples * record.n_features))
         for steps, draws in self._pieces(record, n_samples, seed, steps_at_once):
             progress(steps.stop / record.n_steps)
-            asked = cells[..., steps]
-            if asked.any():
-                yield steps, completed(record.steps(steps), self.scaler_, draws[:, None], asked)
+            queried = cells[..., steps]
+            if queried.any():
+                yield steps, completed(record.steps(steps), self.scaler_, draws[:, None], queried)
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``TableModel``."""
@@ -208,10 +207,10 @@ class GaussianImputer:
         """The arrays and the description that a model file holds."""
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
-        own = None if self.settings is None else asdict(self.settings)
+        regularisation = None if self.settings is None else asdict(self.settings)
         about = {
             "imputer": self.name,
-            "settings": {"periods": self.periods, "settings": own, "seed": self.seed},
+            "settings": {"periods": self.periods, "settings": regularisation, "seed": self.seed},
             "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
@@ -236,8 +235,12 @@ class GaussianImputer:
             raise CheckpointError(f"{path}: expected a model of imputer {cls.name!r}, came another one.")
         try:
             settings = about["settings"]
-            own = settings["settings"]
-            made = cls(settings["periods"], None if own is None else Regularisation(**own), settings["seed"])
+            regularisation = settings["settings"]
+            made = cls(
+                settings["periods"],
+                None if regularisation is None else Regularisation(**regularisation),
+                settings["seed"],
+            )
             made.features_ = tuple(Feature(*of_one) for of_one in about["features"])
             made.scaler_ = Standardizer.from_dict(about["scaler"])
             arrays = {name: array.numpy() for name, array in weights.items()}

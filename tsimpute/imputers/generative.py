@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -13,21 +16,22 @@ import torch
 from torch import nn
 
 from tsimpute.batches.guessing import Guess
-from tsimpute.batches.loading import Loader, condition_of, conditions_of, usual_cells
+from tsimpute.batches.loading import Loader, usual_cells
 from tsimpute.batches.mask_pool import Masks
 from tsimpute.batches.masking import MaskPolicy, make_policy
-from tsimpute.config.registry import make
-from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig
+from tsimpute.config.registry import check_imported
+from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, named_parts
+from tsimpute.config.yaml_files import from_dict, to_dict
 from tsimpute.core.seeding import derive_seed
-from tsimpute.core.windows import Samples, Windows
-from tsimpute.errors import ConfigError
+from tsimpute.core.windows import Feature, Samples, Windows
+from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.generative.window_averaging import WindowAveraging
-from tsimpute.imputers.network.learnt import FittedModel
+from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
 from tsimpute.imputers.network.long_records import WindowProgress, check_times, pieces, steps_within
+from tsimpute.imputers.network.sampler import Sampler
 from tsimpute.imputers.network.start import base_of, digest_of, guesses_apart
-from tsimpute.imputers.shared.checks import cells_to_fill, check_features, check_given
-from tsimpute.imputers.shared.completing import check_steps, collected, completed, usual_step
+from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
 from tsimpute.scaling.standardizer import Standardizer
@@ -35,13 +39,24 @@ from tsimpute.system.terminal import Progress, progress_bars
 from tsimpute.training.progress import Step
 from tsimpute.training.trainer import Trainer
 
+_SETTINGS = {
+    "process": ProcessConfig,
+    "network": NetworkConfig,
+    "training": TrainingConfig,
+    "sampling": SamplingConfig,
+}
 _CHUNK_BYTES = 8 * 2**20
-"""Of draws that are computed side by side, at most."""
+"""Of samples that are computed together, at most."""
 _CELLS_AT_ONCE = 100_000
-"""Draws of cells after which records are given out, about: of cells to fill a few seconds' work."""
+"""Samples of cells, about, after which records are yielded: a few seconds' work."""
 
 
-class GenerativeImputer(FittedModel):
+def _part(path: str) -> Any:
+    """A read-only attribute that is one of a part."""
+    return property(attrgetter(path))
+
+
+class GenerativeImputer:
     """A transformer trained as vector field or denoiser, and the sampler that fills gaps with it.
 
     Example:
@@ -58,8 +73,30 @@ class GenerativeImputer(FittedModel):
         network: settings of the backbone, its name or its class; see ``tsimpute.config.registry``.
         training, sampling: settings; see ``tsimpute.config.settings``.
 
-    Attributes: see ``FittedModel``.
+    Attributes:
+        model_: the fitted network with scaler, features and clock; those below are its parts.
+        network_, scaler_, features_, fitted_, usual_cells_, base_: see ``FittedModel``.
+        time_step_, regular_, n_steps_, time_unit_: see ``RecordClock``.
+        no_data_: names of the features of which training had no value.
+        solver, n_steps, grid_power, eta: of the sampler, as set or by the process's own defaults; see ``Sampler``.
     """
+
+    model_: FittedModel
+    network_: nn.Module = _part("model_.network")
+    scaler_: Standardizer = _part("model_.scaler")
+    features_: tuple[Feature, ...] = _part("model_.features")
+    fitted_: dict[str, Any] = _part("model_.fitted")
+    usual_cells_: int = _part("model_.usual_cells")
+    base_: GaussianModel | None = _part("model_.base")
+    no_data_: tuple[str, ...] = _part("model_.never_visible")
+    time_step_: float = _part("model_.clock.step")
+    regular_: bool = _part("model_.clock.regular")
+    n_steps_: int = _part("model_.clock.n_steps")
+    time_unit_: str | None = _part("model_.clock.unit")
+    solver: str = _part("_sampler.solver_name")
+    n_steps: int = _part("_sampler.n_steps")
+    grid_power: float = _part("_sampler.grid_power")
+    eta: float = _part("_sampler.eta")
 
     def __init__(
         self,
@@ -73,6 +110,41 @@ class GenerativeImputer(FittedModel):
         self.network = network if isinstance(network, NetworkConfig) else NetworkConfig(cast(str, network))
         self.training = training or TrainingConfig()
         self.sampling = sampling or SamplingConfig()
+
+    @property
+    def name(self) -> str:
+        """The name of the process."""
+        return self.process.name
+
+    @property
+    def method(self) -> str:
+        """Process and network."""
+        return f"{self.process.name} on {self.network.name}"
+
+    @property
+    def sampler(self) -> str:
+        """Steps and solver."""
+        return f"{self.n_steps} {self.solver} steps"
+
+    @property
+    def sampler_context(self) -> dict[str, Any]:
+        """Process, solver, steps and epoch, as the rows of an evaluation state them."""
+        solver = f"one_step, eta {self.eta:g}" if self.solver == "one_step" else self.solver
+        if self.grid_power != 1:
+            solver += f", grid {self.grid_power:g}"
+        if self.sampling.antithetic:
+            solver += ", antithetic"
+        epoch = int(self.fitted_["epoch"])
+        return {"process": self.process.name, "solver": solver, "n_steps": self.n_steps, "epoch": epoch}
+
+    @property
+    def whole_series(self) -> bool:
+        """See ``TableModel``: a process needs the clock for its seasons, and what stands beside a window."""
+        return hasattr(self, "model_") and self.model_.base is not None
+
+    @property
+    def _sampler(self) -> Sampler:
+        return Sampler.of(self.process, self.sampling)
 
     def fit(self, train: Windows, valid: Windows | None = None, *, progress: Progress = "auto") -> Self:
         """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.progress_bars``."""
@@ -115,62 +187,57 @@ class GenerativeImputer(FittedModel):
         if valid is not None:
             check_features(train.features, valid.features)
         check_given(train.features)
-        self.scaler_ = scaler or Standardizer.fit(train)
-        self.features_, self.time_unit_ = train.features, time_unit
-        self.n_steps_, self.usual_cells_ = train.n_steps, usual_cells(train)
-        self.time_step_, self.regular_ = usual_step(train)
-        self.base_ = base_of(
-            train, self.scaler_, self.network.guess, base, self.training.seed, self.training.base_folds
-        )
-        process = make("processes", self.process.name, **self.process.options)
-        self.network_ = self._new_network(process.tau_frequency)
-        policy = make_policy(self.training.masks, train)
-        if self.training.ask_unobserved and not process.continuous:
+        process, training = self._sampler.process, self.training
+        if training.ask_unobserved and not process.continuous:
             raise ConfigError(
                 f"training.ask_unobserved: expected 0 with {self.process.name}, which has levels and no times between "
-                f"them; came {self.training.ask_unobserved}."
+                f"them; came {training.ask_unobserved}."
             )
+        scaler = scaler or Standardizer.fit(train)
+        start = base_of(train, scaler, self.network.guess, base, training.seed, training.base_folds)
+        network = new_network(self.network, train.features, process.tau_frequency, training.seed)
+        clock, usual = RecordClock.of(train, time_unit), usual_cells(train)
+        model = FittedModel(network, scaler, train.features, clock, self.network.guess, start, usual, {})
+        self.model_, policy, guess_of = model, make_policy(training.masks, train), None
+        if start is not None and training.base_folds > 1:
+            guess_of = guesses_apart(train, scaler, start, training.base_folds, training.seed)
 
-        def save_model(name: str, network: nn.Module, about: dict[str, Any]) -> None:
+        def save_model(name: str, network: nn.Module, fitted: dict[str, Any]) -> None:
             if folder is not None:
-                write_model(folder / f"{name}.safetensors", self._weights(network), self._about(about))
+                about = self._about(model) | {"fitted": fitted}
+                write_model(folder / f"{name}.safetensors", model.arrays(network), about)
 
         trainer = Trainer(
-            self.network_,
+            network,
             process,
-            self._loader(train, policy, self.training.seed, self._guesses_apart(train), masks),
-            None if valid is None else self._loader(valid, policy, derive_seed(self.training.seed, "valid")),
-            self.training,
+            self._loader(model, train, policy, training.seed, guess_of, masks),
+            None if valid is None else self._loader(model, valid, policy, derive_seed(training.seed, "valid")),
+            training,
             folder,
             save_model,
             should_stop,
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
-            + f", guess {self.network.guess}" * (self.guess_ is not None)
+            + f", guess {self.network.guess}" * (model.guess is not None)
             + (f", base {digest_of(base)}" if base else ""),
         )
         for step in trainer.run():
-            self.network_, self.fitted_ = trainer.kept, {"epoch": trainer.epochs_done, "step": step.step}
+            model.network, model.fitted = trainer.output_network, {"epoch": trainer.epochs_done, "step": step.step}
             yield step
-        if self.training.patience is not None and trainer.at.best_epoch and folder is not None:
+        if training.patience is not None and trainer.at.best_epoch and folder is not None:
             self._take(*read_model(folder / "best.safetensors"))
         elif trainer.best is not None:
-            self.network_.load_state_dict(trainer.best)
-            self.fitted_ = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
+            model.network.load_state_dict(trainer.best)
+            model.fitted = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
 
     def _loader(
-        self, windows: Windows, policy: MaskPolicy, seed: int, guess_of: Callable[[int], Guess] | None = None,
-        masks: Masks | None = None,
+        self, model: FittedModel, windows: Windows, policy: MaskPolicy, seed: int,
+        guess_of: Callable[[int], Guess] | None = None, masks: Masks | None = None,
     ) -> Loader:  # fmt: skip
         settings = self.training
         asks = settings.ask_unobserved, 1 + round(settings.ask_from * settings.epochs)
-        n_masks = 0 if self.base_ is None else settings.masks_per_record
-        guessing = self.guess_, guess_of, n_masks, masks
-        return Loader(windows, self.scale_, policy, settings.batch_size, seed, *asks, *guessing)
-
-    def _guesses_apart(self, train: Windows) -> Callable[[int], Guess] | None:
-        if self.base_ is None or self.training.base_folds == 1:
-            return None
-        return guesses_apart(train, self.scaler_, self.base_, self.training.base_folds, self.training.seed)
+        n_masks = 0 if model.base is None else settings.masks_per_record
+        guessing = model.guess, guess_of, n_masks, masks
+        return Loader(windows, model.scale, policy, settings.batch_size, seed, *asks, *guessing)
 
     def impute(
         self,
@@ -187,26 +254,24 @@ class GenerativeImputer(FittedModel):
     def impute_records(
         self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
     ) -> Iterator[Samples]:
-        """What ``impute`` gives, one record after another: few draws are in memory, those of one record at least.
+        """The result of ``impute``, one record after another: few samples are in memory, those of one record at least.
 
-        Args, Raises: see ``impute``; what can be refused before any work is done, is.
+        Args, Raises: see ``impute``; bad arguments are refused before any work is done.
         """
-        self._fitted()
-        self._check(windows)
-        scaler, sampling = self.scale_, self.sampling
-        cells = cells_to_fill(windows, n_samples, fill)
-        draw, usual = self._sampler(self._backbone(), n_samples), self._usual_cells(windows.n_steps)
+        model, sampler = copy.copy(self._fitted()), self._sampler
+        model.check(windows)
+        cells, network = cells_to_fill(windows, n_samples, fill), self._network_for_use()
 
         def impute_chunk(chunk: np.ndarray) -> Iterator[Samples]:
             seeds = [derive_seed(seed, "impute", windows.record_ids[n]) for n in chunk]
-            condition = condition_of(windows.select(chunk), scaler, cells[chunk], self.guess_, usual)
-            draws = draw(condition.to(sampling.device), seeds=seeds).cpu().numpy()
+            condition = model.condition_of(windows.select(chunk), cells[chunk])
+            draws = sampler.draw(network, condition, n_samples, seeds)
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
-                yield completed(windows.select([n]), scaler, of_record[:, None], cells[[n]])
+                yield completed(windows.select([n]), model.scale, of_record[:, None], cells[[n]])
 
         most, n_threads = windows.records_within(_CHUNK_BYTES, n_samples), torch.get_num_threads()
-        asked = max(1, n_samples * int(cells.sum()) // max(1, len(windows)))
-        size = min(most, max(4 * n_threads, _CELLS_AT_ONCE // asked))  # enough records to keep all threads busy
+        per_record = max(1, n_samples * int(cells.sum()) // max(1, len(windows)))
+        size = min(most, max(4 * n_threads, _CELLS_AT_ONCE // per_record))  # enough records to keep all threads busy
         chunks = [np.arange(first, min(first + size, len(windows))) for first in range(0, len(windows), size)]
         return chain.from_iterable(map(impute_chunk, chunks))
 
@@ -219,68 +284,104 @@ class GenerativeImputer(FittedModel):
         overlap: float = 1 / 3,
         progress: Callable[[float], None] = lambda share: None,
     ) -> Iterator[tuple[slice, Samples]]:
-        """One record of any length, by overlapping windows of the length learnt: each draw is one path without seams.
+        """One record of any length, by overlapping windows of the fitted length; each sample is one path.
 
         Args:
             record: one record; its features are those learnt.
             n_samples, seed, fill: see ``impute``.
-            overlap: share of a window that the next one holds too, in [0, 1).
-            progress: called now and then with the share of the record that is done.
+            overlap: share of a window that it has in common with the next one, in [0, 1).
+            progress: called from time to time with the share of the record that is done.
 
         Yields:
             Steps and their draws, from the first step to the last; as many at once as ``sampling.memory_mib`` allows.
-            Where nothing is asked for, no steps are given.
+            Steps without a queried cell are left out.
 
         Raises:
             ConfigError: ``overlap`` out of range.
             DataError: times within a window, counted from its first, lose their order in single precision.
             Others: see ``impute``.
         """
-        self._fitted()
-        self._check(record)
+        model, sampler = self._fitted(), self._sampler
+        model.check(record)
         cells = cells_to_fill(record, n_samples, fill)
         if len(record) != 1 or not 0 <= overlap < 1:
             raise ConfigError(
                 f"impute_long: expected 1 record and an overlap in [0, 1), came {len(record)}, {overlap}."
             )
-        length = min(self.n_steps_ or record.n_steps, record.n_steps)
+        length = min(model.clock.n_steps or record.n_steps, record.n_steps)
         memory, stride = self.sampling.memory_mib, max(1, round(length * (1 - overlap)))
         check_times(record.times[0], length, stride)
-        n_evaluations = self._solver().n_evaluations(self.n_steps)
-        done = WindowProgress(n_samples * n_evaluations, progress)
-        draw = self._sampler(WindowAveraging(self._backbone(), length, stride, memory, done.add), n_samples)
+        n_evaluations = sampler.solver.n_evaluations(sampler.n_steps)
         seeds = [derive_seed(seed, "impute", record.record_ids[0])]
-        kept_steps = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
-        made = pieces(record.n_steps, length, stride, n_evaluations, kept_steps)
-        asked = [piece for piece in made if cells[..., piece.kept].any()]
-        about = cells, self.guess_, self._usual_cells(length)
-        conditions = conditions_of(record, self.scale_, [p.computed for p in asked], *about)
-        for piece, condition in zip(asked, conditions, strict=True):
-            done.begin(piece.kept.start / record.n_steps, piece.kept.stop / record.n_steps)
-            part_of = piece.computed.start, record.n_steps
-            draws = draw(condition.to(self.sampling.device), seeds=seeds, part_of=part_of).cpu().numpy()
-            kept = draws[..., piece.kept_within]
-            yield piece.kept, completed(record.steps(piece.kept), self.scale_, kept, cells[..., piece.kept])
+        done = WindowProgress(n_samples * n_evaluations, progress)
+        network = WindowAveraging(self._network_for_use(), length, stride, memory, done.add)
+        n_at_once = steps_within(memory, n_samples, record.n_features, n_evaluations * length)
+        parts = pieces(record.n_steps, length, stride, n_evaluations, n_at_once)
+        parts = [piece for piece in parts if cells[..., piece.delivered].any()]
+        conditions = model.conditions_of(record, [piece.computed for piece in parts], cells, length)
+        for piece, condition in zip(parts, conditions, strict=True):
+            done.begin(piece.delivered.start / record.n_steps, piece.delivered.stop / record.n_steps)
+            draws = sampler.draw(network, condition, n_samples, seeds, (piece.computed.start, record.n_steps))
+            draws = draws[..., piece.delivered_within]
+            part = record.steps(piece.delivered)
+            yield piece.delivered, completed(part, model.scale, draws, cells[..., piece.delivered])
 
-    @property
-    def sampler_context(self) -> dict[str, Any]:
-        """Process, solver, steps and epoch, as the rows of an evaluation state them."""
-        solver = f"one_step, eta {self.eta:g}" if self.solver == "one_step" else self.solver
-        if self.grid_power != 1:
-            solver += f", grid {self.grid_power:g}"
-        if self.sampling.antithetic:
-            solver += ", antithetic"
-        epoch = int(self.fitted_["epoch"])
-        return {"process": self.process.name, "solver": solver, "n_steps": self.n_steps, "epoch": epoch}
+    def _fitted(self) -> FittedModel:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("impute: expected a fitted imputer; call fit(...) or load(...) first.")
+        return self.model_
 
-    def _backbone(self) -> Any:
+    def _network_for_use(self) -> Any:
         """A copy: the network may be in training, and must stay on its device and in its mode."""
-        return copy.deepcopy(self._fitted()).to(self.sampling.device).eval()
+        return copy.deepcopy(self.network_).to(self.sampling.device).eval()
 
-    def _check(self, windows: Windows) -> None:
-        check_features(self.features_, windows.features)
-        if self.regular_:
-            check_steps(windows, self.time_step_)
+    # Files ------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
+        """See ``Imputer``; ``also`` holds more plain values, by names that models do not use."""
+        weights, about = self.parts()
+        write_model(Path(path), weights, {**(also or {}), **about})
+
+    def parts(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """The weights and the description that a model file holds."""
+        return self._fitted().arrays(), self._about(self._fitted())
+
+    @classmethod
+    def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
+        """Reads what ``save`` wrote; ``sampling`` takes the place of the stored sampler settings."""
+        return cls.from_file(Path(path), *read_model(Path(path)), sampling)
+
+    @classmethod
+    def from_file(
+        cls, path: Path, weights: dict[str, torch.Tensor], about: dict[str, Any], sampling: SamplingConfig | None = None
+    ) -> Self:
+        """What ``read_model`` read from ``path``."""
+        if "settings" not in about and "table" in about:
+            raise CheckpointError(
+                f"{path}: expected a model, came a table imputer without one, whose columns are filled by rules. Use "
+                "TableImputer.load, or name it as the model of a TableImputer."
+            )
+        try:
+            settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
+            settings |= {} if sampling is None else {"sampling": sampling}
+            for name in named_parts(settings["process"], settings["network"], settings["sampling"]).values():
+                check_imported(name, str(path))
+            imputer = cls(**settings)
+            imputer._take(weights, about)
+        except CheckpointError:
+            raise
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
+        return imputer
+
+    def _take(self, weights: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
+        self.model_ = FittedModel.from_file(weights, about, self.network, self._sampler.process.tau_frequency)
+
+    def _about(self, model: FittedModel) -> dict[str, Any]:
+        versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")}
+        settings = {name: to_dict(getattr(self, name)) for name in _SETTINGS}
+        return {"settings": settings, "versions": versions, **model.about()}
 
 
 PLUGIN = GenerativeImputer

@@ -8,9 +8,8 @@ import numpy as np
 
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.imputers.shared.hiding import moved_gaps
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.imputers.shared.standardised import StandardisedImputer, moved_gaps
 
 _CHANGE = 1e-4
 
@@ -73,8 +72,8 @@ def iterated(rows: np.ndarray, rank: int, max_iter: int) -> np.ndarray:
     for _ in range(max_iter):
         weights, vectors = np.linalg.eigh(filled.T @ filled / len(filled))
         noise = max(float(weights[:-rank].mean()), 0.0)
-        kept, vectors = np.maximum(weights[-rank:], 1e-12), vectors[:, -rank:]
-        projection = (vectors * np.clip(1 - noise / kept, 0, 0.999)) @ vectors.T
+        largest, vectors = np.maximum(weights[-rank:], 1e-12), vectors[:, -rank:]
+        projection = (vectors * np.clip(1 - noise / largest, 0, 0.999)) @ vectors.T
         guess = (filled @ projection)[gaps]
         change = np.abs(guess - filled[gaps]).mean() if gaps.any() else 0.0
         filled[gaps] = guess

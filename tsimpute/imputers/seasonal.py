@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tsimpute.core.windows import Windows
-from tsimpute.imputers.shared.completing import usual_step
-from tsimpute.imputers.shared.hiding import moved_gaps
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.imputers.shared.records import usual_step
+from tsimpute.imputers.shared.standardised import StandardisedImputer, moved_gaps
 
 _DAY, _WEEK = 24.0, 168.0
 _PEAKS, _MOST_RECORDS = 3, 50
@@ -81,8 +80,8 @@ def _candidates(known: np.ndarray, times: np.ndarray, step: float) -> list[int]:
     likeness = (likeness / np.maximum(likeness[..., :1], 1e-12)).mean((0, 1))
     inner = likeness[1:-1]
     peaks = 1 + np.flatnonzero((inner > likeness[:-2]) & (inner >= likeness[2:]) & (inner > 0.05))
-    found = peaks[np.argsort(-likeness[peaks])][:_PEAKS].tolist()
-    return [period for period in dict.fromkeys([*usual, *found]) if 2 <= period <= length // 2]
+    lags = peaks[np.argsort(-likeness[peaks])][:_PEAKS].tolist()
+    return [period for period in dict.fromkeys([*usual, *lags]) if 2 <= period <= length // 2]
 
 
 def _profile(known: np.ndarray, steps: np.ndarray | None, period: int) -> np.ndarray:

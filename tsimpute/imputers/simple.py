@@ -12,8 +12,8 @@ import numpy as np
 
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
-from tsimpute.imputers.shared.checks import cells_asked
 from tsimpute.imputers.shared.interpolation import carried, curved, interpolated
+from tsimpute.imputers.shared.records import cells_asked
 from tsimpute.system.files import atomic_write
 
 _FORMAT = "tsimpute simple imputer"

@@ -50,7 +50,7 @@ def read_model(path: Path, peer: str) -> tuple[dict[str, Any], dict[str, np.ndar
         zlib.error,
     ) as error:
         raise CheckpointError(f"{path}: expected a model written by save, cannot be read: {error}.") from error
-    found = (header.get("format"), header.get("layout"), header.get("imputer"))
-    if found != (_FORMAT, _LAYOUT, peer):
-        raise CheckpointError(f"{path}: expected {(_FORMAT, _LAYOUT, peer)}, came {found}. Fit and save again.")
+    came = (header.get("format"), header.get("layout"), header.get("imputer"))
+    if came != (_FORMAT, _LAYOUT, peer):
+        raise CheckpointError(f"{path}: expected {(_FORMAT, _LAYOUT, peer)}, came {came}. Fit and save again.")
     return header, arrays

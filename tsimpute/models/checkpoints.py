@@ -100,9 +100,9 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def _digest(weights: Mapping[str, Tensor], text: str) -> str:
-    found = hashlib.blake2b(text.encode(), digest_size=16)
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(weights):
-        found.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
+        digest.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
         if weights[name].numel():  # what is empty has no bytes to be viewed
-            found.update(weights[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return found.hexdigest()
+            digest.update(weights[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

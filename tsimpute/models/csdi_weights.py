@@ -39,8 +39,8 @@ def load_csdi_weights(path: Path) -> DualTransformer:
         CheckpointError: the file is not a CSDI weights file.
     """
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-        weights = {name: tensor for old, t in found.items() for name, tensor in _renamed(old, t).items()}
+        original = torch.load(path, map_location="cpu", weights_only=True)
+        weights = {name: tensor for old, t in original.items() for name, tensor in _renamed(old, t).items()}
         n_features, width_feature = weights["feature.weight"].shape
         width = len(weights["enter.weight"])
         n_blocks = sum(name.endswith(".mid.weight") for name in weights)

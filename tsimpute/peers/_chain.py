@@ -108,6 +108,6 @@ def _neighbours(known: np.ndarray) -> np.ndarray:
 def _columns(filled: np.ndarray, k: int, neighbours: np.ndarray, lags: Sequence[int]) -> np.ndarray:
     """(N * L, C): the neighbours at the step itself, then they and the feature ``k`` at each lag."""
     n, _, length = filled.shape
-    own = filled[:, [k, *neighbours]]
-    parts = [own[:, 1:]] + [own[:, :, np.clip(np.arange(length) + lag, 0, length - 1)] for lag in lags]
+    features = filled[:, [k, *neighbours]]
+    parts = [features[:, 1:]] + [features[:, :, np.clip(np.arange(length) + lag, 0, length - 1)] for lag in lags]
     return np.concatenate(parts, 1).transpose(0, 2, 1).reshape(n * length, -1)

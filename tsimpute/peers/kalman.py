@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.shared.records import usual_step
 from tsimpute.imputers.shared.standardised import StandardisedImputer
 
 TRENDS = {"level": "local level", "linear": "local linear trend"}
@@ -149,9 +149,9 @@ def _most_likely(parts: np.ndarray, records: list[np.ndarray]) -> np.ndarray:
 
     n_components = (len(parts) - 1) // 2
     start = np.log([0.2] + [0.5] * n_components + [0.02] * n_components)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(_LOWEST, _HIGHEST)] * len(start),
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(_LOWEST, _HIGHEST)] * len(start),
                      options={"maxiter": 50})  # fmt: skip
-    return np.exp(found.x)
+    return np.exp(optimum.x)
 
 
 def _seen(change: np.ndarray, look: np.ndarray, first: np.ndarray, moved: np.ndarray, n_steps: int) -> np.ndarray:

@@ -17,8 +17,7 @@ import numpy as np
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError, TsimputeError
-from tsimpute.imputers.shared.checks import cells_asked, check_features
-from tsimpute.imputers.shared.completing import completed
+from tsimpute.imputers.shared.records import cells_asked, check_features, completed
 from tsimpute.models.array_files import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.places import packaged

@@ -107,11 +107,11 @@ class Standardizer(ShortRepr):
 
     def outside(self, values: np.ndarray) -> np.ndarray:
         """(..., K, L) bool: values outside their feature's limits; the scaler can take none of them."""
-        found = np.zeros(values.shape, bool)
+        outside = np.zeros(values.shape, bool)
         for k, warp in enumerate(self.warps or ()):
             if warp is not None:
-                found[..., k, :] = warp.limits.outside(values[..., k, :])
-        return found
+                outside[..., k, :] = warp.limits.outside(values[..., k, :])
+        return outside
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """(..., K, L) data units to standardised float64, NaN staying NaN; the input is not changed.

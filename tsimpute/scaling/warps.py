@@ -144,11 +144,11 @@ def _inside(bound: float, towards: float, scale: float) -> float:
     if np.isinf(bound):
         return bound
     with np.errstate(over="ignore", under="ignore"):
-        found = np.float32(bound)
-        if float(found) == bound or (float(found) > bound) != (towards > bound):
-            found = np.nextafter(found, np.float32(towards))
-    near = np.isfinite(found) and abs(float(found) - bound) <= COARSEST * scale
-    return float(found) if near else float(np.nextafter(bound, towards))
+        number = np.float32(bound)
+        if float(number) == bound or (float(number) > bound) != (towards > bound):
+            number = np.nextafter(number, np.float32(towards))
+    near = np.isfinite(number) and abs(float(number) - bound) <= COARSEST * scale
+    return float(number) if near else float(np.nextafter(bound, towards))
 
 
 def _scale(x: np.ndarray, away: np.ndarray, width: float) -> float:

@@ -29,8 +29,8 @@ class StraightPath:
 
     def slope(self, y: Tensor, i: int) -> Tensor:
         """(B, K, L) dy/du at ``grid[i]``: one network evaluation."""
-        found = self._predict(y * self._total[i], self._grid[i].expand(len(y)))
-        return found.clean - found.noise
+        prediction = self._predict(y * self._total[i], self._grid[i].expand(len(y)))
+        return prediction.clean - prediction.noise
 
     def state(self, y: Tensor) -> Tensor:
         """(B, K, L) the state at the end of the grid."""

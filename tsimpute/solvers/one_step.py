@@ -27,11 +27,11 @@ class OneStep:
         at = scales(grid)
         ratio = at.alpha[:-1] * at.sigma[1:] / (at.alpha[1:] * at.sigma[:-1])
         fresh = self.eta * at.sigma[1:] * (1 - ratio**2).clamp(min=0).sqrt()
-        kept = (at.sigma[1:] ** 2 - fresh**2).clamp(min=0).sqrt()
-        shares = zip(at.alpha[1:].tolist(), kept.tolist(), fresh.tolist(), strict=True)
+        remaining = (at.sigma[1:] ** 2 - fresh**2).clamp(min=0).sqrt()
+        shares = zip(at.alpha[1:].tolist(), remaining.tolist(), fresh.tolist(), strict=True)
         for tau, (of_clean, of_noise, of_fresh) in zip(grid[:-1], shares, strict=True):
-            found = predict(state, tau.expand(len(state)))
-            state = of_clean * found.clean + of_noise * found.noise
+            prediction = predict(state, tau.expand(len(state)))
+            state = of_clean * prediction.clean + of_noise * prediction.noise
             if of_fresh:
                 state = state + of_fresh * draw_noise()
         return state

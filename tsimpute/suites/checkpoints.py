@@ -22,7 +22,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.experiments import runs
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.network.fitted import FittedModel, RecordClock
 from tsimpute.models.csdi_weights import load_csdi_weights
 from tsimpute.suites.jobs import LAST, Job, model_file, settings_that_count
 from tsimpute.suites.user_defined import is_import_path, user_imputer
@@ -205,8 +205,6 @@ def _original_csdi(job: Job, task: Task, sampling: SamplingConfig) -> Generative
         )
     assert job.source is not None
     imputer = GenerativeImputer(ProcessConfig("diffusion"), NetworkConfig("dual_transformer"), sampling=sampling)
-    imputer.network_, imputer.scaler_ = load_csdi_weights(job.source), task.scaler
-    imputer.features_, imputer.n_steps_ = task.train.features, task.train.n_steps
-    imputer.time_step_, imputer.regular_ = usual_step(task.train)
-    imputer.fitted_ = {"epoch": 0, "step": 0}
+    clock = RecordClock.of(task.train)
+    imputer.model_ = FittedModel(load_csdi_weights(job.source), task.scaler, task.train.features, clock)
     return imputer

@@ -27,7 +27,7 @@ from tsimpute.tasks.value_missingness import mar_roles, scaler_of
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
 OUTSIDE = "values outside the limits (made missing)"
-NEVER_SHOWN = "features never shown in training"
+NEVER_SHPRESCRIBED = "features never shown in training"
 
 
 def clean(
@@ -68,13 +68,13 @@ def clean(
             does not.
         DataError: too few records for a split, or nothing to train on or to score.
     """
-    own = _is_own(windows, rate)
-    _check_mechanism(mechanism, own, features)
+    prescribed = _is_own(windows, rate)
+    _check_mechanism(mechanism, prescribed, features)
     windows = _within(windows, limits)
     windows, changes = _without_empty(windows)
     split, how = _split(windows, fold, lambda: seeded_folds(windows.record_ids, fold, seed), seed)
     train, valid, test = (windows.select(getattr(split, part)) for part in PARTS)
-    if own:
+    if prescribed:
         changes[REMOVED] = int(train.held_out_mask.sum())
         train, left_empty = _nonempty(train.without_held_out())
         changes |= {LEFT_EMPTY_DROPPED: left_empty} if left_empty else {}
@@ -93,7 +93,7 @@ def clean(
         )
     scaler = Standardizer.fit(train, limits)
     units = Standardizer.fit(train) if limits else None
-    changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
+    changes |= {NEVER_SHPRESCRIBED: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
     first = "values outside the limits made missing -> " if limits else ""
     order = f"{first}{how} -> {hidden} -> scaler fitted on the shown cells of train only."
     return Task(train, valid, test, scaler, "clean", fold, mechanism, rate, changes, order, seed, units)
@@ -135,10 +135,10 @@ def csdi(
             not.
         DataError: too few records for a split, or nothing to train on or to score.
     """
-    own = _is_own(windows, rate)
+    prescribed = _is_own(windows, rate)
     windows = windows.select(np.argsort(np.array(windows.record_ids), kind="stable"))
     changes = dict(windows.changes)
-    if not own:
+    if not prescribed:
         windows, changes = _without_empty(windows)
         windows = replace(windows, held_out=_csdi_holes(windows, rate, seed))
     whole, windows = windows, _within(windows, limits)
@@ -152,14 +152,16 @@ def csdi(
     if limits:
         scaler = Standardizer.fit(replace(windows.select(fitted_on), held_out=None), limits)
     hidden = (
-        "the data set's held-out cells taken" if own else f"cells of all records hidden (rate {rate:g}, seed {seed})"
+        "the data set's held-out cells taken"
+        if prescribed
+        else f"cells of all records hidden (rate {rate:g}, seed {seed})"
     )
     hidden += " -> values outside the limits made missing" if limits else ""
     order = (
         f"{hidden} -> scaler fitted on all observed cells of {name}, held-out cells included -> {how} -> "
         "held-out cells of train shown again."
     )
-    mechanism = PRESCRIBED if own else "random"
+    mechanism = PRESCRIBED if prescribed else "random"
     train = replace(train, held_out=None)
     return Task(train, valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed, units)
 
@@ -168,24 +170,24 @@ PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi}
 
 
 def _is_own(windows: Windows, rate: float | None) -> bool:
-    own = bool(windows.held_out_mask.any())
-    if rate is not None and own:
+    prescribed = bool(windows.held_out_mask.any())
+    if rate is not None and prescribed:
         raise ConfigError(
             f"rate: expected None, as the data set itself holds out {int(windows.held_out_mask.sum())} cells; came "
             f"{rate}. To draw other cells instead, drop these first (`dataclasses.replace(windows, held_out=None)`)."
         )
-    if rate is None and not own:
+    if rate is None and not prescribed:
         raise ConfigError("rate: expected a number between 0 and 1, as the data set holds out no cells; came None.")
-    return own
+    return prescribed
 
 
-def _check_mechanism(mechanism: str, own: bool, features: Sequence[str] | None) -> None:
-    if own and (mechanism not in ("random", PRESCRIBED) or features is not None):
+def _check_mechanism(mechanism: str, prescribed: bool, features: Sequence[str] | None) -> None:
+    if prescribed and (mechanism not in ("random", PRESCRIBED) or features is not None):
         raise ConfigError(
             f"mechanism {mechanism!r}, features {features}: expected none of these, as rate is None and the data set's "
             "own held-out cells are scored. Drop those and give a rate to draw others."
         )
-    if not own and mechanism not in MECHANISMS and not is_known("mechanisms", mechanism):
+    if not prescribed and mechanism not in MECHANISMS and not is_known("mechanisms", mechanism):
         raise ConfigError(
             f"mechanism: expected one of {', '.join(MECHANISMS)}, or an import path as package.module:function; came "
             f"{mechanism!r}."
@@ -216,10 +218,10 @@ def _split(windows: Windows, fold: int, draw: Callable[[], Split], seed: int) ->
 
 
 def _without_empty(windows: Windows) -> tuple[Windows, dict[str, int]]:
-    kept, n_empty = _nonempty(windows)
-    if not len(kept):
+    nonempty, n_empty = _nonempty(windows)
+    if not len(nonempty):
         raise DataError(f"records: expected some that hold a value, came {n_empty} without any observation.")
-    return kept, dict(windows.changes) | ({EMPTY_DROPPED: n_empty} if n_empty else {})
+    return nonempty, dict(windows.changes) | ({EMPTY_DROPPED: n_empty} if n_empty else {})
 
 
 def _nonempty(windows: Windows) -> tuple[Windows, int]:

@@ -25,8 +25,14 @@ from tsimpute.generative.objective import draw, loss_per_record, squared_errors
 from tsimpute.models.checkpoints import read_state, write_state
 from tsimpute.processes.base import Process
 from tsimpute.system.files import exclusive_lock, remove_partial
-from tsimpute.training.devices import CallableModule, launched, wait_for_gloo
-from tsimpute.training.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
+from tsimpute.training.devices import (
+    CallableModule,
+    gradients_one_by_one,
+    gradients_side_by_side,
+    launched,
+    side_by_side_here,
+    wait_for_gloo,
+)
 from tsimpute.training.progress import Progress, Step, check_same, log_epoch, settings_key
 
 if TYPE_CHECKING:
@@ -105,7 +111,7 @@ class Trainer:
         self.best: dict[str, torch.Tensor] | None = None
 
     @property
-    def kept(self) -> nn.Module:
+    def output_network(self) -> nn.Module:
         """The network that is validated and kept: the moving average where there is one."""
         return self.network if self.average is None else self.average.module
 
@@ -197,7 +203,7 @@ class Trainer:
     @torch.no_grad()
     def _culprit(self, loader: Loader, batch: Batch) -> str:
         """Names a record whose loss is not finite, in whichever process it is, and its feature of largest value."""
-        network = self.kept if loader is self.valid else self.network
+        network = self.output_network if loader is self.valid else self.network
         # Each record by itself: in a batch, cells of several records may share one attention bin.
         errors = torch.cat([self._errors(network, batch.select(slice(b, b + 1))) for b in range(len(batch))])
         bad = (~errors.isfinite()).flatten(1).any(1).nonzero()
@@ -217,7 +223,7 @@ class Trainer:
 
     def _fail(self, what: str) -> NoReturn:
         if self.fabric.is_global_zero:
-            self.save_model("last", self.kept, self._about() | {"epoch": self.epochs_done})
+            self.save_model("last", self.output_network, self._about() | {"epoch": self.epochs_done})
         raise TrainingError(
             f"training stopped in epoch {self.at.epoch}: {what}. The last good weights are kept. "
             "Look for extreme values in that record, or lower the learning rate."
@@ -230,13 +236,13 @@ class Trainer:
         if better:
             self.at.best_loss, self.at.best_epoch = valid_loss, self.at.epoch  # type: ignore[assignment]
             if self.folder is None and self.settings.patience is not None:
-                self.best = {name: weights.detach().clone() for name, weights in self.kept.state_dict().items()}
+                self.best = {name: x.detach().clone() for name, x in self.output_network.state_dict().items()}
         if self.fabric.is_global_zero:
             about = self._about() | {"train_loss": train_loss, "valid_loss": valid_loss}
             names = ["last"] + ["best"] * better
             names += [f"epoch-{self.at.epoch:04d}"] * (self.at.epoch in self.settings.keep_epochs)
             for name in names:
-                self.save_model(name, self.kept, about)
+                self.save_model(name, self.output_network, about)
             if self.folder is not None:
                 row = [self.at.epoch, self.at.step, train_loss, valid_loss, step.learning_rate, self.at.seconds]
                 log_epoch(self.folder / "epochs.csv", row)
@@ -246,11 +252,11 @@ class Trainer:
     @torch.no_grad()
     def _validate(self, valid: Loader) -> float:
         """Mean loss over the validation records with the same masks, times and noise in every epoch."""
-        self.kept.eval()
+        self.output_network.eval()
         losses = []
         for share in valid.fixed():
             batch = share.batch.to(self.fabric.device)
-            losses += self._losses(self.kept, batch).tolist()
+            losses += self._losses(self.output_network, batch).tolist()
             if not all(map(math.isfinite, losses[-len(batch) :])):
                 self._fail(f"the validation loss is not finite at {self._culprit(valid, batch)}")
         return math.fsum(losses) / len(losses)

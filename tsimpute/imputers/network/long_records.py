@@ -1,4 +1,4 @@
-"""One long record in pieces that fit into memory: what a piece gives is what the whole record at once would give."""
+"""One long record in pieces that fit into memory; the result is that of the whole record at once."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Piece:
     """
 
     computed: slice
-    kept: slice
+    delivered: slice
 
     @property
-    def kept_within(self) -> slice:
+    def delivered_within(self) -> slice:
         """``kept``, counted from the first computed step."""
-        return slice(self.kept.start - self.computed.start, self.kept.stop - self.computed.start)
+        return slice(self.delivered.start - self.computed.start, self.delivered.stop - self.computed.start)
 
 
-def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, kept_steps: int) -> list[Piece]:
+def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, steps_per_piece: int) -> list[Piece]:
     """A record of ``n_steps`` cut into pieces of about ``kept_steps``.
 
     In one evaluation a window of ``length`` steps carries what is known by its length, so beyond ``n_evaluations``
@@ -43,9 +43,9 @@ def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, kept_step
     """
     margin = n_evaluations * length
     starts = window_starts(n_steps, length, stride)
-    if n_steps <= kept_steps + margin:
+    if n_steps <= steps_per_piece + margin:
         return [Piece(slice(0, n_steps), slice(0, n_steps))]
-    n_pieces = -(-n_steps // kept_steps)
+    n_pieces = -(-n_steps // steps_per_piece)
     bounds = [n_steps * i // n_pieces for i in range(n_pieces + 1)]
     made = []
     for first, last in pairwise(bounds):
@@ -63,8 +63,8 @@ def check_times(times: np.ndarray, length: int, stride: int) -> None:
     windows = sliding_window_view(times, length)
     starts = np.array(window_starts(len(times), length, stride))
     for first in range(0, len(starts), _AT_ONCE):
-        own = windows[starts[first : first + _AT_ONCE]]
-        single_precision(own - own[:, :1])
+        of_windows = windows[starts[first : first + _AT_ONCE]]
+        single_precision(of_windows - of_windows[:, :1])
 
 
 def steps_within(memory_mib: int, n_samples: int, n_features: int, least: int) -> int:
@@ -73,22 +73,22 @@ def steps_within(memory_mib: int, n_samples: int, n_features: int, least: int) -
 
 
 class WindowProgress:
-    """How much of a record is done, told as its windows are computed.
+    """Progress through a record, reported as its windows are computed.
 
     Args:
-        per_piece: what the shares of a piece's windows add up to.
-        tell: gets the share of the whole record.
+        per_piece: the sum of the shares of a piece's windows.
+        report: called with the share of the whole record.
     """
 
-    def __init__(self, per_piece: int, tell: Callable[[float], None]) -> None:
-        self._per_piece, self._tell = per_piece, tell
+    def __init__(self, per_piece: int, report: Callable[[float], None]) -> None:
+        self._per_piece, self._report = per_piece, report
         self._from, self._to, self._sum = 0.0, 0.0, 0.0
 
     def begin(self, start: float, end: float) -> None:
-        """A piece begins: the record from ``start`` to ``end``, as shares of it."""
+        """A piece begins, from ``start`` to ``end`` as shares of the record."""
         self._from, self._to, self._sum = start, end, 0.0
 
     def add(self, share: float) -> None:
-        """Some of the piece's windows are computed."""
+        """A share of the piece's windows is computed."""
         self._sum += share
-        self._tell(self._from + (self._to - self._from) * min(1.0, self._sum / self._per_piece))
+        self._report(self._from + (self._to - self._from) * min(1.0, self._sum / self._per_piece))

@@ -13,7 +13,7 @@ from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
-from tsimpute.imputers.shared.completing import usual_step
+from tsimpute.imputers.shared.records import usual_step
 from tsimpute.scaling.standardizer import Standardizer
 
 
@@ -46,11 +46,11 @@ def base_of(
 
 
 def digest_of(base: GaussianModel) -> str:
-    """What tells one process from others."""
-    found = hashlib.blake2b(digest_size=8)
+    """A short text that identifies a process."""
+    digest = hashlib.blake2b(digest_size=8)
     for name, array in sorted(base.to_arrays().items()):
-        found.update(name.encode() + array.tobytes())
-    return found.hexdigest()
+        digest.update(name.encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def guesses_apart(

@@ -12,8 +12,7 @@ from tsimpute.config import registry
 from tsimpute.core.containers import Batch
 from tsimpute.generative.objective import draw, loss_per_record, squared_errors
 from tsimpute.testing._records import random_batch
-from tsimpute.training.devices import CallableModule
-from tsimpute.training.gradients import gradients_one_by_one, gradients_side_by_side, side_by_side_here
+from tsimpute.training.devices import CallableModule, gradients_one_by_one, gradients_side_by_side, side_by_side_here
 
 pytestmark = pytest.mark.threads(3)
 PROCESS = registry.make("processes", "flow_matching")
