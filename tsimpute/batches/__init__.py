@@ -1,1 +1,1 @@
-"""From records to training batches: masks, first guesses, loading."""
+"""From records to training batches: masks, baselines, loading."""

@@ -53,7 +53,7 @@ class Known(Protocol):
 
 
 class Guess(Protocol):
-    """Makes first guesses.
+    """A baseline.
 
     Attributes:
         has_spread: whether it gives a standard deviation.
@@ -156,7 +156,7 @@ def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Linear:
-    """See ``first_guess``; it knows no spread.
+    """See ``first_guess``; without a standard deviation.
 
     Attributes:
         span: the distance in time at which nothing of the nearest cell is left.
@@ -181,7 +181,7 @@ class Linear:
 
 
 def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:
-    """What is at those steps, (N, K), of the features; ``none`` is the time of steps outside the records."""
+    """Times and values of the features at steps (N, K); ``none`` is the time of steps outside the records."""
     there = (steps >= 0) & (steps < known.visible.shape[2])
     at = np.where(there, steps, 0)
     values = np.where(there, known.at(at), np.float32(0))

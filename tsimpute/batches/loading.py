@@ -1,4 +1,4 @@
-"""From records at rest to training batches, the same for any number of processes and from any point on."""
+"""Training batches from records; the same for any number of processes and after a resume at any batch."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ class Loader:
 
 
 def usual_cells(train: Windows) -> int:
-    """As many shown cells of features that are not given as all but one in a hundred training records have at most.
+    """The 99th percentile of visible cells per training record, known covariates left out; see ``Condition``.
 
-    Of up to a hundred records it is the most that one has.
+    The percentile is a number that a record has: of up to a hundred records the largest.
     """
     return int(np.quantile(train.visible[:, _not_given(train)].sum((1, 2)), 0.99, method="higher"))
 
@@ -165,7 +165,7 @@ def condition_of(
     guess: Guess | None = None,
     usual: float = 0.0,
 ) -> Condition:
-    """What a model may see of ``windows``: the shown cells, standardised, and which cells to fill.
+    """The input of a model: the visible cells of ``windows``, standardised, and the queried cells.
 
     Args:
         fill: (N, K, L) bool; None = every cell that is not shown.
@@ -193,7 +193,7 @@ def conditions_of(
     guess: Guess | None = None,
     usual: float = 0.0,
 ) -> Iterator[Condition]:
-    """What ``condition_of`` the whole holds of some of its parts; only one part is in memory at a time.
+    """Parts of ``condition_of`` the whole records; only one part is in memory at a time.
 
     Args:
         parts: steps, of which neither starts nor stops decrease from part to part; they may overlap.

@@ -112,7 +112,7 @@ class MaskPool:
 
 
 def _by_guess(at: Sequence[int], guesses: Sequence[Guess]) -> list[tuple[Guess, list[int]]]:
-    """The places that each of the guesses is for."""
+    """Each distinct guess with its positions."""
     places: dict[int, tuple[Guess, list[int]]] = {}
     for place, guess in zip(at, guesses, strict=True):
         places.setdefault(id(guess), (guess, []))[1].append(place)

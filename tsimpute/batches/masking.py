@@ -1,4 +1,4 @@
-"""Mask policies for training: which observed cells of a record a model is shown, and which become its targets.
+"""Mask policies for training: which observed cells of a record a model may use, and which become its targets.
 
 The strategies are those of CSDI (Tashiro et al. 2021, section 4.3 and appendix), decided per record by a generator
 that is handed in: a record's mask depends neither on its batch nor on its neighbours there.
@@ -23,7 +23,7 @@ _DRAWS = 8
 
 
 class MaskPolicy(Protocol):
-    """Decides what is shown of one record."""
+    """Chooses the visible cells of one record."""
 
     def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(K, L) bool cond_mask within ``observed`` (K, L) bool.
@@ -163,7 +163,7 @@ class LikeGaps:
 
 
 def make_policy(name: str, train: Windows) -> MaskPolicy:
-    """The policy of that name: one of ``config.MASKS``, or what a function of another package makes of the records.
+    """The policy of that name: one of ``config.MASKS``, or one that a function of another package makes.
 
     Args:
         name: one of ``MASKS``, an import path or an entry point: see ``registry``, kind "masks".

@@ -1,1 +1,1 @@
-"""What passes between all parts: records, batches, panels, limits, quantiles, seeds."""
+"""Shared types: records, batches, panels, limits, quantiles, seeds."""

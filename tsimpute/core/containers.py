@@ -67,7 +67,7 @@ class Condition(ShortRepr):
         return CellLayout.of(self.cond_mask, self.query_mask, self.times)
 
     def with_layout(self, layout: CellLayout) -> Condition:
-        """The same records; ``layout`` is that of their masks and times, as whoever made these has it."""
+        """The same records with the layout of their masks and times, which the caller has."""
         vars(self)["layout"] = layout
         return self
 
@@ -111,7 +111,7 @@ class Condition(ShortRepr):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch(ShortRepr):
-    """Data in motion: B training records, part of whose observed cells are shown.
+    """Data in motion: B training records, some of whose observed cells are visible and the others targets.
 
     Attributes:
         values: (B, K, L) standardised, 0 where unobserved, never NaN; at targets less the guess, if there is one, in

@@ -1,4 +1,4 @@
-"""Where the cells of masks stand as tokens: worked out in the CPU's memory, from the masks that a loader makes.
+"""Positions of the cells of masks as tokens, computed in the CPU's memory from the masks that a loader makes.
 
 A layout goes with a ``Batch`` or ``Condition`` to any device, so that nothing below the loader reads a mask back.
 """

@@ -1,4 +1,4 @@
-"""The one definition of a quantile of draws: what is scored, delivered in tables and drawn in pictures is the same."""
+"""The one definition of a quantile of samples, used in scores, tables and pictures alike."""
 
 from __future__ import annotations
 

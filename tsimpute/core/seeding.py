@@ -1,4 +1,4 @@
-"""Seeds that depend on what is drawn for and on nothing else: not on batch, order, neighbours or process."""
+"""Seeds that depend on the purpose of a draw only, not on batch, order, neighbours or process."""
 
 from __future__ import annotations
 

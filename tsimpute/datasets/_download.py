@@ -1,4 +1,4 @@
-"""How files come over the network: resumable single files, and TSDB's downloader kept in a process of its own."""
+"""Downloads: resumable single files, and TSDB's downloader in a separate process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_sha256(path: Path, expected: str) -> None:
 
 
 def download_any(urls: Iterable[str], target: Path) -> None:
-    """Downloads the first of several equal files that can be had.
+    """Downloads the first available of several equal files.
 
     Raises:
         SourceError: none can; the message lists each URL with its reason.
@@ -68,7 +68,7 @@ def download_any(urls: Iterable[str], target: Path) -> None:
 
 
 def download(url: str, target: Path) -> None:
-    """Downloads a file to ``target``, whole or not at all; what an interrupted call left behind is continued.
+    """Downloads a file to ``target`` atomically; an interrupted download is continued.
 
     Raises:
         SourceError: the server cannot be reached, refuses, or breaks off.
@@ -86,7 +86,7 @@ def download(url: str, target: Path) -> None:
 
 
 def _transfer(url: str, part: Path) -> tuple[int, int | None]:
-    """Appends what is missing to ``part``; gives back its size and the size that the server announced."""
+    """Appends the rest of the file to ``part``; returns its size and the size that the server announced."""
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "tsimpute"} | ({"Range": f"bytes={have}-"} if have else {})
     try:

@@ -26,7 +26,7 @@ class Source:
 
 @dataclass(frozen=True)
 class OtherUnit:
-    """A unit that a feature often has elsewhere, and how its values show it.
+    """A unit that a feature often has in other data, and how to recognise its values.
 
     Attributes:
         unit: its name.
@@ -43,7 +43,7 @@ class OtherUnit:
 
 @dataclass(frozen=True)
 class TableRules:
-    """How tables of other people are brought into the form that the data set has.
+    """How to convert tables from elsewhere to the form of the data set.
 
     Attributes:
         features: names and units.

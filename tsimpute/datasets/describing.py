@@ -1,4 +1,4 @@
-"""What a data set holds, before anyone trains on it: counts, ranges, gaps, and values that look like codes."""
+"""Summary of a data set before training: counts, ranges, gaps, and values that look like codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POSITIVE_CODES = (
     1e30,
 )  # fmt: skip
 SMALLEST_CODE = 900.0
-"""Positive codes below it are often true values: they are suspicious only beside values of half their size at most."""
+"""Positive codes below it are often true values: suspicious only where other values are at most half as large."""
 GAP_EDGES = (1, 2, 3, 5, 9, 17, 33)
 STUCK_STEPS = 12
 SPLIT_ORDER = ("train", "valid", "test")
@@ -37,7 +37,7 @@ SPLIT_ORDER = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class PartSummary:
-    """One split: how many records and cells, and what becomes of the cells."""
+    """Numbers of records and cells of one split."""
 
     split: str
     n_records: int
@@ -231,12 +231,12 @@ def suspicious_codes(values: np.ndarray) -> dict[float, int]:
 
 
 def without_codes(values: np.ndarray) -> np.ndarray:
-    """The values that are none of the numbers which files write for "no value"."""
+    """The values without the numbers that files write for "no value"."""
     return values[~np.isin(values, NEGATIVE_CODES + POSITIVE_CODES)]
 
 
 def _stuck_remarks(table: np.ndarray, missing: np.ndarray) -> list[str]:
-    """The same value many steps in a row; only asked of features that are mostly observed."""
+    """The same value many steps in a row; only for features that are mostly observed."""
     if not table.size or table.shape[1] < STUCK_STEPS or missing.mean() > 0.5:
         return []
     lengths, rows = _runs(np.diff(table, axis=1) == 0)

@@ -1,4 +1,4 @@
-"""Where the raw files of a data set are, and how they get there: given folder, TSIMPUTE_DATA, user cache, download."""
+"""Locates and downloads the raw files of a data set: a folder, TSIMPUTE_DATA, or the user cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIABLE = "TSIMPUTE_DATA"
 
 @runtime_checkable
 class FileBased(Protocol):
-    """What a data set of files offers beside ``load``."""
+    """The methods of a data set of files, next to ``load``."""
 
     def locate(self, root: Path) -> Path:
         """Where the files are under ``root``.
@@ -27,7 +27,7 @@ class FileBased(Protocol):
         ...
 
     def download(self, folder: Path) -> None:
-        """Brings the files into ``folder``, which exists and may hold what an interrupted call left there.
+        """Downloads the files into ``folder``, which exists and may hold parts from an interrupted call.
 
         Raises:
             SourceError: they cannot be had.
@@ -75,9 +75,9 @@ def find_root(name: str, root: Path | None = None) -> Path | None:
 
 
 def fetch(name: str, cache: Path | None = None) -> Path:
-    """Downloads a data set's published files into the cache, verified, and gives back their folder.
+    """Downloads a data set's published files into the cache, verifies them, and returns their folder.
 
-    What is there already is verified and kept. A folder appears under its final name only when it is complete.
+    Files that exist are only verified. A folder appears under its final name only when it is complete.
 
     Args:
         name: a data set made of files.

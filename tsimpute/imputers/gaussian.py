@@ -24,7 +24,7 @@ from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.terminal import Progress, progress_bars
 
 _CHUNK_BYTES = 64 * 2**20
-"""Of draws of a long record that are given at once."""
+"""Of samples of a long record that are yielded at once."""
 
 
 class GaussianImputer:
@@ -172,7 +172,7 @@ class GaussianImputer:
     def impute_records(
         self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None
     ) -> Iterator[Samples]:
-        """What ``impute`` gives, one record after another; what can be refused before any work is done, is."""
+        """The result of ``impute``, one record after another; bad arguments are refused before any work is done."""
         cells = self._cells(windows, n_samples, fill)
         return (self._completed(windows.select([n]), n_samples, seed, cells[[n]]) for n in range(len(windows)))
 

@@ -22,10 +22,10 @@ _KEYS = {"format", "layout", "imputer", "features", "centre", "no_data"}
 
 
 class SimpleImputer:
-    """Learns one number per feature from the shown training cells and fills each record by itself.
+    """Learns one number per feature from the visible training cells and imputes each record separately.
 
-    A feature without a shown training cell keeps its place. Where it cannot be filled from the record's own values it
-    is filled with 0.0, which is also where a standardiser puts a feature it never saw, and is named in ``no_data_``.
+    A feature without a visible training cell keeps its place. Where it cannot be imputed from the record's own values
+    it becomes 0.0, as a standardiser's mean of such a feature, and is named in ``no_data_``.
 
     Attributes:
         features_: names and units seen in ``fit``.
@@ -86,7 +86,7 @@ class SimpleImputer:
         return made
 
     def _centre(self, known: np.ndarray) -> float:
-        """The number learnt from a feature's shown cells (M,), M >= 1."""
+        """The number learnt from a feature's visible cells (M,), M >= 1."""
         return float(np.median(known))
 
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:

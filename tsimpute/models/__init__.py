@@ -1,1 +1,1 @@
-"""Files of what was learnt, and the trained models that come with the package."""
+"""Model files, and the trained models that are bundled with the package."""

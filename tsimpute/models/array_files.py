@@ -1,4 +1,4 @@
-"""A learnt peer as one file: named arrays beside a header of plain values, read without running code from it."""
+"""A fitted peer as one file: named arrays and a header of plain values, read without running code from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAYOUT = 1
 
 
 def write_model(path: Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a ``.npz`` file under any name, whole or not at all."""
+    """Writes a ``.npz`` file under any name, atomically."""
     text = json.dumps({"format": _FORMAT, "layout": _LAYOUT, **header}, ensure_ascii=False)
 
     def write(partial: Path) -> None:

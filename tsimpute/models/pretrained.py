@@ -1,4 +1,4 @@
-"""Trained models that come with the package, by name, each with a card of what it is and is not for."""
+"""Bundled models by name, each with a card that states its purpose and limits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tsimpute.system.places import packaged, packaged_names
 
 
 def names() -> list[str]:
-    """The models that come with the package."""
+    """Names of the bundled models."""
     return packaged_names(".safetensors", "models")
 
 
 def model_path(model: str | Path) -> Path:
-    """The file of a model: a path, or the name of one that comes with the package.
+    """The file of a model: a path, or the name of a bundled one.
 
     Raises:
         ConfigError: neither exists.
@@ -27,10 +27,10 @@ def model_path(model: str | Path) -> Path:
 
 
 def card(name: str) -> str:
-    """What the model learnt from, how good it is and what it is not for; Markdown.
+    """The model's card: training data, accuracy and limits; Markdown.
 
     Raises:
-        ConfigError: no model of that name comes with the package.
+        ConfigError: no bundled model has that name.
     """
     if name not in names():
         raise ConfigError(f"model: expected one of {', '.join(names())}; came {name!r}.")

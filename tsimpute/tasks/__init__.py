@@ -1,1 +1,1 @@
-"""What a run trains on and scores: splits, missingness mechanisms, protocols."""
+"""Tasks: splits, missingness mechanisms, protocols."""

@@ -1,4 +1,4 @@
-"""What all missingness mechanisms share: one record after another, each from its own seed, and what they refuse."""
+"""Shared parts of the missingness mechanisms: one record after another, each from its own seed, and the checks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def named_features(windows: Windows, features: Sequence[str] | None) -> np.ndarr
 
 
 def check_rate(rate: float) -> None:
-    """Refuses a share of cells to hide that is no number between 0 and 1."""
+    """Refuses a rate that is not a number between 0 and 1."""
     if not (isinstance(rate, Real) and 0 < rate < 1):
         raise ConfigError(f"rate of cells to hide: expected a number between 0 and 1, both excluded; came {rate!r}.")
 

@@ -1,7 +1,7 @@
 """Missingness mechanisms of evaluation: observed cells to hide and score, drawn for each record from its own seed.
 
 Every maker takes windows and gives back a new (N, K, L) bool mask within ``windows.observed``; the windows stay as they
-are. A record's holes come from ``seed`` and its id alone, so they do not change with the other records or the order.
+are. A record's held-out cells depend on ``seed`` and its id only, not on the other records or the order.
 Those of ``tasks.value_missingness`` depend on values, too: "mar" and "mnar".
 
 "Completely at random" has two meanings in the field, and both are here: ``random_cells`` hides an exact share of each
@@ -35,7 +35,7 @@ def random_cells(windows: Windows, *, rate: float, seed: int, features: Sequence
     Args:
         windows: records without held-out cells.
         rate: share of the observed cells, in (0, 1).
-        seed: together with a record's id it fixes that record's holes.
+        seed: with a record's id it determines that record's held-out cells.
         features: names of the features to hide cells of, with ``rate`` a share of their cells; None = all.
 
     Raises:
@@ -146,7 +146,7 @@ MECHANISMS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 BY_VALUE = ("mar", "mnar")
-"""Mechanisms that look at values, and take the option ``scaler`` to standardise them with."""
+"""Mechanisms that depend on values, and take the option ``scaler`` to standardise them with."""
 
 
 def reached_rate(windows: Windows, held_out: np.ndarray, features: Sequence[str] | None = None) -> float:

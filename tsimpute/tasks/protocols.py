@@ -40,7 +40,7 @@ def clean(
     features: Sequence[str] | None = None,
     limits: Mapping[str, Limits] | None = None,
 ) -> Task:
-    """The task in which nothing of a held-out cell is seen anywhere.
+    """The task without leakage: no held-out value is used anywhere.
 
     The split is the prescribed one, else one of five seeded folds (70 / 10 / 20 %). The scored cells are those that the
     data set holds out (they are made missing in training records), else cells of validation and test records drawn by
@@ -56,7 +56,7 @@ def clean(
     Args:
         windows: all records.
         rate: share of observed cells to hide, in (0, 1); None = the data set's own held-out cells.
-        seed: for the folds and the holes.
+        seed: of the folds and the held-out cells.
         fold: 0 to 4; 0 where the split is prescribed.
         mechanism: a name out of ``MECHANISMS``, or an import path of a function like those (windows, rate, seed,
             features); where ``rate`` is None the task's mechanism is "prescribed".
@@ -127,7 +127,7 @@ def csdi(
         rate: share of each record's observed cells to hide, in (0, 1); None = the data set's own held-out cells.
         fold: 0 to 4; 0 where the split is prescribed.
         seed: of the legacy generator; the original's is 1.
-        limits: by feature, "*" = all others. Not of the original: after the holes are drawn, what lies outside is made
+        limits: by feature, "*" = all others. Not in the original: after cells are held out, values outside are made
             missing, and the scaler keeps to them; scores stay in the units of the original's scaler.
 
     Raises:

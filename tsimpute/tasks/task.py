@@ -1,4 +1,4 @@
-"""What a run trains on and scores, and how that came about."""
+"""The records that a run trains on and scores, and how they were made."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PartCounts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task(ShortRepr):
-    """Records for training, validation and test, the scaler, and how they came about.
+    """Records for training, validation and test, the scaler, and how they were made.
 
     Attributes:
         train: training records; without held-out cells.

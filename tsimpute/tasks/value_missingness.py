@@ -9,8 +9,8 @@ Own code, as pygrinder's makers are not made for data with natural gaps: ``mar_l
 rows, ``mnar_x`` takes NaN for a large value (20 % missing went in, all came out missing). Neither has a seed or an
 exact share.
 
-What is given as ``scaler`` standardises the values. Without one the mean and deviation of all given records are used,
-whatever their order; with one, a record's holes come from its own values, its id and the seed alone.
+A ``scaler`` standardises the values. Without one, mean and deviation of all records are used, in any order of them;
+with one, a record's held-out cells depend on its values, its id and the seed only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def mar(
     Args:
         windows: records without held-out cells.
         rate: share of the observed cells of features that are no drivers, in (0, 1).
-        seed: fixes the weights and, together with a record's id, its holes.
+        seed: determines the weights and, with a record's id, its held-out cells.
         features: names of the features that may lose cells; None = all but the drivers.
         drivers: names of the features that decide and never lose a cell; None = see ``mar_roles``.
         strength: 0 = evenly drawn; at 2, a score of one deviation multiplies the odds by 7.
@@ -108,7 +108,7 @@ def mnar(
 
     Args:
         windows, rate, features: as for ``random_cells``.
-        seed: together with a record's id and values it fixes that record's holes.
+        seed: with a record's id and values it determines that record's held-out cells.
         strength: 0 = evenly drawn; at 2, one standard deviation multiplies the odds by 7; below 0 low values go first.
         scaler: to standardise with; None = fitted on the given records.
 
@@ -132,7 +132,7 @@ def chances(scores: np.ndarray, count: int) -> np.ndarray:
 
 
 def scaler_of(windows: Windows) -> Standardizer:
-    """Mean and deviation of all observed cells, held out or not; no order of records changes a bit of them."""
+    """Mean and deviation of all observed cells, held out or not; the same to the bit in any order of records."""
     order = np.argsort(np.array(windows.record_ids), kind="stable")
     return Standardizer.fit_cells(windows.values[order], windows.observed[order])
 

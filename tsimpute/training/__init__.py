@@ -1,1 +1,1 @@
-"""The training loop, its devices, gradients, and where a training stands."""
+"""The training loop, its devices and gradients, and its progress."""

@@ -37,7 +37,7 @@ class CallableModule(nn.Module):
 
 
 def launched(settings: TrainingConfig) -> Fabric:
-    """A fabric on the devices of ``settings``; with several of them it starts, or joins, the other processes."""
+    """A fabric on the devices of ``settings``; with several devices it starts, or joins, the other processes."""
     from lightning_fabric import Fabric
 
     try:
@@ -56,10 +56,10 @@ def launched(settings: TrainingConfig) -> Fabric:
 
 
 def wait_for_gloo(fabric: Fabric) -> None:
-    """Has the end of Python wait a moment for gloo's threads, where there are several processes.
+    """Makes Python wait a moment for gloo's threads before it exits, where there are several processes.
 
-    They let go of the tensors of the last sum over processes, which have Python objects: one that still waits for
-    Python's lock when Python has ended aborts the process.
+    These threads free the tensors of the last all-reduce, which are Python objects. A thread that still waits for the
+    GIL when the interpreter has exited aborts the process.
     """
     if fabric.world_size > 1:
         atexit.unregister(_wait)
@@ -76,7 +76,7 @@ def side_by_side_here(fabric: Fabric, precision: str) -> bool:
 
 
 def gradients_side_by_side(network: nn.Module, parts: Sequence[Batch], losses: Losses, weight: float) -> Tensor:
-    """Adds the gradient of the sum of ``weight * losses`` to the network's, each part in a thread of its own.
+    """Adds the gradient of the sum of ``weight * losses`` to the network's, one thread per part.
 
     Returns:
         () that sum. It and the gradients are those of ``gradients_one_by_one`` to the bit where each part has one

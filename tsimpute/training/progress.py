@@ -1,4 +1,4 @@
-"""Where a training stands: its steps, what a stopped run takes up again, and the log of its epochs."""
+"""Progress of a training: its steps, the counters that a resumed run needs, and the log of its epochs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tsimpute.errors import CheckpointError
 from tsimpute.system.files import atomic_write
 
 COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "learning_rate", "seconds")
-"""Of ``epochs.csv``."""
+"""Columns of ``epochs.csv``."""
 
 _FREE = {
     "checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "nodes", "precision", "patience",
@@ -25,7 +25,7 @@ _FREE = {
 
 @dataclass(frozen=True)
 class Step:
-    """Where training stands after an optimiser step.
+    """The state of training after an optimiser step.
 
     Attributes:
         epoch, step: counted from 1; ``step`` over all epochs. Where training ends: the epochs that are finished.
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass
 class Progress:
-    """Counters that a stopped run takes up again."""
+    """Counters that a resumed run needs."""
 
     epoch: int = 1
     batch: int = 0
@@ -61,7 +61,7 @@ class Progress:
 
 
 def settings_key(settings: TrainingConfig, process: str, record_ids: Sequence[str], also: str) -> dict[str, Any]:
-    """What must not change between the parts of one run; ``also`` is a text for what the loop does not know."""
+    """The settings that must not change when a run resumes; ``also`` is a text for those of network and process."""
     fixed = {name: value for name, value in vars(settings).items() if name not in _FREE}
     records = {"records": len(record_ids), "record ids": derive_seed(*record_ids)}
     return fixed | records | {"process": process, "network and options": also}
@@ -70,7 +70,7 @@ def settings_key(settings: TrainingConfig, process: str, record_ids: Sequence[st
 def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> None:
     """Compares the settings that the state in ``path`` was written with to those of this run.
 
-    A setting that the state does not know had its default: there was nothing else when it was written.
+    A setting that the state does not contain had its default value.
 
     Raises:
         CheckpointError: some differ; the message says which.

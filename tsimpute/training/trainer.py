@@ -1,7 +1,7 @@
 """The training loop: a generator that yields after every optimiser step, on lightning-fabric.
 
-It gets batches and a process and yields steps; it knows no data set and no metric. Everything random comes from
-(seed, epoch, record), so a run that was stopped anywhere goes on from its last state as if it had not been.
+It gets batches and a process and yields steps; it knows no data set and no metric. All randomness comes from
+(seed, epoch, record), so a run that was stopped anywhere resumes from its last state to the same result.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class Trainer:
         process: what it is trained for.
         train, valid: batches; without ``valid`` there is no best epoch.
         settings: see ``TrainingConfig``.
-        folder: where state, logs and models go; None = nothing is written and nothing can be resumed.
+        folder: for state, logs and models; None = nothing is written and nothing can be resumed.
         save_model: writes a model file; called with the averaged network where there is one.
-        should_stop: asked after each step; True ends training with its state written.
+        should_stop: called after each step; True ends training with its state written.
         fabric: a launched lightning-fabric; made from ``settings``, and launched, where None.
-        identity: what else a state must agree in to be taken up, such as the options of network and process.
+        identity: more settings that must not change when a run resumes, as text, such as the options of the network.
 
     Attributes:
         best: weights of the best epoch of this call, where there is patience and no folder to keep them in.
@@ -112,7 +112,7 @@ class Trainer:
 
     @property
     def output_network(self) -> nn.Module:
-        """The network that is validated and kept: the moving average where there is one."""
+        """The network that is validated and saved: the moving average if there is one."""
         return self.network if self.average is None else self.average.module
 
     @property
@@ -121,7 +121,7 @@ class Trainer:
         return self.at.epoch - 1
 
     def run(self) -> Iterator[Step]:
-        """Trains to the end, yielding after each step; takes up a state found in ``folder``.
+        """Trains to the end, yielding after each step; resumes from a state in ``folder``.
 
         Raises:
             TrainingError: a loss or gradient is not finite; the weights before that step are kept.
@@ -179,7 +179,7 @@ class Trainer:
         return Step(self.at.epoch, self.at.step, self.n_steps, total, rate, ends_epoch)
 
     def _accumulate(self, share: RankShard) -> float:
-        """Gradients of the batch's mean loss, a few records at a time; gives back that loss over all processes."""
+        """Gradients of the batch's mean loss, a few records at a time; returns that loss over all processes."""
         batch, size = share.batch.to(self.fabric.device), self.settings.micro_batch
         parts = [batch.select(slice(first, first + size)) for first in range(0, len(batch), size)]
         # Processes' gradients are averaged, so each counts its share of the sum n_ranks times.
@@ -202,7 +202,7 @@ class Trainer:
 
     @torch.no_grad()
     def _culprit(self, loader: Loader, batch: Batch) -> str:
-        """Names a record whose loss is not finite, in whichever process it is, and its feature of largest value."""
+        """Names a record whose loss is not finite, in any process, and its feature with the largest value."""
         network = self.output_network if loader is self.valid else self.network
         # Each record by itself: in a batch, cells of several records may share one attention bin.
         errors = torch.cat([self._errors(network, batch.select(slice(b, b + 1))) for b in range(len(batch))])
@@ -269,7 +269,7 @@ class Trainer:
         return rise * settings.decay ** sum(step >= share * self.n_steps for share in settings.milestones)
 
     def _finished(self) -> str | None:
-        """Why there is nothing left to do, also for the same command again."""
+        """Why training is complete; None = it is not."""
         if self.at.epoch > self.settings.epochs:
             return f"all {self.settings.epochs} epochs done"
         patience = self.settings.patience

@@ -34,7 +34,7 @@ class RecordClock:
     Attributes:
         step: the usual distance between two steps of a record; 0 where there is none.
         regular: whether all training records keep to it; where not, records of any steps are taken.
-        n_steps: steps of a training record; 0 = not known, as of models of before.
+        n_steps: steps of a training record; 0 = not known, as in older models.
         unit: see ``panel.Clock``; None = not known.
     """
 
@@ -50,7 +50,7 @@ class RecordClock:
 
 @dataclass(eq=False)
 class FittedModel:
-    """What a generative imputer learns.
+    """The fitted state of a generative imputer.
 
     Attributes:
         network: the backbone.
@@ -59,7 +59,7 @@ class FittedModel:
         clock: of the training records.
         baseline: see ``NetworkConfig.guess``.
         base: the Gaussian process of standardised values whose posterior is the first guess; None = there is none.
-        usual_cells: see ``usual_cells``; 0 = not known, as of models of before.
+        usual_cells: see ``usual_cells``; 0 = not known, as in older models.
         fitted: epoch, step and seconds of the weights.
     """
 
@@ -74,19 +74,19 @@ class FittedModel:
 
     @property
     def never_visible(self) -> tuple[str, ...]:
-        """Features of which training had no value: they are filled with what the others tell, around 0."""
+        """Names of features without a training value; they are imputed from the others, around 0."""
         return tuple(f.name for f, never in zip(self.features, self.scaler.never_shown, strict=True) if never)
 
     @property
     def guess(self) -> Guess | None:
-        """The first guess that what is learnt and drawn differs from; None = there is none."""
+        """The baseline; None = there is none."""
         if self.baseline == "linear":
             return Linear(self.clock.step * self.clock.n_steps)
         return None if self.base is None else GaussianGuess(self.base)
 
     @property
     def scale(self) -> Scale:
-        """To what the network learns: standardised values, or the scores of the process that it starts from."""
+        """The scale in which the network learns: standardised values, or scores of the Gaussian process."""
         return self.scaler if self.base is None else Scores(self.scaler, self.base)
 
     def check(self, windows: Windows) -> None:
@@ -100,29 +100,29 @@ class FittedModel:
             check_steps(windows, self.clock.step)
 
     def condition_of(self, windows: Windows, cells: np.ndarray) -> Condition:
-        """What the network sees of records, (N, K, L) bool ``cells`` being those to fill."""
+        """The network's input for records; ``cells`` (N, K, L) bool are those to impute."""
         return condition_of(windows, self.scale, cells, self.guess, self._usual_cells(windows.n_steps))
 
     def conditions_of(
         self, record: Windows, parts: Sequence[slice], cells: np.ndarray, length: int
     ) -> Iterator[Condition]:
-        """The same of parts of one record that are looked at in windows of ``length`` steps."""
+        """The same for parts of one record that is computed in windows of ``length`` steps."""
         return conditions_of(record, self.scale, parts, cells, self.guess, self._usual_cells(length))
 
     def _usual_cells(self, n_steps: int) -> float:
-        """What ``usual_cells`` would be of records of so many steps; of models that do not know theirs, as it is."""
+        """``usual_cells`` for records of ``n_steps``; unchanged for models without ``n_steps``."""
         return self.usual_cells * n_steps / (self.clock.n_steps or n_steps)
 
     # Files ------------------------------------------------------------------------------------------------------------
 
     def arrays(self, network: nn.Module | None = None) -> dict[str, torch.Tensor]:
-        """All numbers that a model file keeps: the network's, and those of the process that it starts from."""
+        """The arrays of a model file: weights, and those of the Gaussian process."""
         base = {} if self.base is None else self.base.to_arrays()
         weights = (network or self.network).state_dict()
         return weights | {f"{_BASE}.{name}": torch.from_numpy(np.asarray(x)) for name, x in base.items()}
 
     def about(self) -> dict[str, Any]:
-        """Plain values by the names that model files have for them."""
+        """The plain values of a model file by name."""
         return {
             "features": [astuple(feature)[: 2 + feature.given] for feature in self.features],
             "scaler": self.scaler.to_dict(),
