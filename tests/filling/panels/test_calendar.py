@@ -216,7 +216,7 @@ def test_what_is_given_is_never_a_target_of_training_nor_filled_in() -> None:
         for share in loader.epoch(1):
             assert not share.batch.target_mask[:, 1].any()
             assert share.batch.target_mask[:, 0].any()
-            assert not share.batch.asked[:, 1].any()
+            assert not share.batch.unobserved_query[:, 1].any()
     imputed = ti.LocfImputer().fit(windows).impute(windows, 1)
     assert np.isnan(imputed.values[0, 0, 1, :3]).all()
 
