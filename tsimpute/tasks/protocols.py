@@ -27,7 +27,7 @@ from tsimpute.tasks.value_missingness import mar_roles, scaler_of
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
 OUTSIDE = "values outside the limits (made missing)"
-NEVER_SHPRESCRIBED = "features never shown in training"
+NEVER_SHOWN = "features never shown in training"
 
 
 def clean(
@@ -93,7 +93,7 @@ def clean(
         )
     scaler = Standardizer.fit(train, limits)
     units = Standardizer.fit(train) if limits else None
-    changes |= {NEVER_SHPRESCRIBED: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
+    changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
     first = "values outside the limits made missing -> " if limits else ""
     order = f"{first}{how} -> {hidden} -> scaler fitted on the shown cells of train only."
     return Task(train, valid, test, scaler, "clean", fold, mechanism, rate, changes, order, seed, units)
