@@ -15,7 +15,7 @@ from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.roles.wide_times import check_wide_times
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.sources.reading import read_table
-from tsimpute.tables.time.text_advice import advice_on
+from tsimpute.tables.time.texts import advice_on
 
 HOURS = pd.date_range("2024-02-20", periods=20 * 24, freq="h")
 WAVE = [f"{10 + 5 * np.sin(k / 4):.1f}" for k in range(len(HOURS))]

@@ -20,7 +20,7 @@ from tsimpute.screening.screening import screen
 from tsimpute.tables.columns.time_names import part_of
 from tsimpute.tables.sources.files import read_file
 from tsimpute.tables.text.number_forms import find_decimal
-from tsimpute.tables.time.text_advice import advice_on
+from tsimpute.tables.time.texts import advice_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
 

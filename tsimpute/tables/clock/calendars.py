@@ -189,7 +189,7 @@ def _absent(dates: pd.DatetimeIndex, series: np.ndarray, pattern: Callable[[pd.D
     for number in np.unique(series):
         of_series = dates[series == number]
         span = pd.date_range(of_series[0], of_series[-1], freq="D")
-        absent += span[pattern(span)].difference(of_series).strftime("%Y-%m-%d").tolist()
+        absent += [f"{date:%Y-%m-%d}" for date in span[pattern(span)].difference(of_series)]
     if not absent:
         return "; none is absent"
     are = "1 is" if len(absent) == 1 else f"{len(absent):,} are"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.clock.clock import RowAlignment
@@ -41,33 +41,28 @@ class Steps:
     """
 
     index: np.ndarray
-    back: Any
+    back: Callable[[np.ndarray, np.ndarray], np.ndarray]
     notes: tuple[str, ...]
 
 
 def hours_per_unit(name: object, units: Mapping[str, str]) -> tuple[float, str]:
-    """How many hours one unit of a column of numbers is, as its name or a given unit says, and a note of it.
+    """How many hours one unit of a column of numbers is, from its name or the unit in ``units``, and a note of it.
 
     Raises:
-        DataError: neither says so.
+        DataError: neither tells the unit.
     """
-    given = units.get(str(name))
-    words = [given.strip().lower()] if given else re.findall(r"[a-z]+", _parted(str(name)).lower())
+    unit, parted = units.get(str(name)), re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name))
+    words = [unit.strip().lower()] if unit else re.findall(r"[a-z]+", parted.lower())
     for hours, pattern, text in _WORDS:
-        if any(re.fullmatch(pattern, word) for word in words if given or len(word) > 1 or len(words) > 1):
+        if any(re.fullmatch(pattern, word) for word in words if unit or len(word) > 1 or len(words) > 1):
             return hours, f"{name}: numbers of {text}"
-    if given is None and is_offset_name(name):
+    if unit is None and is_offset_name(name):
         return 1 / 60, f"{name}: taken as minutes, as offsets are in the eICU data base; if not: --units {name}=h"
-    came = f"came the unit {given!r}" if given else "came numbers that may be hours or minutes"
+    came = f"came the unit {unit!r}" if unit else "came numbers that may be hours or minutes"
     raise DataError(
         f'column {name!r}: expected times of which the unit is known, {came}. Say it: --units "{name}=h" or '
         f'"{name}=min" (units), or name the column of times (--time).'
     )
-
-
-def _parted(name: str) -> str:
-    """A name with its words apart: "chartMinutes" as "chart Minutes"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
 
 
 def align_rows_in_steps(
@@ -107,11 +102,10 @@ def align_rows_in_steps(
     has = np.zeros(n_series, bool)
     has[series_of_row[counts]] = True
     counts = counts | ~has[series_of_row]
-    found = _steps(stamps, series_of_row, n_series, step, unit, counts)
-    low, high = np.full(n_series, np.iinfo(np.int64).max), np.full(n_series, np.iinfo(np.int64).min)
-    np.minimum.at(low, series_of_row[counts], found.index[counts])
-    np.maximum.at(high, series_of_row[counts], found.index[counts])
-    index = np.clip(found.index, low[series_of_row], high[series_of_row])
+    steps = _steps(stamps, series_of_row, n_series, step, unit, counts)
+    ends = pd.Series(steps.index[counts]).groupby(series_of_row[counts]).agg(["min", "max"])
+    low, high = (ends[end].reindex(range(n_series)).to_numpy(np.int64) for end in ("min", "max"))
+    index = np.clip(steps.index, low[series_of_row], high[series_of_row])
     lengths = high - low + 1
     _check_gaps(stamps, series_of_row, np.where(counts, index, low[series_of_row]), step, missing_times, names)
     if (lengths.sum() - len(index)) > MAX_INSERTED:
@@ -121,19 +115,19 @@ def align_rows_in_steps(
         )
     start = np.concatenate([[0], np.cumsum(lengths)])
     at = start[series_of_row] + index - low[series_of_row]
-    there = np.zeros(start[-1], bool)
-    there[at[counts]] = True
-    keep = there if missing_times == "keep" else np.ones(start[-1], bool)
+    present = np.zeros(start[-1], bool)
+    present[at[counts]] = True
+    keep = present if missing_times == "keep" else np.ones(start[-1], bool)
     series = np.repeat(np.arange(n_series), lengths)[keep]
-    steps = (np.arange(start[-1]) - np.repeat(start[:-1] - low, lengths))[keep]
-    moments = found.back(series, steps)
+    numbers = (np.arange(start[-1]) - np.repeat(start[:-1] - low, lengths))[keep]
+    moments = steps.back(series, numbers)
     cuts = np.searchsorted(series, np.arange(1, n_series))
     first = np.r_[0, cuts]
     place = (np.cumsum(keep) - 1)[at] - first[series_of_row]
     split = lambda whole: tuple(np.split(whole, cuts))
     return RowAlignment(
-        place, split((steps - steps[first[series]]) * step), split(stamps.labels_at(moments)),
-        split(moments), split(~there[keep]), np.ones(len(index), bool), step, found.notes,
+        place, split((numbers - numbers[first[series]]) * step), split(stamps.labels_at(moments)),
+        split(moments), split(~present[keep]), np.ones(len(index), bool), step, steps.notes,
         step_text=step_text(step), in_hours=True,
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.looks import Look, look_of, resembles_time
 from tsimpute.tables.time.part_columns import is_half
-from tsimpute.tables.time.text_advice import advice_on
+from tsimpute.tables.time.texts import advice_on
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles.columns import Columns

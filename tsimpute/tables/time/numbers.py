@@ -144,7 +144,7 @@ def _joined_parts(digits: Digits, named: bool) -> Column | None:
     """Numbers such as 202403: parts of a date written without a sign between."""
     numbers, name = digits.numbers, digits.column.name
     words = set(words_of(name)) if name is not None else set()
-    options = [
+    options: list[tuple[tuple[str, ...], int, int, str]] = [
         (("year", "doy"), 1_000_000, 3_000_000, "dates are read as year and day of the year"),
         (("year", "month"), 100_000, 300_000, "dates are months"),
     ]
@@ -245,7 +245,7 @@ class Decimals:
         write = lambda times: decimal_texts(number(times), self.decimals, self.comma)
         if self.texts is not None:
             return text_form(write, self.column)
-        rounded = lambda found: found if self.decimals is None else np.round(found, self.decimals)
+        rounded = lambda numbers: numbers if self.decimals is None else np.round(numbers, self.decimals)
         return Form(
             write, lambda times: pd.Series(rounded(number(times)), name=self.column.name).astype(self.column.dtype)
         )

@@ -14,8 +14,7 @@ from tsimpute.tables.columns.time_names import is_clock_name
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.columns import Numbers, read_column
 from tsimpute.tables.time.numbers import Digits, decimals_of, digits_of
-from tsimpute.tables.time.text_advice import MONTH_OF
-from tsimpute.tables.time.text_formats import Format, name_piece
+from tsimpute.tables.time.text_formats import MONTH_OF, Format, name_piece
 from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE, SECOND, Form, WallTimes, text_form
 
 HIGHEST = {

@@ -110,7 +110,7 @@ def read_stamps(
     Args:
         columns: each (R,): time stamps, periods, dates, texts in one form, or numbers. Whole numbers that all read as
             dates such as 20140501 are dates; so are, where the name of the column is one of time, those of
-            ``stamp_numbers``; other numbers stay numbers. Several columns: see ``read_together``.
+            ``dates_of_numbers``; other numbers stay numbers. Several columns: see ``read_together``.
         timezone: name of the zone whose wall clock the table shows, such as "Europe/Rome". None: the offsets in the
             table hold, and a table without any is on a clock without daylight saving.
         dayfirst: whether 03/04/2005 is the third of April. None: told from the whole column.

@@ -11,8 +11,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.text.row_errors import Part, RowError
-from tsimpute.tables.time.text_advice import OTHER_CALENDAR, advice_on
-from tsimpute.tables.time.text_formats import Format, format_of
+from tsimpute.tables.time.text_formats import MONTH_OF, Format, format_of
 from tsimpute.tables.time.wall_times import WallTimes
 
 READINGS = {
@@ -23,6 +22,21 @@ READINGS = {
 SAMPLE = 50
 """Texts by which a reading is tried first."""
 _SHAPE = str.maketrans("123456789", "000000000")
+OTHER_CALENDAR = (
+    "this looks like the Solar Hijri or the Islamic calendar: write Gregorian dates, as in 2024-03-31, or set time=() "
+    "to take each row as one step"
+)
+_OTHER = re.compile(r"^\s*1[34]\d\d[-/.]\d{1,2}[-/.]\d{1,2}")
+_SUMMARY = re.compile(
+    r"^\W*(?:mean|average|avg|total|totals|sum|summe|gesamt|mittel|mittelwert|min|max|minimum|maximum|median|std|stdev|count"
+    r"|moyenne|somme|media|promedio|suma|totale)\b",
+    re.IGNORECASE,
+)
+_DOUBLED = re.compile(r"\d\s*[AaBb]$")
+_FOREIGN = re.compile(r"\b\d{1,2}[-/. ]+([^\W\d_]{3,})\.?[-/. ,]+\d{2,4}")
+_ZONED = re.compile(r"\d\s*(?:[AaPp][Mm]\s+)?(?:[A-Z]{2,5}|\[[\w/+-]+\])$")
+_HALF_DAY = re.compile(r"\s*\d{1,2}(?::\d{2}){0,2}\s*[AaPp]\.?[Mm]\.?\s*")
+_FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +118,11 @@ def _read(texts: list[str], formats: Sequence[Format]) -> TextTimes:
         rows = np.flatnonzero(~valid)
         if not len(rows):
             break
-        left = texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
-        times, known = format.read(left)
+        unread = texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
+        times, known = format.read(unread)
         if known.any():
             rows = rows[known]
-            finer |= format.is_finer(left)
+            finer |= format.is_finer(unread)
             days[rows], clock[rows], valid[rows] = times.days[known], times.clock[known], True
             if times.offset is not None:
                 offset[rows], zoned[rows] = times.offset[known], True
@@ -132,7 +146,8 @@ def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]
     Raises:
         DataError: a text cannot be read; the message names its row, counted from 0.
     """
-    codes, distinct = pd.factorize(np.asarray(texts, object))
+    codes, index = pd.factorize(np.asarray(texts, object))
+    distinct = np.asarray(index, object)
     readings = read_texts(distinct, patterns)
     fitting = {name: reading for name, reading in readings.items() if reading.valid.all()}
     if not fitting:
@@ -213,3 +228,25 @@ def fits(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]])
     except DataError:
         return False
     return True
+
+
+def advice_on(text: str) -> str:
+    """What to do about a text that cannot be read as a time."""
+    if _SUMMARY.search(text):
+        return "this looks like a summary of the table and not like a measurement: take the row out"
+    if _OTHER.search(text):
+        return OTHER_CALENDAR
+    if _DOUBLED.search(text):
+        return (
+            "if the letter marks the hour that comes twice in autumn, take the letters off and name the time zone "
+            "(timezone), or write UTC offsets"
+        )
+    if _HALF_DAY.fullmatch(text):
+        return "a time of day with AM or PM says no day: write the date before it, or name a column of dates too (time)"
+    if _ZONED.search(text):
+        return "take the name of the zone off all stamps and name it (timezone), as in --timezone Europe/Berlin"
+    if (name := _FOREIGN.search(text)) and name[1].lower() not in MONTH_OF:
+        return f"{name[1]!r} is no English name of a month: write months as numbers, as in 2024-03-31"
+    if _FISCAL.search(text):
+        return "this looks like a fiscal year: write the day on which it begins, as in 2024-07-01"
+    return "correct it, or take the row out"

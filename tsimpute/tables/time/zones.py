@@ -53,8 +53,8 @@ class Offsets:
             return localise(wall, self.zone, ambiguous="first", nonexistent="shift")
         return wall - self._last_before(self.moments + self.offsets, wall)
 
-    def _last_before(self, known: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        return self.offsets[np.maximum(np.searchsorted(known, asked, side="right") - 1, 0)]
+    def _last_before(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        return self.offsets[np.maximum(np.searchsorted(known, times, side="right") - 1, 0)]
 
 
 def wall_clock(moments: np.ndarray, zone: dt.tzinfo | str) -> np.ndarray:
@@ -68,7 +68,7 @@ def wall_clock(moments: np.ndarray, zone: dt.tzinfo | str) -> np.ndarray:
         wall = instants.tz_convert(zone)
     except (ZoneInfoNotFoundError, ValueError, TypeError, KeyError, OSError) as error:
         raise _unknown(zone) from error
-    return _micros(wall.tz_localize(None))
+    return wall.tz_localize(None).as_unit("us").asi8
 
 
 def is_skipped(wall: np.ndarray, zone: str) -> np.ndarray:
@@ -80,11 +80,11 @@ def is_skipped(wall: np.ndarray, zone: str) -> np.ndarray:
 def zone_of_doubled(wall: int) -> str | None:
     """A zone whose clocks show this wall time twice, since they go back; None = there is none."""
     index = pd.DatetimeIndex(np.array([wall]).astype("M8[us]"))
-    return next((zone for zone in ZONES if _is_doubled(index, zone)), None)
+    return next((zone for zone in ZONES if _is_doubled(index, zone).all()), None)
 
 
-def _is_doubled(index: pd.DatetimeIndex, zone: str) -> bool:
-    return bool(index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna().all())
+def _is_doubled(index: pd.DatetimeIndex, zone: dt.tzinfo | str) -> np.ndarray:
+    return np.asarray(index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna())
 
 
 def localise(
@@ -124,19 +124,18 @@ def localise(
             "such rows). If the table is on a clock without daylight saving, leave out the time zone; else correct it.",
         )  # fmt: skip
     if ambiguous == "order":
-        twofold = np.flatnonzero(
-            np.asarray(index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna())
-        )
+        twofold = np.flatnonzero(_is_doubled(index, zone))
         if len(twofold):
             lines = np.zeros(len(wall), np.int64) if sequence is None else sequence
             earlier[twofold] = ~_second_pass(wall, lines, twofold, notes)
     placed = index.tz_localize(zone, ambiguous=earlier, nonexistent="shift_forward")
-    return _micros(placed.tz_convert("UTC").tz_localize(None))
+    return placed.as_unit("us").asi8
 
 
 def _second_pass(wall: np.ndarray, sequence: np.ndarray, twofold: np.ndarray, notes: list[str] | None) -> np.ndarray:
     """For rows whose wall time comes twice, whether the clocks had gone back.
 
+    ``tz_localize(ambiguous="infer")`` needs the doubled hour whole, and rows in the order of time.
     In the order of time, every row of a night after the first that does not go on belongs to the second hour.
     """
     frame = pd.DataFrame({"sequence": sequence, "wall": wall, "twofold": False})
@@ -177,10 +176,6 @@ def _second_pass(wall: np.ndarray, sequence: np.ndarray, twofold: np.ndarray, no
                 f"times in the hour that autumn doubles, of which the table has but one, count as the first: {lone}"
             )
     return second.reindex(twofold).to_numpy(bool)
-
-
-def _micros(index: pd.DatetimeIndex) -> np.ndarray:
-    return index.as_unit("us").to_numpy().astype(np.int64)
 
 
 def _unknown(zone: dt.tzinfo | str) -> ConfigError:
