@@ -17,7 +17,7 @@ import tsimpute
 from tsimpute.cli.commands import ARGUMENTS, _parse, main
 from tsimpute.cli.parsing import Parser
 from tsimpute.cli.tables import settings_of
-from tsimpute.cli.words import in_options, of_error
+from tsimpute.cli.words import NEGATED, in_options, of_error
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.preparing.summary import behind, shortened
@@ -93,7 +93,7 @@ def test_every_option_that_a_message_names_is_there() -> None:
     known = set(options_of("impute")) | set(options_of("draw"))
     for place, text in messages():
         for name in re.findall(r"--(\w+)", in_options(text, tuple(known))):
-            assert name in known, f"{place}: --{name}"
+            assert name in known | set(NEGATED.values()), f"{place}: --{name}"
 
 
 def test_every_setting_of_the_library_is_an_option() -> None:
@@ -284,7 +284,7 @@ def test_a_complete_table_that_only_looks_so_is_filled(tmp_path: Path, capsys: p
     _, said = run(capsys, "describe", str(source))
     assert "  layout: wide, 58 rows, 2 to be added" in said
     code, said = run(capsys, "impute", str(source), "-o", str(tmp_path / "out.csv"), "--effort", "trial",
-                     "--n_samples", "2", "--calibrate", "false")  # fmt: skip
+                     "--n_samples", "2", "--no_calibrate")  # fmt: skip
     assert code == 0
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 61
 
@@ -299,7 +299,7 @@ def test_a_column_that_could_not_be_filled_is_in_the_last_line_and_the_exit_code
     (tmp_path / "in.csv").write_text("\n".join([f"{lines[0]},flow", *odd]) + "\n")
     code, said = run(
         capsys, "impute", str(tmp_path / "in.csv"), "-o", str(tmp_path / "out.csv"), "--effort", "trial",
-        "--n_samples", "2", "--calibrate", "false", *words,
+        "--n_samples", "2", "--no_calibrate", *words,
     )  # fmt: skip
     assert code == (0 if words else 3)
     assert said[-1].startswith("wrote " if words else "1 column with gaps not filled: flow: ")

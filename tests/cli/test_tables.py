@@ -52,7 +52,7 @@ def run(model: Path, folder: Path, *words: str) -> tuple[list[str], list[str], p
     write(folder / "in.csv")
     main([
         "impute", str(folder / "in.csv"), "-o", str(folder / "out.csv"), "--model", str(model), "--n_samples", "5",
-        "--calibrate", "false", *ROLES, *LIMITS, *words,
+        "--no_calibrate", *ROLES, *LIMITS, *words,
     ])  # fmt: skip
     table, marks = ((folder / name).read_text().splitlines() for name in ("out.csv", "out.provenance.csv"))
     return table, marks, pd.read_csv(folder / "out.cells.csv", dtype={"group": str})
@@ -99,7 +99,7 @@ def test_limits_that_a_model_has_not_learnt_are_refused(model: Path, tmp_path: P
 
 def test_no_code_is_a_code_where_none_is_said(model: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "x.csv", ("-200", "", ""))
-    words = ["--model", str(model), "--calibrate", "false", "--n_samples", "2", *ROLES, "--limits", "PM2.5=0:500"]
+    words = ["--model", str(model), "--no_calibrate", "--n_samples", "2", *ROLES, "--limits", "PM2.5=0:500"]
     for codes, kept in (("none", True), ("-200", False)):
         main(["impute", str(source), "-o", str(tmp_path / "out.csv"), "--missing_codes", codes, "--force", *words])
         assert ("-200" in (tmp_path / "out.csv").read_text()) is kept
@@ -200,7 +200,7 @@ def test_what_is_absent_is_named(tmp_path: Path) -> None:
             "--effort: expected one of auto, instant, trial, quick, normal, thorough, came 'huge'.",
         ),
         (["impute", "--max-gap", "long"], "--max_gap: expected a whole number, came 'long'."),
-        (["impute", "--calibrate", "maybe"], "--calibrate: expected true or false, came 'maybe'."),
+        (["impute", "--dayfirst", "maybe"], "--dayfirst: expected true or false, came 'maybe'."),
         (["impute", "x.csv", "-o", "y.csv", "--nonsense", "3"], "unrecognized arguments: --nonsense 3."),
         (["impute", "x.csv", "-o", "y.csv", "--force", "true"], "unrecognized arguments: true."),
         (["draw", "m", "--out", "x.csv", "--force", "true"], "unrecognized arguments: true."),

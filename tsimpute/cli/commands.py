@@ -129,7 +129,6 @@ def _add_demo(parser: ArgumentParser) -> None:
 
 def _add_fetch(parser: ArgumentParser) -> None:
     parser.add_argument("name", type=str, help="data set: physionet2012 or pm25")
-    parser.add_argument("--cache", type=Path | None, default=None, help="folder. Default: the user cache")
 
 
 def _add_describe(parser: ArgumentParser) -> None:
@@ -147,7 +146,6 @@ def _add_train(parser: ArgumentParser) -> None:
     shipped = ", ".join(shipped_configs())
     parser.add_argument("--config", action="config", help=f"a YAML file of settings, or one of {shipped}")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run; an unfinished run goes on")
-    parser.add_argument("--run", type=str, default="", help="name of the run in the table, for bands over runs")
     parser.add_class_arguments(RunConfig, nested_key=None)
 
 
@@ -174,7 +172,6 @@ def _add_evaluate(parser: ArgumentParser) -> None:
         "--out", type=Path | None, default=None,
         help="folder of the results, which runs may share. Default: the run's own",
     )  # fmt: skip
-    parser.add_argument("--name", type=str, default="", help="name of the run in the table, for bands over runs")
     parser.add_class_arguments(RunConfig, nested_key=None)
 
 
@@ -201,7 +198,7 @@ def fetch(options: Namespace) -> None:
     """Downloads the raw files of a data set into the user cache and verifies them."""
     from tsimpute.datasets.fetching import fetch as fetch_files
 
-    print(f"{options.name}: verified files in {fetch_files(options.name, options.cache)}")
+    print(f"{options.name}: verified files in {fetch_files(options.name)}")
 
 
 def describe(options: Namespace) -> None:
@@ -241,7 +238,7 @@ def train(options: Namespace) -> None:
     imputer = runs.new_imputer(config)
     step = None
     with stop_on_interrupt() as should_stop, Bar("training", 1, "step", hidden=not first) as bar:
-        for step in runs.train(config, task, imputer, options.out, run=options.run, should_stop=should_stop):
+        for step in runs.train(config, task, imputer, options.out, should_stop=should_stop):
             if step.stop is None:
                 bar.update(step.step, step.n_steps, f"epoch {step.epoch} loss {step.loss:.3f}")
     if first and step is not None:
@@ -290,7 +287,7 @@ def evaluate(options: Namespace) -> None:
     if options.baselines:
         runs.add_results(runs.score_baselines(config, task), out)
     with Bar("scoring", 1, "record") as bar:
-        imputer = runs.score_run(config, task, options.run, epochs, out=out, run=options.name, progress=bar.update)
+        imputer = runs.score_run(config, task, options.run, epochs, out=out, progress=bar.update)
     runs.draw_records(config, task, imputer, out / f"records_{imputer.name}.png")
     print((out / "table.md").read_text(encoding="utf-8"))
     print(f"wrote metrics.csv, table.md, curves.png and records_{imputer.name}.png to {out}/")

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import ActionYesNo, ArgumentParser, Namespace
 
 from tsimpute.cli.parsing import NOT_ALL_FILLED, Parser
 from tsimpute.cli.words import in_options
@@ -79,7 +79,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--n_samples", type=int, default=50, help="draws per cell")
     add("--seed", type=int, default=0, help="seed of training and draws")
     add("--force", action="store_true", help="overwrite files that exist")
-    add("--calibrate", type=bool, default=True, help="false: measure nothing and leave the intervals as drawn")
+    no = ActionYesNo(no_prefix="no_")
+    add(
+        "--calibrate",
+        action=no,
+        default=True,
+        help="no_: leave the intervals as they are sampled. Default: calibrate them",
+    )
     add(
         "--recalibrate",
         action="store_true",

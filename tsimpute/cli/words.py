@@ -24,6 +24,8 @@ _CODE = re.compile(r"^  [\w\[\]'\"]+ = ", re.MULTILINE)
 """A line of Python, set in, for a person to run: it stays as it is."""
 FLAGS = ("force", "drop_invalid", "calendar", "recalibrate")
 """Options without a value."""
+NEGATED = {"calibrate": "no_calibrate"}
+"""Settings that are true without an option, and the options that make them false."""
 
 
 def in_options(text: str, names: Collection[str]) -> str:
@@ -79,7 +81,9 @@ def _option(name: str, value: str) -> str:
         given = ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return f"--{name} {value}"
-    if name in FLAGS and given in (True, False):
+    if name in NEGATED and given in (True, False):
+        name, given = NEGATED[name], not given
+    if name in (*FLAGS, *NEGATED.values()) and given in (True, False):
         return f"--{name}" if given else f"no --{name}"
     return f"--{name} {_word(given)}"
 

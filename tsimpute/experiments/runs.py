@@ -110,7 +110,6 @@ def train(
     imputer: GenerativeImputer,
     folder: Path,
     *,
-    run: str = "",
     should_stop: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
 ) -> Iterator[Step]:
@@ -134,7 +133,7 @@ def train(
         yield step
         due = (step.ends_epoch or step.stop) and is_first_process()
         if due and (epochs := _unscored(folder, at_epochs, step.epoch)):
-            score_run(config, task, folder, epochs, run=run, progress=progress)
+            score_run(config, task, folder, epochs, progress=progress)
 
 
 def is_first_process() -> bool:
@@ -174,7 +173,6 @@ def score_run(
     epochs: Iterable[int] = (),
     *,
     out: Path | None = None,
-    run: str = "",
     progress: Progress | None = None,
 ) -> GenerativeImputer:
     """Scores models of the run in ``folder`` with ``config.sampling``, adding each to the results at once.
@@ -182,7 +180,6 @@ def score_run(
     Args:
         epochs: kept epochs; none = the last weights.
         out: folder of the results; None = that of the run. Several runs may share one: their curves are drawn together.
-        run: name of the run in the results.
         progress: called with (records done, records in all).
 
     Returns:
@@ -203,7 +200,7 @@ def score_run(
         plugin(kind, part)  # imported, unlike what a model file names: the run's owner wrote these settings
     for name in names:
         imputer = GenerativeImputer.load(folder / f"{name}.safetensors", config.sampling)
-        add_results(score(config, task, imputer, run, progress), out or folder)
+        add_results(score(config, task, imputer, progress), out or folder)
     return imputer
 
 
@@ -218,7 +215,7 @@ def scored_records(task: Task, max_records: int | None) -> Windows:
     return task.test.select(with_cells[:max_records])
 
 
-def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progress: Progress | None = None) -> Report:
+def score(config: RunConfig, task: Task, imputer: Imputer, progress: Progress | None = None) -> Report:
     """The metrics of one imputer, at the epoch it stands at, on the test part of ``task``."""
     settings, test = config.evaluation, scored_records(task, config.evaluation.max_records)
     return evaluate(
@@ -228,7 +225,7 @@ def score(config: RunConfig, task: Task, imputer: Imputer, run: str = "", progre
         seed=settings.seed,
         fill=settings.fill,
         scaler=(task.units or task.scaler) if settings.units == "standardised" else None,
-        context=context_of(config.data.name, task, len(test), imputer, run),
+        context=context_of(config.data.name, task, len(test), imputer),
         progress=progress,
     )
 
@@ -281,7 +278,7 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
     atomic_write(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def context_of(dataset: str, task: Task, n_records: int, imputer: Imputer, run: str) -> EvaluationContext:
+def context_of(dataset: str, task: Task, n_records: int, imputer: Imputer, run: str = "") -> EvaluationContext:
     """What the rows of an evaluation on the first ``n_records`` scored test records say of it."""
     whole = n_records == int(task.test.held_out_mask.any((1, 2)).sum())
     return EvaluationContext(
