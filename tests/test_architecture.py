@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,35 @@ def test_plug_ins_do_not_import_each_other(folder: str):
     assert len(plug_ins) >= 2
     for plug_in in plug_ins:
         assert not imports()[plug_in] & plug_ins, plug_in
+
+
+def python_of_scripts() -> Iterator[tuple[str, ast.Module]]:
+    """The Python that stands in the scripts of the shell: after ``<<'PY'``, or as ``-c '...'``."""
+    for path in sorted((ROOT.parent / "scripts").iterdir()):
+        if path.is_file():
+            for heredoc, quoted in re.findall(
+                r"<<'PY'\n(.*?)\nPY|-c '\n(.*?)\n'", path.read_text(encoding="utf-8"), re.S
+            ):
+                yield path.name, ast.parse(heredoc or quoted)
+
+
+def test_scripts_import_what_there_is():
+    checked = set()
+    for script, tree in python_of_scripts():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tsimpute"):
+                module = import_module(str(node.module))
+                for alias in node.names:
+                    assert hasattr(module, alias.name) or module_exists(f"{node.module}.{alias.name}"), (
+                        script,
+                        alias.name,
+                    )
+                    checked.add(script)
+    assert checked == {"few_steps", "intervals"}
+
+
+def module_exists(name: str) -> bool:
+    return name in {module_of(path) for path in files()}
 
 
 def test_importing_the_package_is_silent_and_loads_nothing_heavy():
