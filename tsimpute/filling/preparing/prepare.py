@@ -89,7 +89,8 @@ def prepare(
     kinds = _kinds_of(visible, kinds, predict, learnt, table.is_long)
     far = far_cells(visible, kinds, limits)
     visible = without(visible, far)
-    bounds = dict(limits) if learnt else _with_limits_of_kinds(limits, kinds)
+    of_kinds = () if learnt or "*" in limits else kinds
+    bounds = {kind.feature: of_kind for kind in of_kinds if (of_kind := kind.limits) is not None} | dict(limits)
     panel = without(table.panel, outside) if drop_invalid else table.panel
     provenance = provenance_of_table(
         table, panel, visible, kinds, outside if drop_invalid else None, policy or Policy()
@@ -161,12 +162,6 @@ def _kinds_of(
     _check_learnt(names, known, predict)
     by_name = {kind.feature: kind for kind in known}
     return tuple(by_name.get(name, ColumnKind(name)) for name in names)
-
-
-def _with_limits_of_kinds(limits: Mapping[str, Limits], kinds: Sequence[ColumnKind]) -> dict[str, Limits]:
-    """The limits that are given, and those that the kind of a feature says where none are."""
-    of_kinds = {kind.feature: kind.limits for kind in kinds if kind.limits is not None and "*" not in limits}
-    return {**of_kinds, **limits}
 
 
 def _code_warning(codes: Mapping[str, tuple[float, ...]], feature: np.ndarray, is_filled: np.ndarray) -> list[str]:

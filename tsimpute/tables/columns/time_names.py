@@ -28,6 +28,7 @@ _FULL = {
     "minute": ("minute", "minutes", "minuten", "minuto", "分", "분"),
     "second": ("second", "seconds", "sekunde", "seconde", "segundo"),
 }  # fmt: skip
+_FULL_WORDS = frozenset(word for names in _FULL.values() for word in names)
 _SHORT = {
     "year": ("yy", "yr", "y"),
     "quarter": ("qtr", "q"),
@@ -135,7 +136,7 @@ def is_time_name(name: Hashable) -> bool:
     whole = "".join(telling)
     return bool(telling) and (
         whole in _TIME_WORDS
-        or all(word in _TIME_WORDS or part_of(word) == (_part(word), True) for word in telling)
+        or all(word in _TIME_WORDS or word in _FULL_WORDS for word in telling)
         or ((part := part_of(name)) is not None and part[1])
     )
 
@@ -157,7 +158,3 @@ def edge_of(name: Hashable) -> str:
     """ "start" or "end" of an interval, "" where a name says neither."""
     words = set(words_of(name))
     return "start" if words & _START else "end" if words & _END else ""
-
-
-def _part(word: str) -> str:
-    return next((part for part, known in _FULL.items() if word in known), "")

@@ -131,6 +131,18 @@ class Columns:
             self._codes[at] = number[codes]
         return self._codes[at]
 
+    def table_of(self, at: Sequence[int]) -> pd.DataFrame:
+        """The codes of some columns, one column of numbers each."""
+        return pd.DataFrame({i: self.codes(column) for i, column in enumerate(at)})
+
+    def together(self, at: Sequence[int]) -> np.ndarray:
+        """(R,) one number for each combination of what rows hold in some columns."""
+        return pd.MultiIndex.from_arrays([self.codes(i) for i in at]).factorize()[0]
+
+    def repeats(self, at: Sequence[int]) -> np.ndarray:
+        """(R,) bool: rows that hold in some columns what an earlier row holds."""
+        return self.table_of(at).duplicated().to_numpy()
+
     def find_all(self, names: Sequence[Hashable], role: str) -> tuple[int, ...]:
         """The places of columns, each of which may be named once."""
         places = tuple(self.find(name, role) for name in names)

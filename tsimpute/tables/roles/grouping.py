@@ -68,11 +68,11 @@ def find_group(columns: Columns, free: Sequence[int], key: Sequence[int], notes:
     if not levels:
         named = _site(columns, free) or [i for i in named if _names_series(columns, i, key, notes)][:1]
         named += _stay(columns, free, named)
-    if repeats(columns, [*named, *key]) < REPEATED:
+    if columns.repeats([*named, *key]).mean() < REPEATED:
         return named
-    most = int(_frame(columns, key).value_counts().iloc[0])
+    most = int(columns.table_of(key).value_counts().iloc[0])
     others = [i for i in free if i not in named and _may_be_group(columns, i, most)]
-    fits = [i for i in others if not repeats(columns, [*named, i, *key])]
+    fits = [i for i in others if not columns.repeats([*named, i, *key]).any()]
     places = [i for i in fits if is_place_name(columns.names[i])]
     fits = places or fits
     if not fits or any(not same_partition(columns, i, fits[0]) for i in fits[1:]):
@@ -111,14 +111,9 @@ def numbers_rows(columns: Columns, at: int) -> bool:
     return len(known) > 1 and int(known.max()) + 1 == len(known)
 
 
-def repeats(columns: Columns, at: Sequence[int]) -> float:
-    """Share of the rows that repeat what an earlier one has in these columns."""
-    return float(_frame(columns, at).duplicated().mean())
-
-
 def depends_on(columns: Columns, at: int, on: int) -> bool:
     """Whether a column holds the same in all rows that are alike in another one."""
-    return not _frame(columns, [on, at]).drop_duplicates()[0].duplicated().any()
+    return not columns.table_of([on, at]).drop_duplicates()[0].duplicated().any()
 
 
 def same_partition(columns: Columns, one: int, other: int) -> bool:
@@ -160,10 +155,10 @@ def _stay(columns: Columns, free: Sequence[int], named: Sequence[int]) -> list[i
 def _names_series(columns: Columns, at: int, key: Sequence[int], notes: list[str]) -> bool:
     """Whether a column that is named as groups are holds their names, and no readings."""
     name, column = columns.names[at], columns[at]
-    repeated = repeats(columns, key)
+    repeated = columns.repeats(key).mean()
     if is_sure_group_name(name) and columns.codes(at).max() + 1 <= len(column) / ROWS_PER_GROUP:
         return True
-    if not is_number(column) or repeats(columns, [at, *key]) < repeated:
+    if not is_number(column) or columns.repeats([at, *key]).mean() < repeated:
         return True
     values = floats(column)
     if not repeated and 1 + int((np.diff(values) != 0).sum()) == len(np.unique(values)) <= len(values) / ROWS_PER_GROUP:
@@ -172,15 +167,6 @@ def _names_series(columns: Columns, at: int, key: Sequence[int], notes: list[str
     why = "times repeat within it" if repeated else "no time repeats"
     notes.append(f"{name}: named as groups are, but holds numbers and {why}: no groups. To have it so, name it (group)")
     return False
-
-
-def _frame(columns: Columns, at: Sequence[int]) -> pd.DataFrame:
-    return pd.DataFrame({i: columns.codes(c) for i, c in enumerate(at)})
-
-
-def _are_digits(column: pd.Series | pd.Index) -> bool:
-    """Whether a column counts machines, as units 1, 2 and 3, and holds no units of measure."""
-    return all(str(item).isdigit() for item in column.unique())
 
 
 def tells_time(column: pd.Series | pd.Index, name: object) -> bool:
@@ -205,12 +191,9 @@ def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     whole = pd.api.types.is_integer_dtype(kind)
     if not (text or whole) or pd.isna(column).any() or plain(name) in CALENDAR_NAMES:
         return False
-    if (
-        is_remark_name(name)
-        or is_offset_name(name)
-        or plain(name) in _CLOCK_COUNTS
-        or (is_unit_name(name) and not _are_digits(column))
-    ):
+    if is_remark_name(name) or is_offset_name(name) or plain(name) in _CLOCK_COUNTS:
+        return False
+    if is_unit_name(name) and not all(str(item).isdigit() for item in column.unique()):  # units 1, 2, 3 are machines
         return False
     if pd.api.types.is_object_dtype(kind) and not all(isinstance(item, str | int) for item in column):
         return False

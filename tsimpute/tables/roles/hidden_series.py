@@ -49,7 +49,7 @@ def check_rows_as_steps(
     numbers = [i for i in numbers if i >= columns.n_levels or columns.names[i] is None]
     numbers = [i for i in numbers if not is_id_name(columns.names[i]) and _starts_anew(floats(columns[i]))]
     if group and numbers:
-        codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in group]).factorize()[0]
+        codes = columns.together(group)
         time = next((i for i in numbers if _counts(columns, i, codes)), None)
         if time is not None:
             name = columns.names[time]
@@ -67,7 +67,7 @@ def check_rows_as_steps(
     able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
     able.sort(key=lambda i: int(columns.codes(i).max()))
     for of_names in [*combinations(able, 1), *combinations(able[:MOST_PARTS], 2)]:
-        codes = pd.MultiIndex.from_arrays([columns.codes(i) for i in of_names]).factorize()[0]
+        codes = columns.together(of_names)
         if int(codes.max()) + 1 > len(codes) / 2:
             continue
         time = next((at for at in numbers if at not in of_names and _counts(columns, at, codes)), None)

@@ -27,7 +27,7 @@ from tsimpute.tables.columns.column_names import (
 )
 from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number, text_problem
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.roles.grouping import find_group, numbers_rows, repeats
+from tsimpute.tables.roles.grouping import find_group, numbers_rows
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
 
@@ -82,7 +82,7 @@ class _Search:
             return _Found(at, 0.0, 0.0)
         series = self.group_of([*self.time, at], [at, *([] if value is None else [value])])
         before, after = [*series, *self.time], [*series, *self.time, at]
-        return _Found(at, repeats(self.columns, before), repeats(self.columns, after))
+        return _Found(at, *(float(self.columns.repeats(key).mean()) for key in (before, after)))
 
     def best(self, names: Sequence[int], value: int | None) -> _Found:
         """The column within whose names the fewest rows repeat a time; of equal ones the one of the most names.

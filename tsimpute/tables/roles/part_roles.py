@@ -53,17 +53,11 @@ def calendar_parts(columns: Columns, free: Sequence[int]) -> set[int]:
     return named | set(dated if len(dated) > 2 else ())
 
 
-def _keys(columns: Columns, free: Sequence[int]) -> list[int]:
-    """Columns that are named as groups or features are and do not number the rows."""
-    named = [i for i in free if is_group_name(columns.names[i]) or is_feature_name(columns.names[i])]
-    return [i for i in named if columns[i].nunique() < len(columns[i])]
-
-
 def repeats(columns: Columns, time: Sequence[int], free: Sequence[int]) -> int:
     """How many rows repeat the time of an earlier one of the same series and feature, as far as names tell these."""
-    wanted = [*time, *(i for i in _keys(columns, free) if i not in time)]
-    codes = {i: pd.factorize(np.asarray(columns[i], object))[0] for i in wanted}
-    return int(pd.DataFrame(codes).duplicated().sum())
+    named = [i for i in free if is_group_name(columns.names[i]) or is_feature_name(columns.names[i])]
+    keys = [i for i in named if i not in time and columns[i].nunique() < len(columns[i])]
+    return int(columns.repeats([*time, *keys]).sum())
 
 
 def _adds(columns: Columns, free: Sequence[int], before: Sequence[int], at: int) -> bool:

@@ -41,9 +41,9 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
     times, names = [], []
     for at in (at for at in range(len(columns)) if at not in taken and columns.names[at] is not None):
         if _is_of_time(columns, at):
-            if _left(columns, at, key) <= REST * before:
+            if _n_alike(columns, at, key) <= REST * before:
                 times.append(at)
-        elif _may_name(columns, at, before) and _left(columns, at, key) <= REST * before:
+        elif _may_name(columns, at, before) and _n_alike(columns, at, key) <= REST * before:
             names.append(at)
     names = [at for at in names if _says_apart(columns, at)] or names
     if times:
@@ -92,10 +92,8 @@ def _parts(columns: Columns, roles: Roles) -> list[int]:
     parts = find_parts(columns, [at for at in range(len(columns)) if at not in taken], {})
     if len(parts) <= _PARTS_OF_A_DATE:
         return []
-    key = np.zeros(len(columns[0]), np.int64)
-    for at in (*roles.group, *([] if roles.feature is None else [roles.feature]), *parts):
-        key = pd.factorize(_paired(key, columns.codes(at)))[0]
-    return [] if pd.Series(key).duplicated().any() else list(parts)
+    feature = [] if roles.feature is None else [roles.feature]
+    return [] if columns.repeats([*roles.group, *feature, *parts]).any() else list(parts)
 
 
 def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
@@ -104,7 +102,7 @@ def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
     able = [at for at in range(len(columns)) if at not in taken and _may_name(columns, at, before)]
     able = [at for at in able if not is_number(columns[at]) or is_id_name(columns.names[at])][:_MOST_PAIRED]
     for one, other in combinations(able, 2):
-        if _left(columns, other, _paired(key, columns.codes(one))) <= REST * before:
+        if _n_alike(columns, other, _paired(key, columns.codes(one))) <= REST * before:
             listed = [str(columns.names[at]) for at in (*roles.group, one, other)]
             return (
                 f" Columns {columns.names[one]!r} and {columns.names[other]!r} together tell these rows apart: if each "
@@ -127,10 +125,9 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if " " in text else text
 
 
-def _left(columns: Columns, at: int, key: np.ndarray) -> int:
+def _n_alike(columns: Columns, at: int, key: np.ndarray) -> int:
     """How many rows repeat one of the same time and of the same name in a column."""
-    codes = pd.factorize(np.asarray(columns[at], object))[0]
-    return int(pd.DataFrame({"key": key, "name": codes}).duplicated().sum())
+    return int(pd.DataFrame({"key": key, "name": columns.codes(at)}).duplicated().sum())
 
 
 def _is_of_time(columns: Columns, at: int) -> bool:

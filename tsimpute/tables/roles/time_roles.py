@@ -166,7 +166,7 @@ def _counts_in_days(columns: Columns, date: int, at: int) -> bool:
     digits = digits_at(columns, at)
     if digits is None or digits.numbers.min() > 1:
         return False
-    numbers, dates = digits.numbers, pd.factorize(np.asarray(columns[date], object))[0]
+    numbers, dates = digits.numbers, columns.codes(date)
     same = np.diff(dates) == 0
     up = (np.diff(numbers)[same] == 1).mean() if same.any() else 0.0
     return bool(up >= 0.9 and 23 <= numbers.max() <= 1440)
