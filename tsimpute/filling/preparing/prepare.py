@@ -21,7 +21,14 @@ from tsimpute.screening.column_kinds import ColumnKind, column_kinds
 from tsimpute.screening.kind_texts import far_warnings, kind_warnings, told_by_kind
 from tsimpute.screening.mixed_units import mixed_units
 from tsimpute.screening.row_kinds import row_kind_warnings
-from tsimpute.screening.screening import Finding, certain_codes, screen, screen_entries, values_by_feature
+from tsimpute.screening.screening import (
+    Finding,
+    ScreenedEntries,
+    certain_codes,
+    screen,
+    screen_entries,
+    values_by_feature,
+)
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.known_features import KnownFeatures
 from tsimpute.tables.time.stamps import label_text
@@ -78,9 +85,7 @@ def prepare(
         learnt_codes = certain_codes(dict(zip(names, values_by_feature(entries), strict=True)))
     codes = _codes_of(names, codes_by_name(missing_codes), learnt_codes)
     screened = screen_entries(entries, [codes.get(name, ()) for name in names], limits_of(names, limits))
-    emptied = screened.coded | screened.outside if drop_invalid else screened.coded
-    if screened.unused.any() or emptied.any():
-        table = table.screened(screened.unused, emptied)
+    table = _without_screened(table, screened, drop_invalid)
     if rules is not None:
         check_medians(table.panel, units or {}, rules)
     outside = entries.holding(screened.outside & ~screened.unused)
@@ -114,6 +119,12 @@ def prepare(
         *row_kind_warnings(table, observed, filled),
     ]  # fmt: skip
     return replace(prepared, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _without_screened(table: Table, screened: ScreenedEntries, drop_invalid: bool) -> Table:
+    """The table without codes for missing, and where they are dropped without values outside the limits."""
+    emptied = screened.coded | screened.outside if drop_invalid else screened.coded
+    return table.screened(screened.unused, emptied) if (screened.unused | emptied).any() else table
 
 
 def far_cells(panel: Panel, kinds: Sequence[ColumnKind], limits: Mapping[str, Limits]) -> list[np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -51,7 +52,7 @@ class Entries:
     n_features: int
     lengths: tuple[int, ...]
 
-    @property
+    @cached_property
     def feature(self) -> np.ndarray:
         """(E,) the number of the feature of each."""
         return self.cell // sum(self.lengths)

@@ -113,14 +113,10 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
         )
     _check_layout(spec, feature is not None)
     if feature is not None:
-        units = [i for i in free if is_unit_name(columns.names[i]) and can_name(columns[i])]
-        units = [
-            i for i in units if depends_on(columns, i, feature[0])
-        ] or units  # those with one unit for each feature
-        unit = unit or _drop(free, units[:1])
+        unit = unit or _drop(free, _find_unit(columns, free, feature[0]))
     if group is None:
         group = _drop(free, find_group(columns, free, (*time, *(feature or ())), notes))
-    if spec.time is None and spec.learnt is None and not time and feature is None:
+    if spec.time is None and not time and feature is None:
         check_rows_as_steps(columns, free, group, series_told=spec.group is not None)
     unfillable: tuple[tuple[str, RowError], ...] = ()
     if feature is None and features is None:
@@ -163,6 +159,12 @@ def _check_layout(spec: ColumnSpec, is_long: bool) -> None:
             f"unit: expected a long table with a column of units, came {spec.unit!r} for a wide one. Give the units of "
             "its features (units), or name the columns of feature names and values (feature, value)."
         )
+
+
+def _find_unit(columns: Columns, free: Sequence[int], feature: int) -> list[int]:
+    """The first column of units, of several the first that has one unit for each feature."""
+    units = [i for i in free if is_unit_name(columns.names[i]) and can_name(columns[i])]
+    return ([i for i in units if depends_on(columns, i, feature)] or units)[:1]
 
 
 def _drop(free: list[int], places: Collection[int]) -> tuple[int, ...]:
