@@ -10,6 +10,7 @@ import pytest
 from delimited_files import outcome, read, texts, written
 
 from tsimpute.errors import DataError
+from tsimpute.tables.text import dialect
 
 
 @pytest.mark.parametrize(
@@ -107,3 +108,32 @@ def test_of_one_column_no_delimiter_is_noted(tmp_path: Path, delimiter: str | No
 def test_one_column_may_begin_with_a_gap(tmp_path: Path) -> None:
     table = read(tmp_path, "x\n\n\n2.5\n1.5\n")
     assert texts(table) == [["", "", "2.5", "1.5"]]
+
+
+def test_a_column_with_blanks_around_its_fields_is_one_column(tmp_path: Path) -> None:
+    content = 'x \r\n 781 \r\n \r\n "4" \r\n'
+    table = read(tmp_path, content)
+    assert (table.header, texts(table)) == (("x",), [["781", "", "4"]])
+    assert written(tmp_path, table, {0: {1: "5"}}).decode() == 'x \r\n 781 \r\n 5\r\n "4" \r\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "t;x,y\n1;2,5\n2;2,5\n3;2,5\n",
+        "a,b;c\n1,2\n3;4\n5;6\n7;8\n",
+        "Sheet, one\n,\nt;x\n1;2\n3;4\n5;6\n7;8\n",
+        "t x\n1 2,5\n2 3,5\n3 4,5\n",
+        "t,x\n1,2\n3,4\n1;2;3\n4;5;6\n7;8;9\n",
+        't,x\n1,2\n3,"4\n5"\n6,7\n8,9\n',
+    ],
+)
+def test_the_first_lines_tell_the_delimiter_that_all_lines_tell(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = []
+    for head in (2, 3, 1000):
+        monkeypatch.setattr(dialect, "_HEAD", head)
+        table = outcome(tmp_path, content)
+        results.append(table if isinstance(table, str) else (table.delimiter, table.header, texts(table)))
+    assert results[0] == results[1] == results[2]

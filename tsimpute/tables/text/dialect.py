@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tsimpute.errors import ConfigError, DataError
@@ -24,6 +26,8 @@ _NAMES_OF_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "ba
 
 # Chosen on files of all sorts: a wrong delimiter that splits most lines alike is not met, prose stays below.
 _FITS, _BLANKS_FIT = 0.5, 0.9
+_HEAD, _AGREES = 2000, 0.9
+"""Lines from which the delimiter of a long text is told, and the score that all of its lines must reach with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +77,15 @@ def find_layout(lines: Sequence[str], delimiter: str | None) -> Layout:
     """
     if delimiter is not None:
         return _layout(lines, check_delimiter(delimiter))
-    text = "".join(lines)
-    layouts: list[Layout] = []
-    errors: list[DataError] = []
-    for candidate in sorted((d for d in DELIMITERS if d in text), key=text.count, reverse=True):
-        try:
-            layouts.append(_layout(lines, candidate))
-        except DataError as error:
-            errors.append(error)
-    scores = [_score(layout) for layout in layouts]
-    best = max(range(len(layouts)), key=lambda i: (scores[i], len(layouts[i].names)), default=None)
-    if best is not None and scores[best] > _FITS:
-        return layouts[best]
+    if len(lines) > _HEAD and '"' not in "".join(lines[:_HEAD]):
+        # The first lines of a long text tell the delimiter, unless its other lines do not agree.
+        likely, _, _ = _best_layout(lines[:_HEAD])
+        with suppress(DataError):
+            if likely is not None and _score(layout := _layout(lines, likely.delimiter)) >= _AGREES:
+                return layout
+    best, score, errors = _best_layout(lines)
+    if best is not None and score > _FITS:
+        return best
     try:
         by_blanks = _layout(lines, BLANKS)
         if len(by_blanks.names) > 1 and _score(by_blanks) >= _BLANKS_FIT:
@@ -92,8 +93,25 @@ def find_layout(lines: Sequence[str], delimiter: str | None) -> Layout:
         return _one_column(lines, DELIMITERS[1])
     except DataError as error:
         if best is not None:
-            return layouts[best]
+            return best
         raise (errors or [error])[0] from None
+
+
+def _best_layout(lines: Sequence[str]) -> tuple[Layout | None, float, list[DataError]]:
+    """The layout with the highest score, by most names where several have it; its score; and what others raised."""
+    text = "".join(lines)
+    best, best_score = None, (-math.inf, 0)
+    errors: list[DataError] = []
+    for delimiter in sorted((d for d in DELIMITERS if d in text), key=text.count, reverse=True):
+        try:
+            layout = _layout(lines, delimiter)
+        except DataError as error:
+            errors.append(error)
+            continue
+        score = _score(layout), len(layout.names)
+        if score > best_score:
+            best, best_score = layout, score
+    return best, best_score[0], errors
 
 
 def check_delimiter(delimiter: str) -> str:
