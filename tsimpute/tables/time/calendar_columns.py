@@ -12,35 +12,29 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.columns.time_names import part_of, plain
 from tsimpute.tables.time.looks import is_stamp
 from tsimpute.tables.time.stamps import read_stamps
+from tsimpute.tables.time.wall_times import DAY
 
-CALENDAR_NAMES = (
-    "year", "month", "day", "hour", "minute", "second", "weekday", "dayofweek", "dow", "dayofyear", "doy", "week",
-    "weekofyear", "quarter",
-)  # fmt: skip
-
-_WEEKDAY: tuple[Callable[[pd.DatetimeIndex], pd.Index], ...] = (
+_WEEKDAYS: tuple[Callable[[pd.DatetimeIndex], pd.Index], ...] = (
     lambda when: when.day_of_week,
     lambda when: when.day_of_week + 1,
     lambda when: (when.day_of_week + 1) % 7,
     lambda when: (when.day_of_week + 1) % 7 + 1,
 )
-_WEEK = (lambda when: pd.Index(when.isocalendar().week),)
 _PARTS: dict[str, tuple[Callable[[pd.DatetimeIndex], pd.Index], ...]] = {
     "year": (lambda when: when.year,),
     "month": (lambda when: when.month, lambda when: when.month - 1),
-    "day": (lambda when: when.day, lambda when: when.day_of_year, *_WEEKDAY),
+    "day": (lambda when: when.day, lambda when: when.day_of_year, *_WEEKDAYS),
     "hour": (lambda when: when.hour, lambda when: when.hour + 1, lambda when: (when.hour - 1) % 24 + 1),
     "minute": (lambda when: when.minute, lambda when: when.hour * 60 + when.minute),
     "second": (lambda when: when.second,),
-    "weekday": _WEEKDAY,
-    "dayofweek": _WEEKDAY,
-    "dow": _WEEKDAY,
-    "dayofyear": (lambda when: when.day_of_year,),
+    "weekday": _WEEKDAYS,
     "doy": (lambda when: when.day_of_year,),
-    "week": _WEEK,
-    "weekofyear": _WEEK,
+    "week": (lambda when: pd.Index(when.isocalendar().week),),
     "quarter": (lambda when: when.quarter,),
 }
+"""What a column of each name may hold."""
+_SYNONYMS = {"dayofweek": "weekday", "dow": "weekday", "dayofyear": "doy", "weekofyear": "week"}
+CALENDAR_NAMES = (*_PARTS, *_SYNONYMS)
 
 
 def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.ndarray) -> pd.Series | None:
@@ -63,32 +57,25 @@ def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.
         for part in (lambda times: times, lambda times: times.normalize()):
             if (part(when)[known] == stamps[known]).all():
                 return pd.Series(part(later)).astype(column.dtype)
-    said = part_of(name)
-    key = plain(name) if plain(name) in _PARTS else said[0] if said else ""
-    read = _whole(column, known) if key in _PARTS else None
-    if read is None:
-        return _shifted(column, name, labels, new) if known.all() else None
-    numbers, width = read
-    for part in _PARTS[key]:
-        if (part(when).to_numpy(np.float64)[known] == numbers).all():
-            found = part(later).to_numpy(np.int64)
-            written = pd.Series(found) if width is None else pd.Series([str(v).zfill(width) for v in found.tolist()])
-            return written.astype(column.dtype)
-    return _shifted(column, name, labels, new) if known.all() else None
+    part = part_of(name)
+    key = plain(name) if plain(name) in CALENDAR_NAMES else part[0] if part else ""
+    numbers = _whole(column, known) if key in CALENDAR_NAMES else None
+    for part_at in _PARTS[_SYNONYMS.get(key, key)] if numbers is not None else ():
+        if (part_at(when).to_numpy(np.float64)[known] == numbers).all():
+            return _written(part_at(later).to_numpy(np.int64), column, known)
+    return _shifted(column.rename(name), labels, new) if known.all() else None
 
 
-def _shifted(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.ndarray) -> pd.Series | None:
+def _shifted(column: pd.Series, labels: np.ndarray, new: np.ndarray) -> pd.Series | None:
     """Stamps that are as far from the time in all rows, by the wall clock or in months; else None."""
-    named = column.rename(name)
-    if not is_stamp(named):
+    if not is_stamp(column):
         return None
     for dayfirst in (None, True, False):
         with contextlib.suppress(DataError, ConfigError):
-            stamps = read_stamps([named], dayfirst=dayfirst)
+            stamps = read_stamps([column], dayfirst=dayfirst)
             if stamps.kind != "dates" or stamps.offsets is None:
                 return None
-            wall = stamps.labels.astype("M8[us]").astype(np.int64)
-            known, later = labels.astype("M8[us]").astype(np.int64), new.astype("M8[us]").astype(np.int64)
+            known, wall, later = (at.astype("M8[us]").astype(np.int64) for at in (labels, stamps.labels, new))
             moved = _moved(known, wall, later)
             if moved is not None:
                 return stamps.values(stamps.offsets.instants(moved))[0].reset_index(drop=True)
@@ -99,17 +86,15 @@ def _moved(known: np.ndarray, wall: np.ndarray, later: np.ndarray) -> np.ndarray
     """``later`` moved as ``wall`` is from ``known``: by one distance, by whole months, or to the date; else None."""
     if len(distance := np.unique(wall - known)) == 1:
         return later + distance[0]
-    (months, rest), (other, other_rest) = _months(known), _months(wall)
-    if len(distance := np.unique(other - months)) == 1 and (rest == other_rest).all():
-        into = _months(later)
-        return (into[0] + distance[0]).astype("M8[M]").astype("M8[us]").astype(np.int64) + into[1]
-    day = 86_400_000_000
-    (ends, at_end) = _months(wall + day)  # the last day of a month is one before a first one
-    if len(distance := np.unique(ends - months)) == 1 and (rest == at_end).all() and (rest < day).all():
-        into = _months(later)
-        return (into[0] + distance[0]).astype("M8[M]").astype("M8[us]").astype(np.int64) + into[1] - day
-    if len(distance := np.unique(wall - known // day * day)) == 1:
-        return later // day * day + distance[0]
+    months, rest = _months(known)
+    for before in (0, DAY):  # the last day of a month is one before a first one
+        other, other_rest = _months(wall + before)
+        whole = (rest == other_rest).all() and (not before or (rest < DAY).all())
+        if len(distance := np.unique(other - months)) == 1 and whole:
+            into = _months(later)
+            return (into[0] + distance[0]).astype("M8[M]").astype("M8[us]").astype(np.int64) + into[1] - before
+    if len(distance := np.unique(wall - known // DAY * DAY)) == 1:
+        return later // DAY * DAY + distance[0]
     return None
 
 
@@ -119,14 +104,23 @@ def _months(wall: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return months.astype(np.int64), wall - months.astype("M8[us]").astype(np.int64)
 
 
-def _whole(column: pd.Series, known: np.ndarray) -> tuple[np.ndarray, int | None] | None:
-    """The whole numbers of the known rows, and the width of texts of them; None where they are something else."""
+def _whole(column: pd.Series, known: np.ndarray) -> np.ndarray | None:
+    """The whole numbers of the known rows; None where they are something else."""
     if pd.api.types.is_bool_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
         return None
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return column.loc[known].to_numpy(np.float64), None
+        return column.loc[known].to_numpy(np.float64)
     texts = column.loc[known].tolist()
     if not all(isinstance(text, str) and text.isascii() and text.isdigit() for text in texts):
         return None
+    return np.array(texts, np.float64)
+
+
+def _written(numbers: np.ndarray, column: pd.Series, known: np.ndarray) -> pd.Series:
+    """New numbers as the known rows of a column write theirs."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return pd.Series(numbers).astype(column.dtype)
+    texts = column.loc[known].tolist()
     padded = any(text.startswith("0") and len(text) > 1 for text in texts)
-    return np.array(texts, np.float64), max(map(len, texts)) if padded else 0
+    width = max(map(len, texts)) if padded else 0
+    return pd.Series([str(number).zfill(width) for number in numbers.tolist()]).astype(column.dtype)
