@@ -61,7 +61,7 @@ def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterato
     Args:
         slots: of dates.
         weekend: (S,) bool: the series has no row on weekends.
-        naive: the table says no time zone, and no offset from UTC.
+        naive: the table has no time zone, and no offset from UTC.
     """
     if slots.wall is None or slots.step > DAY or slots.present.all():
         return
@@ -73,7 +73,7 @@ def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterato
 
 
 def _runs(slots: Slots) -> tuple[np.ndarray, np.ndarray]:
-    """First and last slot of each run of absent ones; a present one stands before and after each."""
+    """First and last slot of each run of absent ones; a present one precedes and follows each."""
     absent = np.r_[False, ~slots.present, False]
     edges = np.flatnonzero(np.diff(absent))
     return edges[::2], edges[1::2] - 1

@@ -1,4 +1,4 @@
-"""Where each row of a table stands in its series: strictly increasing times, regular clocks without missing ones."""
+"""The position of each row of a table in its series: strictly increasing times, regular clocks without missing ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tsimpute.tables.time.stamps import Stamps, label_text
 
 @dataclass(frozen=True, eq=False)
 class RowAlignment:
-    """Where each row of a table stands in its series. Per series there are T times.
+    """The position of each row of a table in its series. Per series there are T times.
 
     Attributes:
         step_of_row: (R,) position in the times of the row's series.
@@ -56,7 +56,7 @@ class RowAlignment:
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """All distinct times, by series and time: row that stands for each, its series; and the time of each row."""
+    """All distinct times, by series and time: the row that represents each, its series; and the time of each row."""
 
     row: np.ndarray
     series: np.ndarray
@@ -77,7 +77,7 @@ def align_rows(
     """Puts the rows of a table in the order of time, series by series.
 
     A clock is regular where at least 90 % of the differences are within 2 % of a whole number of steps and no time
-    lies farther than a quarter of a step from the grid; times near the grid are placed on it and keep their labels.
+    is farther than a quarter of a step from the grid; times near the grid are placed on it and keep their labels.
 
     Args:
         stamps: R rows.
@@ -85,13 +85,13 @@ def align_rows(
         n_series: number of series.
         feature_of_row: (R,) whole numbers for long tables, where rows of one time and different features belong
             together.
-        duplicates: rows of one series, time and feature: refused, or the first or last stands for them, or the caller
+        duplicates: rows of one series, time and feature: refused, or the first or last is used, or the caller
             takes their mean.
         missing_times: "auto" gives a regular series the times that are missing between its first and last, but none at
             which the table hardly ever has a row (weekends, nights), none that a calendar leaves out, and no more than
             there are; "insert" gives it all of them; "keep" none.
         names: of the series, for messages; () = their numbers.
-        irregular: True: the true times are used. False: what is not regular is refused. None: told from the times.
+        irregular: True: the true times are used. False: what is not regular is refused. None: decided from the times.
 
     Raises:
         DataError: duplicates that are not resolved, a step that changes, an irregular clock where a regular one was

@@ -62,7 +62,7 @@ class Cycle:
         phase: (S,) int64, the part of it, in [0, n_phases).
         per_series: whether each series is judged by itself only.
         night: parts of a day, if it is one, that are closed together as a night is; 0 = it is none.
-        short: whether several rows stand in it at unequal distances, as where instruments take turns.
+        short: whether it has several rows at unequal distances, as where instruments take turns.
         weekdays: whether the phases are days of the week.
         text: what is absent, in words, from the phases that are closed.
     """
@@ -85,7 +85,7 @@ class Closed:
         slots: (S,) bool: absent, and at a time at which its series hardly ever has a row.
         texts: what is absent, in words, one per cycle.
         weekend: (S,) bool: the series has rows on all days of the week but those of a weekend.
-        turns: whether rows stand at a few times of each hour, or of a shorter or longer cycle, alone.
+        turns: whether rows are only at a few times of each hour, or of a shorter or longer cycle.
     """
 
     slots: np.ndarray
@@ -144,7 +144,7 @@ def _moving_edges(slots: Slots, closed: np.ndarray) -> np.ndarray:
 
 
 def _run_lengths(flags: np.ndarray, way: int) -> np.ndarray:
-    """(S,) how many flags stand in a row from each on, in this direction."""
+    """(S,) number of consecutive flags from each on, in this direction."""
     ahead = flags[::-way]  # so that what follows in the direction has been counted already
     at = np.arange(len(ahead))
     stop = np.maximum.accumulate(np.where(ahead, -1, at))
@@ -229,7 +229,7 @@ def _rare_slots(slots: Slots, cycle: Cycle, open_: np.ndarray) -> np.ndarray:
 
 
 def _rare(owner: np.ndarray, number: np.ndarray, phase: np.ndarray, present: np.ndarray, cycle: Cycle) -> np.ndarray:
-    """(owners, phases) bool: hardly ever there, more rarely than by chance."""
+    """(owners, phases) bool: rarely present, more rarely than by chance."""
     n_owners, n = int(owner.max()) + 1, cycle.n_phases
     turn = number - number.min()
     cell = owner * n + phase
@@ -261,7 +261,7 @@ def _divergence(share: np.ndarray, usual: np.ndarray) -> np.ndarray:
 
 
 def _closed_weekend(count: np.ndarray, possible: np.ndarray) -> np.ndarray:
-    """(owners, 7) bool: a weekend, or a day of one, that is never there while the other days are nearly all there.
+    """(owners, 7) bool: a weekend, or a day of one, that is always absent while the other days are nearly all present.
 
     Weeks are too few in most tables for chance to be ruled out, and what people do on weekends is known.
     """
@@ -279,7 +279,7 @@ def _closed_weekend(count: np.ndarray, possible: np.ndarray) -> np.ndarray:
 
 
 def _closed_night(count: np.ndarray, possible: np.ndarray, least: int) -> np.ndarray:
-    """(owners, phases) bool: a long stretch of the day without any row on two days, the rest being nearly all there."""
+    """(owners, phases) bool: a long stretch of the day without any row on two days, the rest nearly all present."""
     never = (count == 0) & (possible >= 2)
     rest = np.where(never, 0, possible).sum(1)
     complete = np.where(never, 0, count).sum(1) >= 0.95 * np.maximum(rest, 1)

@@ -22,8 +22,8 @@ _STANDS = {"first": "the first stands", "last": "the last stands", "mean": "thei
 class RepeatedTimes(RowError):
     """Rows of one series have the same time."""
 
-    def told_apart(self, how: str) -> RepeatedTimes:
-        """The error with the columns that tell the rows apart in place of what throws rows away."""
+    def with_columns(self, how: str) -> RepeatedTimes:
+        """The error, with the columns that distinguish the rows as its advice."""
         return RepeatedTimes(*self.parts[:-1], f".{how}")
 
 
@@ -68,7 +68,7 @@ def _repeat(count: int) -> str:
 def _refusal(
     stamps: Stamps, series: np.ndarray, group: np.ndarray, repeated: np.ndarray, names: Sequence[str]
 ) -> RepeatedTimes:
-    """Names the duplicate that stands first in the table."""
+    """Names the first duplicate of the table."""
     count, n_rows = int(repeated.sum()), len(repeated)
     two = int(repeated.argmax())
     same = group == group[two]

@@ -21,7 +21,7 @@ from tsimpute.tables.time.wall_times import DAY, HOUR
 LONGEST_GAP = 14 * 24.0
 """Hours without a row within a series, beyond which it rather is several."""
 NEAR = 1 / 12
-"""Share of a step that stamps which were written step by step may lie off it."""
+"""Distance from a step, as a share of it, of stamps that still count as written step by step."""
 _WORDS = (
     (1 / 3600, r"s|sec|secs|second|seconds", "seconds"),
     (1 / 60, r"m|min|mins|minute|minutes", "minutes"),
@@ -78,22 +78,22 @@ def align_rows_in_steps(
     missing_times: MissingTimes,
     names: Sequence[str],
 ) -> RowAlignment:
-    """Puts the rows of a table into steps such as hours: the step of a row is the one in which it lies.
+    """Puts the rows of a table into steps such as hours: the step of a row is the one that contains its time.
 
     Steps count from the start that the times themselves have (hours and minutes since admission, numbers), or from the
-    first row of each series (stamps). Stamps that were written step by step may lie a little off.
+    first row of each series (stamps). Stamps that were written step by step may be a little off.
 
     Args:
         stamps: R rows.
         step: in hours.
-        counts: (R,) bool, rows that tell when a series begins and ends; all others are passed through.
+        counts: (R,) bool, rows that determine when a series begins and ends; all others are passed through.
         feature_of_row: (R,) of a long table, of rows that count.
         unit: of numbers, see ``hours_per_unit``.
         missing_times: "keep" adds no step; otherwise each series has all from its first to its last.
         names: of the series, for messages.
 
     Raises:
-        DataError: times repeat as if series were mixed, are days, or lie as far apart as those of several series.
+        DataError: times repeat as if series were mixed, are days, or are as far apart as those of several series.
     """
     group = series_of_row
     if feature_of_row is not None:
@@ -201,9 +201,9 @@ def _check_gaps(
 
 
 def latest(stamps: Stamps, cell: np.ndarray, values: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, int]:
-    """Of several values of one cell, those that do not stand for it, and how many these are.
+    """Of several values of one cell, those that are not used, and how many these are.
 
-    The latest value stands; of several at one time the one that stands last in the table. "first" has the earliest.
+    The latest value is used; of several at one time the last one of the table. "first" uses the earliest.
 
     Args:
         cell: (R,) or (R, C) number of the cell of each value, -1 = of none.

@@ -19,7 +19,7 @@ from tsimpute.tables.time.wall_times import DAY, HOUR
 
 MissingTimes = Literal["auto", "insert", "keep"]
 MAX_STRETCH = 100
-"""A series may become at most so many times longer than its rows by what is inserted as asked."""
+"""A series may become at most so many times longer than its rows by what is inserted with missing_times='insert'."""
 MAX_INSERTED = 5_000_000
 MISSING_AMONG_PAUSES = 0.1
 """Share of times that may be missing where unequal differences count as a clock with pauses."""
@@ -61,7 +61,7 @@ class Lengthened:
     """The same with inserted times, S in all.
 
     Attributes:
-        at: (D,) where each of the D times stands.
+        at: (D,) position of each of the D times.
         series, index: (S,) series, and steps from its first time.
         moments, labels: (S,).
         inserted: (S,) bool.
@@ -226,7 +226,7 @@ def _unplanned(times: Times, slots: Slots, moments: np.ndarray) -> np.ndarray:
 
 
 def _label(times: Times, label: object) -> str:
-    """A label for people: dates alone where all times are at midnight."""
+    """A label for people: only the date where all times are at midnight."""
     text = label_text(label)
     return text.removesuffix(" 00:00") if _are_dates(times) else text
 

@@ -1,4 +1,4 @@
-"""The step of a clock: found from the times of all series, jitter forgiven, a change of step refused."""
+"""The step of a clock, from the times of all series: jitter is tolerated, a change of step is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEAR = 0.02
 MOST = 0.9
 """Share of the differences that must count as whole numbers of steps."""
 JITTER = 0.25
-"""The farthest from the grid that a time may lie, as a share of a step."""
+"""Largest distance of a time from the grid, as a share of a step."""
 RARE = 1e-3
 """A coarse stretch that missing rows would give a table less often than this is a change of step."""
 FINEST = 48
@@ -30,7 +30,7 @@ class Grid:
         step: in the unit of the positions.
         index: (D,) whole number of steps from the first time of the series.
         origin: (D,) position at index 0 of the series of each time.
-        off: (D,) how far each time lies from its place on the grid.
+        off: (D,) distance of each time from its place on the grid.
     """
 
     step: float | int
@@ -44,7 +44,7 @@ class Irregular:
     """No step fits.
 
     Attributes:
-        reason: the end of a sentence that says why.
+        reason: why, as the end of a sentence.
         unequal: the differences are of several lengths.
     """
 
@@ -69,13 +69,13 @@ class Change:
 
 
 def find_grid(positions: np.ndarray, series: np.ndarray, roundings: Sequence[float]) -> Grid | Irregular | Change:
-    """The regular clock that times lie on.
+    """The regular clock of times.
 
     Args:
         positions: (D,) int64 or float64, distinct and increasing within each series.
         series: (D,) number of the series of each time, never falling.
-        roundings: from coarse to fine, what people choose as steps: a step found among jitter is a multiple of the
-            coarsest that fits.
+        roundings: from coarse to fine, what people choose as steps: a step estimated from jittered times is a multiple
+            of the coarsest that fits.
     """
     inside = np.diff(series) == 0
     steps = np.diff(positions)[inside]

@@ -163,7 +163,7 @@ def _times(rows: Rows, time_options: TimeOptions, units: Mapping[str, str]) -> t
     except RepeatedTimes as error:
         key = pd.MultiIndex.from_arrays([rows.sequence, stamps.moments]).factorize()[0]
         how = what_tells_apart(columns, roles, key)
-        raise (error.told_apart(how) if how else error) from None
+        raise (error.with_columns(how) if how else error) from None
     return stamps, alignment
 
 

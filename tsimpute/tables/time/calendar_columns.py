@@ -41,7 +41,7 @@ def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.
     """What a column holds at new times, in its own dtype, or None where it is no part of the time.
 
     It is one where it is named so and agrees with the time of every row that has a value, where it is the time itself
-    or its date, or where it holds stamps that lie equally far from the time in all rows, as ends of intervals do.
+    or its date, or where it holds stamps at one distance from the time in all rows, as ends of intervals are.
 
     Args:
         column: (R,) whole numbers, also as texts; or time stamps.

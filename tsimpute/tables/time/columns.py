@@ -1,4 +1,4 @@
-"""One time column of a table, of whatever dtype: what its rows say, and how it writes new ones."""
+"""One time column of a table, of whatever dtype: the times in its rows, and how it writes new ones."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _objects(series: pd.Series, part: str, what: str) -> Column | Numbers:
 
 
 def _dates_of_digits(series: pd.Series) -> Column | None:
-    """The dates of digits beside a time of day that are not written as 20240301: 240301, or 2024061."""
+    """Dates in digits, next to a column of times of day, that are not written as 20240301: 240301, or 2024061."""
     digits = digits_of(series)
     if digits is None or is_compact(digits.numbers):
         return None

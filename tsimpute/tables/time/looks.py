@@ -33,10 +33,10 @@ class Look:
     """What a column looks like.
 
     Attributes:
-        kind: "full" for dates with times of day, "date" for dates alone, "clock" for times of day or elapsed times,
+        kind: "full" for dates with times of day, "date" for dates without, "clock" for times of day or elapsed times,
             "years" for years with decimals, "" for none of these.
         n_bad: how many of its distinct texts cannot be read as the others are.
-        by_name: only the name says that the numbers are dates.
+        by_name: only the name indicates that the numbers are dates.
     """
 
     kind: Literal["full", "date", "clock", "years", ""] = ""

@@ -32,7 +32,7 @@ _SERIALS = (
 _STYLES = {"year": "%04d", "isoyear": "%04d", "doy": "%03d"}
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 Number = Callable[[WallTimes], np.ndarray]
-"""The number that stands for each time."""
+"""The number that represents each time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def are_compact(texts: list[str]) -> bool:
 
 
 def dates_of_numbers(column: pd.Series | pd.Index) -> Column | None:
-    """The dates that a column of numbers holds, or None where its name and numbers do not say so.
+    """The dates that a column of numbers holds, or None where its name and numbers are not those of dates.
 
     Raises:
         RowError: digits are written with zeros before them in some rows and without in others.

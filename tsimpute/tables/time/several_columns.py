@@ -24,13 +24,13 @@ CHAINS = (
     ("year", "week"),
     ("year", "quarter"),
 )
-"""Parts that make a time, each chain as far as there are columns; the first two columns at least, or the year alone."""
+"""Parts that make a time, each chain as far as there are columns; the first two columns at least, or only the year."""
 Forms = dict[str, tuple[Form, ...]]
 """How each column writes, under each order of day, month and year."""
 
 
 def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, Forms]:
-    """Several columns as one time, in whatever order they stand.
+    """Several columns as one time, in any order.
 
     They are parts by their names, such as year, month, day and hour; or a date and a time of day, the latter in one
     column, or as hour, minute and second.
@@ -77,7 +77,7 @@ def _with_half(columns: Sequence[pd.Series | pd.Index], at: int) -> tuple[Column
 
 
 def parts_by_name(names: Sequence[Any]) -> list[str] | None:
-    """The part that each column stands for by its name, or None where one has none or two have the same."""
+    """The part that each column represents by its name, or None where one has none or two have the same."""
     named = [part_of(name) for name in names]
     if not all(named):
         return None

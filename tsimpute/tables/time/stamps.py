@@ -31,7 +31,7 @@ class Stamps:
         labels: (R,) the time as people read it: datetime64[us] of the wall clock, hours for elapsed times, or the
             numbers.
         kind: dates, times elapsed since a start such as 47:30, or numbers whose unit is their own.
-        notes: what was understood.
+        notes: how the times are read.
         forms: how each time column writes.
         offsets: of the wall clock; for dates only.
         late_midnight: midnight is written as 24:00 of the day before.
@@ -105,7 +105,7 @@ def read_stamps(
     series_of_row: np.ndarray | None = None,
     series: np.ndarray | None = None,
 ) -> Stamps:
-    """Understands the time of each row from one column, a date and a time of day, or parts such as year and month.
+    """Reads the time of each row from one column, a date and a time of day, or parts such as year and month.
 
     Args:
         columns: each (R,): time stamps, periods, dates, texts in one form, or numbers. Whole numbers that all read as
@@ -113,13 +113,13 @@ def read_stamps(
             ``dates_of_numbers``; other numbers stay numbers. Several columns: see ``read_together``.
         timezone: name of the zone whose wall clock the table shows, such as "Europe/Rome". None: the offsets in the
             table hold, and a table without any is on a clock without daylight saving.
-        dayfirst: whether 03/04/2005 is the third of April. None: told from the whole column.
-        series_of_row: (R,) whole numbers; rows of one number are one sequence, whose order tells the two autumn hours
-            of a zone apart. Give features of long tables numbers of their own. None: all rows are one sequence.
+        dayfirst: whether 03/04/2005 is the third of April. None: decided from the whole column.
+        series_of_row: (R,) whole numbers; rows of one number are one sequence, whose order distinguishes the two
+            autumn hours of a zone. Give features of long tables numbers of their own. None: all rows are one sequence.
         series: (R,) the same for whole series, with all their features; None: as ``series_of_row``.
 
     Raises:
-        DataError: a time is missing or cannot be read, does not exist in the zone, or day and month cannot be told.
+        DataError: a time is missing or cannot be read, does not exist in the zone, or day and month are ambiguous.
         ConfigError: the zone is unknown, or it is not that of the table's offsets.
     """
     if not len(columns):

@@ -163,7 +163,7 @@ class Format:
 
     @property
     def _beyond_micros(self) -> tuple[int, int | None] | None:
-        """Where the digits stand that are finer than a microsecond, counted from the end."""
+        """Position of the digits that are finer than a microsecond, counted from the end."""
         if "fraction" not in self.fields or self._width("fraction") <= 6:
             return None
         start, stop = self._span("fraction")
@@ -208,7 +208,7 @@ class Format:
         return next(piece.width for piece in self.pieces if piece.field == field)
 
     def _span(self, field: str) -> tuple[int, int | None]:
-        """Start and end of a field, counted from the end of the text: what stands behind it has one width."""
+        """Start and end of a field, counted from the end of the text: what follows has one width."""
         place = next(i for i, piece in enumerate(self.pieces) if piece.field == field)
         behind = sum(piece.width for piece in self.pieces[place + 1 :])
         width = 2 if field in _UNPADDED else self.pieces[place].width
@@ -237,7 +237,7 @@ def format_of(match: re.Match[str], order: Sequence[str] = ()) -> Format:
     groups = {field: name for field, name in groups.items() if field not in ("dash", "mark")}
     if "half" in groups:
         groups = {("hour12" if field == "hour" else field): name for field, name in groups.items()}
-    # 13/12/2024 may be written with or without zeros: another number of one digit tells.
+    # 13/12/2024 may be written with or without zeros: another number of one digit decides.
     unpadded = any(field in _UNPADDED and len(match[name]) == 1 for field, name in groups.items())
     pieces, at = [], 0
     for field, name in sorted(groups.items(), key=lambda group: match.start(group[1])):

@@ -41,7 +41,7 @@ _FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE
 
 @dataclass(frozen=True, eq=False)
 class TextTimes:
-    """What texts say, all dates read in one order.
+    """Times of texts, all dates read in one order.
 
     Attributes:
         times: (R,) of the texts that can be read.
@@ -68,7 +68,7 @@ class TextTimes:
 
 
 def read_texts(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> dict[str, TextTimes]:
-    """What texts say under each order of day, month and year that reads the most of them.
+    """Times of texts under each order of day, month and year that reads the most of them.
 
     A text can be read where its format writes it again, letter by letter.
 
@@ -87,7 +87,10 @@ def read_texts(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[
         n_texts = sum(int(counts[at]) for at, match in matches.items() if match)
         if n_texts > most:
             best, most = [match for match in matches.values() if match], n_texts
-    orders = _orders(best)
+    orders: Mapping[str, tuple[str, ...]] = {"": ()}
+    if best and "a" in best[0].re.groupindex:
+        short = all(len(match["c"]) == 2 for match in best)
+        orders = {name: order for name, order in READINGS.items() if short or order[-1] == "year"}
     formats = {name: list(dict.fromkeys(format_of(match, order) for match in best)) for name, order in orders.items()}
     if len(formats) > 1 and len(stripped) > 2 * SAMPLE:
         some = spread(stripped, SAMPLE)
@@ -99,13 +102,6 @@ def read_texts(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[
 def spread(texts: list[str], n_texts: int) -> list[str]:
     """At most so many, spread over all of them."""
     return texts[:: -(-len(texts) // n_texts)]
-
-
-def _orders(matches: Sequence[re.Match[str]]) -> dict[str, tuple[str, ...]]:
-    if not matches or "a" not in matches[0].re.groupindex:
-        return {"": ()}
-    short = all(len(match["c"]) == 2 for match in matches)
-    return READINGS if short else {name: order for name, order in READINGS.items() if order[-1] == "year"}
 
 
 def _read(texts: list[str], formats: Sequence[Format]) -> TextTimes:
@@ -154,7 +150,8 @@ def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]
         raise _unreadable(distinct, codes, readings, what)
     _check_fiscal(distinct, fitting, what)
     _check_calendar(distinct, fitting.values(), what)
-    return {name: _check_offsets(distinct, reading, codes).at(codes) for name, reading in fitting.items()}
+    _check_offsets(distinct, codes, next(iter(fitting.values())).zoned)
+    return {name: reading.at(codes) for name, reading in fitting.items()}
 
 
 def _unreadable(distinct: np.ndarray, codes: np.ndarray, readings: Mapping[str, TextTimes], what: str) -> RowError:
@@ -163,7 +160,12 @@ def _unreadable(distinct: np.ndarray, codes: np.ndarray, readings: Mapping[str, 
     each_fits = np.any([reading.valid for reading in readings.values()], axis=0).all()
     # The reading that gets furthest is the one to complain about.
     best = min(misfits, key=lambda name: (len(misfits[name]), -misfits[name][0]))
-    if len(misfits) > 1 and each_fits and not _few([*misfits.values()], len(distinct)):
+    counts, n_texts = sorted(map(len, misfits.values())), len(distinct)
+    # Hardly any text is no date under one reading, and many are under all others: these few are wrong.
+    few = len(counts) == 1 or (
+        counts[0] <= max(1, n_texts // 10) and counts[1] > 3 * counts[0] and n_texts >= 3 * len(counts)
+    )
+    if each_fits and not few:
         return _clash(distinct, codes, misfits, what)
     valid = readings[best].valid
     rows = np.flatnonzero(~valid[codes])
@@ -173,12 +175,6 @@ def _unreadable(distinct: np.ndarray, codes: np.ndarray, readings: Mapping[str, 
     return RowError(
         f"{what}, ", int(rows[0]), f": expected a date or time{like}, came {text!r}{many}; {advice_on(text)}."
     )
-
-
-def _few(misfits: list[np.ndarray], n_texts: int) -> bool:
-    """Whether under one reading hardly any text is no date, and under all others many are."""
-    counts = sorted(map(len, misfits))
-    return counts[0] <= max(1, n_texts // 10) and counts[1] > 3 * counts[0] and n_texts >= 3 * len(misfits)
 
 
 def _clash(distinct: np.ndarray, codes: np.ndarray, misfits: Mapping[str, np.ndarray], what: str) -> RowError:
@@ -209,8 +205,7 @@ def _check_calendar(distinct: np.ndarray, readings: Iterable[TextTimes], what: s
         raise DataError(f"{what}: expected dates of the Gregorian calendar, came {text!r}; {OTHER_CALENDAR}.")
 
 
-def _check_offsets(distinct: np.ndarray, reading: TextTimes, codes: np.ndarray) -> TextTimes:
-    zoned = reading.zoned
+def _check_offsets(distinct: np.ndarray, codes: np.ndarray, zoned: np.ndarray) -> None:
     if zoned.any() and not zoned.all():
         bare, full = int(np.argmin(zoned)), int(np.argmax(zoned))
         raise RowError(
@@ -218,7 +213,6 @@ def _check_offsets(distinct: np.ndarray, reading: TextTimes, codes: np.ndarray) 
             int(np.argmax(codes == bare)), f") and {str(distinct[full]).strip()!r} (", int(np.argmax(codes == full)),
             ").",
         )  # fmt: skip
-    return reading
 
 
 def fits(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> bool:

@@ -109,7 +109,7 @@ def like(column: pd.Series | pd.Index, values: Any) -> pd.Series:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """What the rows of a time column say, and how it writes new ones.
+    """The times in the rows of a column, and how it writes new ones.
 
     Attributes:
         times: (R,) under each order of day, month and year that fits all rows; "" where there is one way to read them.
@@ -117,7 +117,7 @@ class Column:
         dated: there are dates; else the clock counts from midnight or from the start.
         zone: of a column of zoned time stamps.
         has_clock: there is a time of day.
-        notes: what is worth saying.
+        notes: how the column is read.
         typed: the times are time differences, which are no times of day.
     """
 

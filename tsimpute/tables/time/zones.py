@@ -1,4 +1,4 @@
-"""Wall clocks of time zones and true instants, the two hours of autumn told apart by the order of rows."""
+"""Wall clocks of time zones and true instants; the order of rows distinguishes the two hours of autumn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Offsets:
         moments: (D,) distinct instants of the table, increasing.
         offsets: (D,) at these; new instants have that of the last one before them, unless there is a zone.
         zone: where the rules are known.
-        naive: neither the table nor the caller says an offset or a zone: the offsets are 0.
+        naive: neither the table nor the caller gives an offset or a zone: the offsets are 0.
     """
 
     moments: np.ndarray
@@ -101,13 +101,13 @@ def localise(
     Args:
         wall: (R,) int64 microseconds since 1970 by the wall clock.
         zone: its name or rules.
-        ambiguous: "first": of two instants the earlier. "order": told by the order of rows in each sequence.
+        ambiguous: "first": of two instants the earlier. "order": decided by the order of rows in each sequence.
         nonexistent: what becomes of the hour that spring leaves out: refused, or moved to its end.
         sequence: (R,) number of each row's sequence; None = one sequence.
         notes: gets a line for what had to be guessed.
 
     Raises:
-        DataError: an hour does not exist, or rows are too unordered to tell the two hours of autumn apart.
+        DataError: an hour does not exist, or rows are too unordered to distinguish the two hours of autumn.
         ConfigError: there is no such zone.
     """
     index = pd.DatetimeIndex(wall.astype("M8[us]"))
