@@ -320,7 +320,7 @@ def test_marks_of_gaps_hold_beside_numbers_only(mark: str, tmp_path: Path) -> No
 
 
 def test_text_is_a_setting_of_the_imputer_and_a_name_that_is_not_there_is_refused() -> None:
-    assert list(TableImputer(text="note").spec.text or ()) == ["note"]
+    assert list(TableImputer(text="note").settings.spec.text or ()) == ["note"]
     frame = pd.DataFrame({"time": HOURS, "a": 1.5, "note": ["1.5 A"] * 39 + [None]})
     assert read_table(frame).unfillable[0][0] == "note"
     assert read_table(frame, ColumnSpec(text=["note"])).unfillable == ()
@@ -451,7 +451,7 @@ def test_the_output_of_a_folder_is_a_folder_and_overwrites_no_other_files(tmp_pa
         check_ending(folder, tmp_path / "out.csv")
     with pytest.raises(ConfigError, match="outside of"):
         check_ending(folder, folder / "out")
-    out = Outputs.beside(tmp_path / "out.v1", is_folder=True)
+    out = Outputs.named_after(tmp_path / "out.v1", is_folder=True)
     assert (out.provenance.name, out.cells.name) == ("out.v1.provenance", "out.v1.cells.csv")
     out.check(folder, force=False)
     out.table.mkdir()

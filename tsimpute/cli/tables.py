@@ -32,7 +32,7 @@ TEXTS = {
     "time": "column of times, or several as Date,Time; none: the rows are steps. Default: detected",
     "group": "columns that say which series a row belongs to, such as station; none: one series. Default: detected",
     "features": "columns to fill, comma-separated. Default: the columns of numbers that are no times, ids or groups",
-    "text": "columns to pass through unchanged, comma-separated, whatever they hold",
+    "text": "columns to pass through unchanged, comma-separated, whatever they contain",
     "feature": "in a long table: the column of feature names. Default: detected",
     "value": "in a long table: the column of values. Default: detected",
     "unit": "in a long table: the column of units. Default: detected",
@@ -55,7 +55,7 @@ TEXTS = {
 EFFORT = (
     "how long to learn; instant: a Gaussian process, in seconds; auto: writes that answer first, then learns its "
     "errors by randomised trees within --minutes, and uses them where hidden cells say that they help; quick, normal, "
-    "thorough: trains a network beside the first answer, minutes to hours; trial: a small network alone"
+    "thorough: trains a network that starts from the first answer, minutes to hours; trial: a small network alone"
 )
 RENAME = (
     "with --model: the table's names of the model's features, as HeartRate=HR,TempC=Temp; the table keeps its own names"
@@ -65,11 +65,17 @@ RENAME = (
 def add_arguments(parser: ArgumentParser) -> None:
     add: Any = parser.add_argument
     add("source", type=Path, help="a table: .csv and other text, .parquet, .nc or .zarr")
-    add("-o", "--out", type=Path, required=True, help="file to write, of the same kind; other files go beside it")
+    add(
+        "-o",
+        "--out",
+        type=Path,
+        required=True,
+        help="file to write, of the same kind; other files are written next to it",
+    )
     add(
         "--model", type=str | None, default=None,
-        help="a trained model, or the .model.safetensors that the filling of an earlier file left: then its "
-        "calibration, codes, limits and columns hold. Default: one is trained on the file itself",
+        help="a trained model, or the .model.safetensors that an earlier run wrote: then its calibration, codes, "
+        "limits and columns hold. Default: one is trained on the file itself",
     )  # fmt: skip
     add("--rename", type=str | None, default=None, help=RENAME)
     add("--quantiles", type=str, default="0.05,0.5,0.95", help="levels of the quantiles, comma-separated")
@@ -143,7 +149,7 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
             say=lambda text: say(spell(text)), progress=bars.update, should_stop=should_stop, spell=spell,
         )  # fmt: skip
     if filled is None:
-        state = Outputs.beside(options.out).state
+        state = Outputs.named_after(options.out).state
         note = f"; the same command goes on from what is in {state}" if state.exists() else ""
         sys.exit(f"tsimpute impute: stopped before anything was written{note}")
     left = unfilled(filled.prepared)

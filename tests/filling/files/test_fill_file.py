@@ -176,7 +176,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(done: Path, tmp_path: Path) -> N
 def test_two_at_once_into_one_output_are_refused(done: Path, tmp_path: Path, given: bool) -> None:
     source, out = write(tmp_path / "in.csv"), tmp_path / "out.csv"
     settings = TRIAL | ({"model": done / "out.model.safetensors"} if given else {})
-    state = Outputs.beside(out).state
+    state = Outputs.named_after(out).state
     with (
         exclusive_lock(state),
         pytest.raises(BusyError, match=r"out\.csv: expected to be alone here"),
@@ -281,13 +281,13 @@ def test_parquet_is_filled_in_kind(done: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_stands_beside_is_named_after_the_table(out: str, provenance: str, others: str) -> None:
-    found = Outputs.beside(Path("some.where") / out)
+    found = Outputs.named_after(Path("some.where") / out)
     assert found.files == tuple(
         Path("some.where") / name
         for name in (out, provenance, *(f"{others}.{end}" for end in ("cells.csv", "report.html", "model.safetensors")))
     )
     assert found.state == Path("some.where") / f".{others}.unfinished"
-    assert Outputs.beside(Path(out), learns=False).files == tuple(Path(path.name) for path in found.files[:-1])
+    assert Outputs.named_after(Path(out), learns=False).files == tuple(Path(path.name) for path in found.files[:-1])
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +348,7 @@ def test_a_first_answer_that_is_edited_while_it_is_improved_is_kept(
     assert (text in said) == helps == new.exists() == (tmp_path / "out.improved2.report.html").exists()
     assert said[-1] == f"wrote {new if helps else out}"
     assert not helps or new.read_bytes().count(b"\r\n") == 101
-    assert not Outputs.beside(out).state.exists()
+    assert not Outputs.named_after(out).state.exists()
 
 
 @pytest.mark.parametrize("code", ["", "-999"])

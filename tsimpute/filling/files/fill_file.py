@@ -92,7 +92,7 @@ def fill_file(
     began = time.monotonic()
     imputer = TableImputer(**settings)
     imputer.check()
-    outputs = Outputs.beside(out, learns=imputer.model is None, is_folder=is_folder_of_files(source))
+    outputs = Outputs.named_after(out, learns=imputer.model is None, is_folder=is_folder_of_files(source))
     outputs.check(source, force)
     with _locked(outputs):
         outputs.check(source, force)  # another process may just have written them

@@ -49,7 +49,7 @@ class Outputs:
     state: Path
 
     @classmethod
-    def beside(cls, out: Path, learns: bool = True, is_folder: bool = False) -> Self:
+    def named_after(cls, out: Path, learns: bool = True, is_folder: bool = False) -> Self:
         """Names after ``out``, in its folder: ``a.csv.gz`` has ``a.provenance.csv.gz``, ``a.cells.csv`` and so on.
 
         Args:
@@ -134,8 +134,8 @@ class Outputs:
                 it since; one of them is the input or a folder; or there is no folder to write them in.
         """
         check_ending(source, self.table)
-        there = [path for path in self.files if path.exists()]
-        for path in there:
+        existing = [path for path in self.files if path.exists()]
+        for path in existing:
             if source.exists() and path.samefile(source):
                 raise ConfigError(f"output: expected files other than the input, came {path} as both. Choose another.")
             if is_folder_of_files(source) and path in (self.table, self.provenance):
@@ -146,8 +146,8 @@ class Outputs:
                     )
             elif path.is_dir() and ending(path) != ".zarr":
                 raise ConfigError(f"output: expected a file, {path} is a folder. Name a file in it.")
-        if there and not force and not self.record.exists():
-            raise ConfigError(f"output: {there[0]} exists. Choose another name, or overwrite it with force=True.")
+        if existing and not force and not self.record.exists():
+            raise ConfigError(f"output: {existing[0]} exists. Choose another name, or overwrite it with force=True.")
         if not force and (edited := self.edited()):
             raise ConfigError(
                 f"output: expected {edited[0]} as the interrupted run wrote it, but it was changed since. Choose "
@@ -161,14 +161,13 @@ class Outputs:
 
 
 def _digest(path: Path) -> str:
-    """Of the contents of a file, or of the names and contents of all files in a folder."""
+    """A digest of the contents of a file, or of the names and contents of all files in a folder."""
     digest = hashlib.blake2b(digest_size=16)
     for part in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if part.is_file():
             digest.update(repr(str(part.relative_to(path))).encode())
             with part.open("rb") as file:
-                while block := file.read(1 << 20):
-                    digest.update(block)
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
     return digest.hexdigest()
 
 

@@ -255,12 +255,11 @@ def windows_for(training: Training, masks: GuessedMasks, n_steps: int) -> Window
 
 
 def windows_with_any(cells: Sequence[np.ndarray], length: int) -> int:
-    """How many windows a network draws to fill cells, per series (K, T) bool."""
-    return sum(len(_with_any(of_series, length)) for of_series in cells)
-
-
-def _with_any(cells: np.ndarray, length: int) -> list[int]:
-    n_steps, any_cell = cells.shape[1], np.flatnonzero(cells.any(0))
-    starts = window_starts(n_steps, min(length, n_steps), max(1, round(length * (1 - _OVERLAP))))
-    first, after = (np.searchsorted(any_cell, np.array(starts) + more) for more in (0, length))
-    return [start for start, holds in zip(starts, (first < after).tolist(), strict=True) if holds]
+    """The number of windows that contain any of the cells, per series (K, T) bool, where windows overlap by a third."""
+    n_windows = 0
+    for of_series in cells:
+        n_steps, steps = of_series.shape[1], np.flatnonzero(of_series.any(0))
+        starts = np.array(window_starts(n_steps, min(length, n_steps), max(1, round(length * (1 - _OVERLAP)))))
+        first, after = (np.searchsorted(steps, starts + more) for more in (0, length))
+        n_windows += int((first < after).sum())
+    return n_windows

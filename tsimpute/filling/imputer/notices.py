@@ -1,4 +1,4 @@
-"""What a person who fills a table from Python is warned of: one warning for each kind of thing, with counts."""
+"""Warnings to a person who fills a table from Python: one for each kind of thing, with counts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from tsimpute.errors import ImputationWarning
 from tsimpute.filling.measuring.calibration import uncalibrated_text
 from tsimpute.filling.preparing.prepare import some_of
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.settings.table_settings import Settings
-from tsimpute.filling.settings.values import is_same
+from tsimpute.filling.settings.table_settings import Settings, is_same
 
 _PACKAGE = str(Path(tsimpute.__file__).parent)
 
 
 def notices(prepared: Prepared, settings: Settings) -> list[str]:
-    """What was done to a table or looks wrong in it, a sentence for each kind; not what the settings asked for."""
-    found = dict.fromkeys(finding.text for finding in prepared.findings if finding.text in prepared.warnings)
-    texts = [text for text in prepared.warnings if text not in found]
-    if found:
-        texts.append("look at " + some_of(list(found), "; "))
+    """What was done to a table or looks wrong in it, a sentence for each kind, unless a setting demands it."""
+    findings = dict.fromkeys(finding.text for finding in prepared.findings if finding.text in prepared.warnings)
+    texts = [text for text in prepared.warnings if text not in findings]
+    if findings:
+        texts.append("look at " + some_of(list(findings), "; "))
     table = prepared.table
     if table.n_added and settings.time_options.missing_times != "keep":
         rows = "1 row is" if table.n_added == 1 else f"{table.n_added:,} rows are"
@@ -62,29 +61,29 @@ def ignored_settings(params: Mapping[str, Any], defaults: Mapping[str, Any], mea
 
 
 def uncalibrated(n_cells: int) -> str:
-    """That calibration was wanted and had too few hidden cells, what that means and what to do."""
+    """That there were too few hidden cells to calibrate, what that means and what to do."""
     return f"{uncalibrated_text(n_cells)}; give a longer table, or do without calibration: set calibrate=False"
 
 
 class Notices:
-    """What was said of each table, so that a second call with the same table does not say it again."""
+    """The warnings of each table, so that a second call with the same table does not repeat them."""
 
     def __init__(self) -> None:
-        self._said: dict[str, set[str]] = {}
+        self._issued: dict[str, set[str]] = {}
 
     def forget(self) -> None:
-        """Says all again, as at a new fit."""
-        self._said.clear()
+        """Repeats all warnings from now on, as at a new fit."""
+        self._issued.clear()
 
     def warn(self, prepared: Prepared, texts: Iterable[str]) -> None:
-        """Issues an ``ImputationWarning`` for each text that was not said yet of a table of this content.
+        """Issues each text that was not yet issued for a table of this content as an ``ImputationWarning``.
 
         Texts are compared by their first sentence: the advice after it differs before and after a fit.
         """
-        said = self._said.setdefault(_content_of(prepared), set())
+        issued = self._issued.setdefault(_content_of(prepared), set())
         new = {text.partition(". ")[0]: text for text in texts}
-        warn(text for key, text in new.items() if key not in said)
-        said.update(new)
+        warn(text for key, text in new.items() if key not in issued)
+        issued.update(new)
 
 
 def _content_of(prepared: Prepared) -> str:

@@ -16,7 +16,7 @@ from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.filling.blending.mixture import model_from_file
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.settings.values import is_list, listed
+from tsimpute.filling.settings.table_settings import is_list, listed
 from tsimpute.imputers.base import TableModel
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.models.pretrained import model_path
@@ -95,7 +95,9 @@ def saved_in(model: TableModel | str | Path) -> SavedImputer:
     return SavedImputer(model, {}, None)
 
 
-def write_saved(path: Path, model: TableModel | None, settings: Mapping[str, Any], table: FittedTable, trained: bool):
+def write_saved(
+    path: Path, model: TableModel | None, settings: Mapping[str, Any], table: FittedTable, trained: bool
+) -> None:
     """Writes one file: a model file with all else in its description.
 
     Raises:

@@ -18,8 +18,7 @@ from tsimpute.filling.imputer.saved_tables import FittedTable, SavedImputer, sav
 from tsimpute.filling.learning.efforts import EFFORTS
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.settings.table_settings import OF_CALLS, Settings, check_together, normalised
-from tsimpute.filling.settings.values import is_same
+from tsimpute.filling.settings.table_settings import OF_CALLS, Settings, check_together, is_same, normalised
 from tsimpute.imputers.base import TableModel
 from tsimpute.screening.column_kinds import ColumnKind
 from tsimpute.system.run import Run

@@ -29,18 +29,18 @@ MOST_CELLS, _TOGETHER = 4_000_000, 4
 class GuessedMasks:
     """Masks of whole series, and the posterior of a process at the cells that they hide; windows are parts of them.
 
-    A window that is masked and guessed by itself does not see what stands before and after it, and the posterior of
-    windows that overlap is computed again for each. A process knows the cells that it was fitted to better than others:
-    each stretch is guessed by one that was fitted to other stretches. See ``pipeline.mask_pool.Masks``.
+    The posterior of a single window would neglect what precedes and follows it, and would be computed again for each
+    of several overlapping windows. A process is more certain of cells that it was fitted to: the posterior of a stretch
+    comes from a process that was fitted to other stretches.
 
     Args:
-        panel: all that may be learnt from.
+        panel: all that may be learned from.
         base: the process that the network starts from, fitted to all of it.
         seed: of the masks.
-        n_folds: so many processes are fitted, each without its share of the stretches; 1 = ``base`` guesses all.
+        n_folds: number of processes, each fitted without its share of the stretches; 1 = only ``base``.
         n_masks: of each series, at most.
-        should_stop: called while these are fitted.
-        settings: of these processes; None = each one's are chosen.
+        should_stop: called while the processes are fitted.
+        settings: of the processes; None = they are chosen for each.
 
     Attributes:
         size: masks of each series.

@@ -57,8 +57,11 @@ def windows_at(panel: Panel, places: Sequence[tuple[int, int]], length: int) -> 
         Windows named after their series and first step; times from 0 in the panel's unit.
     """
     parts = [(panel.series[n], slice(start, start + length)) for n, start in places]
+    values = np.full((len(parts), len(panel.features), length), np.nan)
+    for window, (series, part) in zip(values, parts, strict=True):
+        window[:, : len(series.times[part])] = series.values[:, part]
     return Windows(
-        np.stack([_padded(series.values[:, part], length) for series, part in parts]),
+        values,
         np.stack([_continued(series.times[part], length, panel.clock.step) for series, part in parts]),
         panel.features,
         tuple(f"{series.name}@{part.start}" for series, part in parts),
@@ -87,14 +90,11 @@ def _is_variable(panel: Panel) -> list[bool]:
     return [not feature.given for feature in panel.features]
 
 
-def _padded(values: np.ndarray, length: int) -> np.ndarray:
-    return np.pad(values, ((0, 0), (0, length - values.shape[1])), constant_values=np.nan)
-
-
 def _continued(times: np.ndarray, length: int, step: float | None) -> np.ndarray:
+    """Times from 0 on, continued by the step, or the usual one, to ``length``."""
     if len(times) < length:
-        beat = step or (float(np.median(np.diff(times))) if len(times) > 1 else 1.0)
-        times = np.concatenate([times, times[-1] + beat * np.arange(1, length - len(times) + 1)])
+        step = step or (float(np.median(np.diff(times))) if len(times) > 1 else 1.0)
+        times = np.concatenate([times, times[-1] + step * np.arange(1, length - len(times) + 1)])
     return times - times[0]
 
 

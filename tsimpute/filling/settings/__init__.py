@@ -1,1 +1,1 @@
-"""Settings of a table imputer in one form each."""
+"""Settings of a table imputer, normalised."""

@@ -1,31 +1,27 @@
-"""The settings of a table imputer in one form each, whatever of several forms a caller gave.
+"""The settings of a table imputer, normalised: one form for each of the forms in which a caller may give them.
 
-Constructors store settings as they came, as scikit-learn has it; they are brought into one form where they are used.
-A wrong type or value is a ``ConfigError``, never an error of the code that uses the setting.
+The constructor stores settings as they were given, as scikit-learn's estimators do; they are normalised where they are
+used. A wrong type or value is a ``ConfigError`` here, never an error of the code that uses the setting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import tzinfo
+from decimal import Decimal
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
+
+import numpy as np
+import pandas as pd
 
 from tsimpute.core.limits import Limits
 from tsimpute.errors import ConfigError
 from tsimpute.filling.blending.mixture import MODEL_KINDS
 from tsimpute.filling.learning.efforts import EFFORTS
-from tsimpute.filling.settings.values import (
-    is_blank,
-    is_list,
-    listed,
-    one_of,
-    optional_text,
-    plain_number,
-    true_or_false,
-    whole_number,
-)
 from tsimpute.imputers.base import TableModel
 from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.clock.missing_times import MissingTimes
@@ -33,7 +29,7 @@ from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.roles.columns import ColumnSpec
 
 NO_COLUMN = "none"
-"""Of ``time`` and ``group``: there is no such column."""
+"""The value of ``time`` and ``group`` for a table without such a column."""
 
 OF_CALLS = {
     "model", "n_samples", "seed", "effort", "minutes", "calibrate", "recalibrate", "keep_samples", "max_gap",
@@ -42,7 +38,7 @@ OF_CALLS = {
 """Settings of single calls; all others say how a table is read."""
 
 Codes = Mapping[str, tuple[float, ...] | Literal["certain"]]
-"""Codes for missing by feature, "*" = all others: numbers, or those that the table shows for certain."""
+"""Codes for missing by feature, "*" = all others: numbers, or those that are certain in the table."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +46,11 @@ class Settings:
     """Settings of ``TableImputer``; see there.
 
     Attributes:
-        spec: which column is what, as the caller says.
+        spec: the roles of columns.
         time_options: how times are read.
-        rename: from names of the table to names of the model.
+        rename: names of the model by names of the table.
         units: by feature, "*" = all others.
-        limits: by feature, "*" = all others; or a text, which is read when the features are known.
+        limits: by feature, "*" = all others; or a text, which is parsed when the features are known.
         codes: for missing, by feature, "*" = all others.
         levels: of the quantiles, increasing.
     """
@@ -93,7 +89,7 @@ def normalised(given: Mapping[str, Any]) -> Settings:
     return Settings(
         model=_model(given["model"]),
         spec=_spec(given),
-        time_options=_clockwork(given),
+        time_options=_time_options(given),
         rename=rename_of(given["rename"]),
         units=units_of(given["units"]),
         limits=given["limits"] if isinstance(given["limits"], str) else limits_by_name(given["limits"]),
@@ -142,11 +138,14 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
     features = columns_of("features", given["features"])
     if features == ():
         raise ConfigError("features: expected one or more columns to fill, came none. Name them, or leave it out.")
-    time, group = (_columns_or_none(name, given[name]) for name in ("time", "group"))
+    time, group = (
+        () if isinstance(given[name], str) and given[name] == NO_COLUMN else columns_of(name, given[name])
+        for name in ("time", "group")
+    )
     return ColumnSpec(time, group, features, feature, value, unit, text=columns_of("text", given["text"]))
 
 
-def _clockwork(given: Mapping[str, Any]) -> TimeOptions:
+def _time_options(given: Mapping[str, Any]) -> TimeOptions:
     zone = given["timezone"]
     return TimeOptions(
         timezone=str(zone) if isinstance(zone, tzinfo) else optional_text("timezone", zone, "Europe/Rome"),
@@ -158,7 +157,7 @@ def _clockwork(given: Mapping[str, Any]) -> TimeOptions:
 
 
 def columns_of(setting: str, given: Any) -> tuple[Hashable, ...] | None:
-    """Names of columns: a text or another name that is no list stands for one column."""
+    """Names of columns; a single name is one column."""
     if given is None:
         return None
     names = listed(given) if is_list(given) else [given]
@@ -169,10 +168,6 @@ def columns_of(setting: str, given: Any) -> tuple[Hashable, ...] | None:
                 f'{setting}="a" or {setting}=["a", "b"].'
             )
     return tuple(names)
-
-
-def _columns_or_none(setting: str, given: Any) -> tuple[Hashable, ...] | None:
-    return () if isinstance(given, str) and given == NO_COLUMN else columns_of(setting, given)
 
 
 def _one_column(setting: str, given: Any) -> Hashable | None:
@@ -233,18 +228,17 @@ def _limits(name: str, given: Any) -> Limits:
 
 
 def codes_by_name(given: Any) -> Codes:
-    """Codes for missing by feature: of all features where no name is said; what means missing anyway is no code."""
+    """Codes for missing by feature; without names they are those of all features. NaN is no code: it is missing."""
     if isinstance(given, Mapping):
-        return {str(name): _codes(of_one, given) for name, of_one in given.items()}
+        return {str(name): _codes(codes, given) for name, codes in given.items()}
     return {"*": _codes(given, given)}
 
 
-def _codes(of_one: Any, given: Any) -> tuple[float, ...] | Literal["certain"]:
-    if isinstance(of_one, str) and of_one in ("certain", "none"):
-        return "certain" if of_one == "certain" else ()
-    codes = [code for code in (listed(of_one) if is_list(of_one) else [of_one]) if not is_blank(code)]
-    numbers = [plain_number(code) for code in codes]
-    if of_one is None or any(number is None for number in numbers):
+def _codes(codes: Any, given: Any) -> tuple[float, ...] | Literal["certain"]:
+    if isinstance(codes, str) and codes in ("certain", "none"):
+        return "certain" if codes == "certain" else ()
+    numbers = [plain_number(code) for code in (listed(codes) if is_list(codes) else [codes]) if not is_blank(code)]
+    if codes is None or any(number is None for number in numbers):
         raise ConfigError(
             f"missing_codes: expected 'certain', 'none', a number, a list of numbers, or these by feature; came "
             f'{given!r}. Give for example missing_codes=-999, missing_codes=[-200, -999] or missing_codes={{"a": -1, '
@@ -279,5 +273,78 @@ def _model(given: Any) -> TableModel | str | Path | None:
     if given is None or isinstance(given, (*MODEL_KINDS, str, Path)):
         return given
     raise ConfigError(
-        f"model: expected a trained GenerativeImputer, its file or the name of one that comes along, came {given!r}."
+        f"model: expected a trained GenerativeImputer, its file or the name of a bundled model, came {given!r}."
+    )
+
+
+def is_list(given: Any) -> bool:
+    """Whether it is several values: a list, tuple, set, array, index or column; a 0-d array is one value."""
+    if isinstance(given, np.ndarray):
+        return given.ndim > 0
+    return isinstance(given, list | tuple | range | AbstractSet | pd.Index | pd.Series)
+
+
+def listed(given: Any) -> list[Any]:
+    """Several values as a list of Python objects; a set is sorted."""
+    if isinstance(given, np.ndarray | pd.Index | pd.Series):
+        return given.tolist()
+    return sorted(given, key=repr) if isinstance(given, set | frozenset) else list(given)
+
+
+def plain_number(given: Any) -> float | None:
+    """A number of any library as a float; None for anything else, also for True and False."""
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
+    if isinstance(given, bool | np.bool_) or not isinstance(given, Real | Decimal):
+        return None
+    return float(given)
+
+
+def is_blank(given: Any) -> bool:
+    """Whether it is itself a missing value, as NaN or ``pandas.NA`` in a list."""
+    return given is pd.NA or given is pd.NaT or (isinstance(given, float | np.floating) and bool(np.isnan(given)))
+
+
+def whole_number(setting: str, given: Any, least: int | None = None, or_none: bool = False) -> Any:
+    """A whole number of any library as an int, at least ``least``; None is returned where it is allowed."""
+    if given is None and or_none:
+        return None
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
+    is_whole = isinstance(given, Integral) and not isinstance(given, bool | np.bool_)
+    number = int(given) if isinstance(given, Integral) else 0
+    if not is_whole or (least is not None and number < least):
+        described = "a whole number" + ("" if least is None else f" from {least}") + " or None" * or_none
+        raise ConfigError(f"{setting}: expected {described}, came {given!r}.")
+    return number
+
+
+def true_or_false(setting: str, given: Any, or_none: bool = False) -> Any:
+    """A bool; None is returned where it is allowed."""
+    if isinstance(given, bool | np.bool_) or (or_none and given is None):
+        return None if given is None else bool(given)
+    raise ConfigError(f"{setting}: expected True or False{' or None' * or_none}, came {given!r}.")
+
+
+def one_of(setting: str, given: Any, words: Iterable[str]) -> str:
+    """One of several texts."""
+    known = tuple(words)
+    if not isinstance(given, str) or given not in known:
+        raise ConfigError(f"{setting}: expected one of {', '.join(known)}; came {given!r}.")
+    return given
+
+
+def optional_text(setting: str, given: Any, example: str) -> str | None:
+    """A text or None."""
+    if given is None or isinstance(given, str):
+        return given
+    raise ConfigError(f"{setting}: expected a text such as {example!r}, or None; came {given!r}.")
+
+
+def is_same(given: Any, default: Any) -> bool:
+    """Whether a setting was left at its default."""
+    return (
+        given is default
+        or (type(given) is type(default) and not is_list(given) and bool(given == default))
+        or (isinstance(given, tuple | list) and is_list(default) and list(given) == list(default))
     )

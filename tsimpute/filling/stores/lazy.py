@@ -1,11 +1,11 @@
-"""xarray objects of Dask, filled chunk by chunk when they are computed: what is given need not fit into memory."""
+"""Dask-backed xarray objects are filled chunk by chunk when they are computed: they need not fit into memory."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeVar
 
@@ -25,9 +25,6 @@ from tsimpute.tables.sources.files import need
 
 AnyTable = TypeVar("AnyTable", xr.Dataset, xr.DataArray)
 LEVEL = "quantile"
-PACKAGES = '"dask[distributed]" zarr'
-"""What pip is to be given where one is absent."""
-
 _NUMBERS = "numbers of the data array"
 _FLAGS = {
     "flag_values": list(range(len(PROVENANCE))),
@@ -37,10 +34,10 @@ _FLAGS = {
 
 @dataclass(frozen=True, eq=False)
 class LazyImputation:
-    """What an imputation will give, computed when asked for; what is asked for together is drawn once.
+    """The result of an imputation, computed by Dask; attributes that are computed together are sampled once.
 
     Attributes:
-        table: the same kind of object as was given; gaps hold the median of the draws.
+        table: an object of the same kind as the input; gaps hold the median of the draws.
         quantiles: the same with a dimension "quantile" first, of the dtypes of ``table``; at observed cells the value.
         provenance: uint8 codes of ``panel.PROVENANCE``, named in the attributes ``flag_values`` and ``flag_meanings``.
     """
@@ -53,9 +50,9 @@ class LazyImputation:
 def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
     """The table with its gaps filled, as an object of the same kind whose chunks are filled when they are computed.
 
-    What is computed is to the bit what ``imputer.impute`` gives, whatever the chunks. Every place along the dimensions
-    of groups is a record. A chunk holds whole records: along time and features it is made one piece, along groups the
-    chunks stay as they are. Each thread of Dask's fills one chunk at a time.
+    The result equals that of ``imputer.impute`` to the bit, whatever the chunks. Every place along the dimensions of
+    groups is a series. A chunk contains whole series: chunks are joined along time and features, and stay as they are
+    along groups. Each Dask thread fills one chunk at a time.
 
     Example:
         >>> import pandas as pd
@@ -71,7 +68,7 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
 
     Args:
         table: chunked or not; its values are not read before something is computed.
-        imputer: fitted on a part that fits into memory, or with a model; it is sent to each worker once.
+        imputer: fitted to a part that fits into memory, or with a model; it is sent to each worker once.
 
     Raises:
         NotFittedError: the imputer is not fitted.
@@ -83,63 +80,50 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
 
 
 def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> LazyImputation:
-    """``impute_lazily`` with quantiles and what each cell is.
-
-    Example:
-        >>> import pandas as pd
-        >>> hours = pd.date_range("2024-01-01", periods=60, freq="h")
-        >>> values = np.where(np.arange(240) % 5, np.arange(240.0) % 7.3, np.nan).reshape(2, 60, 2)
-        >>> axes = {"station": ["x", "y"], "time": hours, "feature": ["a", "b"]}
-        >>> cube = xr.DataArray(values, axes, ["station", "time", "feature"], "level")
-        >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[])
-        >>> imputer = imputer.fit(cube[:1])  # a part that fits into memory
-        >>> found = draw_lazily(cube.chunk(station=1), imputer)
-        >>> found.quantiles.sizes["quantile"], bool((found.quantiles[0] <= found.quantiles[2]).all().compute())
-        (3, True)
-    """
-    need("dask", install=PACKAGES)
+    """``impute_lazily`` with quantiles and what each cell is; its attributes are computed like its result."""
+    need("dask", install='"dask[distributed]" zarr')
     import dask.array as da
     from dask.delayed import delayed
 
-    filler, dataset = filler_of(table, imputer)
+    filler, dataset = _filler_of(table, imputer)
     core = list(filler.core)
     given = [dataset[name].variable.transpose(*filler.order) for name in filler.variables]
     given = [variable.chunk(dict.fromkeys(core, -1)) for variable in given]
     labels = [xr.Variable(dim, np.array(texts)) for dim, texts in filler.texts.items()]
     labels = [label.chunk({dim: given[0].chunksizes[dim] for dim in label.dims}) for label in labels]
-    unpack = delayed(unpacked, pure=True)
-    box = xr.Variable((), da.from_delayed(unpack(pickle.dumps(filler.packed)), (), object))
-    found = xr.apply_ufunc(
+    unpack = delayed(_unpacked, pure=True)
+    box = xr.Variable((), da.from_delayed(unpack(pickle.dumps(replace(filler, texts={}))), (), object))
+    arrays = xr.apply_ufunc(
         _call, box, *given, *labels, input_core_dims=[[], *[core] * len(given), *[[]] * len(labels)],
         output_core_dims=[core, [LEVEL, *core], core] * len(given), dask="parallelized",
         output_dtypes=[kind for variable in given for kind in (variable.dtype, variable.dtype, np.dtype(np.uint8))],
         dask_gufunc_kwargs={"output_sizes": {LEVEL: len(filler.levels)}},
     )  # fmt: skip
-    parts = (put(dataset, filler, [v.data for v in found[at::3]], at) for at in range(3))
+    parts = (_with_arrays(dataset, filler, [v.data for v in arrays[at::3]], at) for at in range(3))
     if isinstance(table, xr.DataArray):
         return LazyImputation(*(part[_NUMBERS].rename(table.name) for part in parts))
     return LazyImputation(*parts)
 
 
-def put(dataset: xr.Dataset, filler: Filler, arrays: Sequence[Any], at: int) -> xr.Dataset:
-    """A data set with arrays, as ``Filler`` gives them, for its variables: filled (0), quantiles (1) or codes (2)."""
+def _with_arrays(dataset: xr.Dataset, filler: Filler, arrays: Sequence[Any], at: int) -> xr.Dataset:
+    """The data set with the arrays of ``Filler`` in its variables: filled (0), quantiles (1) or codes (2)."""
     lead = (LEVEL,) if at == 1 else ()
     variables = {}
     for name, array in zip(filler.variables, arrays, strict=True):
-        own = dataset[name].variable
-        attrs, encoding = ((own.attrs, own.encoding), (own.attrs, {}), (_FLAGS, {}))[at]
+        old = dataset[name].variable
+        attrs, encoding = ((old.attrs, old.encoding), (old.attrs, {}), (_FLAGS, {}))[at]
         new = xr.Variable((*filler.dims.groups, *lead, *filler.core), array, attrs, encoding)
-        variables[name] = new.transpose(*lead, *own.dims)
+        variables[name] = new.transpose(*lead, *old.dims)
     levels = {LEVEL: np.array(filler.levels)} if lead else {}
     return (dataset if at == 0 else dataset.drop_vars(dataset.data_vars).assign_coords(levels)).assign(variables)
 
 
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """Fills blocks of whole records.
+    """Fills blocks of whole series.
 
     Attributes:
-        imputer: told what all dimensions are.
+        imputer: with the roles of all dimensions as settings.
         like: the coordinates along time and features.
         dims, variables: see ``LabelledTable``.
         attrs: of the variables.
@@ -163,16 +147,11 @@ class Filler:
     def order(self) -> tuple[Hashable, ...]:
         return (*self.dims.groups, *self.core)
 
-    @property
-    def packed(self) -> Filler:
-        """What workers need: without the labels of all places."""
-        return Filler(self.imputer, self.like, self.dims, self.variables, self.attrs, self.array, {})
-
     def block(self, arrays: Sequence[np.ndarray], labels: Sequence[Sequence[str]]) -> xr.Dataset | xr.DataArray:
         coords = {dim: np.array(texts, object) for dim, texts in zip(self.dims.groups, labels, strict=True)}
         parts = zip(self.variables, arrays, self.attrs, strict=True)
-        made = self.like.assign_coords(coords).assign({name: (self.order, array, a) for name, array, a in parts})
-        return made[_NUMBERS].rename(self.array[0]) if self.array else made
+        dataset = self.like.assign_coords(coords).assign({name: (self.order, array, a) for name, array, a in parts})
+        return dataset[_NUMBERS].rename(self.array[0]) if self.array else dataset
 
     def __call__(self, arrays: Sequence[np.ndarray], labels: Sequence[Sequence[str]]) -> tuple[np.ndarray, ...]:
         """For each variable: (groups, core) filled; (groups, Q, core) quantiles; (groups, core) uint8 codes."""
@@ -210,14 +189,14 @@ def _call(box: Any, *given: np.ndarray) -> tuple[np.ndarray, ...]:
     return filler(given[:n], [labels.ravel().tolist() for labels in given[n:]])
 
 
-def unpacked(packed: bytes) -> np.ndarray:
+def _unpacked(packed: bytes) -> np.ndarray:
     box = np.empty((), object)
     box[()] = pickle.loads(packed)
     return box
 
 
-def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[Filler, xr.Dataset]:
-    """What fills blocks of a table, and the table as a data set. Checks all that can be without reading a value."""
+def _filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[Filler, xr.Dataset]:
+    """What fills blocks of a table, and the table as a data set; checked as far as that needs no value."""
     if not isinstance(table, xr.Dataset | xr.DataArray):
         raise DataError(f"table: expected an xarray DataArray or Dataset, came {type(table).__name__}.")
     spec = imputer.reader().spec  # reads the given model, which counts as fitted
@@ -232,28 +211,24 @@ def filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple[
         dataset, features = table, variables
     if LEVEL in dataset.variables or LEVEL in dataset.dims:
         raise DataError(f"table: expected no {LEVEL!r}, which is a dimension of the result. Rename it.")
-    said = {
+    roles = {
         "model": None, "time": list(dims.stamps) or [dims.time], "group": list(dims.groups), "features": features,
         "feature": dims.feature, "keep_samples": False,
     }  # fmt: skip
-    with_roles = copy.copy(imputer).set_params(**imputer.effective_params() | said)
+    with_roles = copy.copy(imputer).set_params(**imputer.effective_params() | roles)
     core = {dims.time, dims.feature}
     along = lambda name: set(dataset[name].dims) <= core and (dims.stamps or dims.time not in dataset[name].dims)
     like = dataset.drop_vars([n for n in dataset.variables if n in dataset.data_vars or not along(n)]).compute()
-    texts = {dim: _texts(dataset, dim) for dim in dims.groups}
+    places = {dim: dataset[dim].values if dim in dataset.coords else range(dataset.sizes[dim]) for dim in dims.groups}
+    texts = {dim: [str(place) for place in of_dim] for dim, of_dim in places.items()}  # as the names of groups
     attrs = tuple(dataset[name].attrs for name in variables)
     filler = Filler(with_roles, like, dims, variables, attrs, array, texts)
     _check(filler, dataset)
     return filler, dataset
 
 
-def _texts(dataset: xr.Dataset, dim: Hashable) -> list[str]:
-    """The labels of all places as the names of groups say them."""
-    return [str(label) for label in (dataset[dim].values if dim in dataset.coords else range(dataset.sizes[dim]))]
-
-
 def _check(filler: Filler, dataset: xr.Dataset) -> None:
-    """Refuses what one record without values shows."""
+    """Refuses what can be seen in one series of zeros."""
     shape = [1] * len(filler.dims.groups) + [dataset.sizes[dim] for dim in filler.core]
     zeros = [np.zeros(shape, dataset[name].dtype) for name in filler.variables]
     reader, model = filler.imputer.reader(), filler.imputer.imputer_
