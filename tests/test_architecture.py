@@ -94,6 +94,14 @@ def test_every_folder_has_a_layer():
     assert {folder_of(module) for module in imports()} - {"tsimpute", "tables", "filling"} <= set(LAYER_OF)
 
 
+def test_the_map_for_contributors_shows_the_layers():
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shown = text.split("```text\n")[1].split("```")[0].split("\n")
+    assert [set(line.split()) for line in shown if line][::-1] == [
+        set(line.split()) for line in LAYERS.split("\n") if line
+    ]
+
+
 def test_imports_point_down():
     arrows = [(m, other) for m, below in imports().items() for other in below if other != "tsimpute"]
     across = [(m, other) for m, other in arrows if folder_of(m) != folder_of(other)]
