@@ -65,7 +65,7 @@ backbones/test_row_attention
 cases/test_auto cases/test_clocks cases/test_column_kinds cases/test_delivered_intervals cases/test_exit_codes
 cases/test_icu cases/test_ignored_settings cases/test_instant cases/test_messages
 cli contracts/test_imputers datasets/test_fetching demo experiments
-filling/blending filling/files filling/imputer filling/improving filling/learning filling/measuring filling/methods
+filling/blending filling/files filling/imputer filling/learning filling/measuring filling/methods
 filling/panels/test_calendar filling/stores
 gaussian generative imputers models peers plots reports suites system/test_threads tables/frames/test_filled_frames
 training
