@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer, moved_gaps
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, moved_gaps
 
 _CHANGE = 1e-4
 
@@ -33,12 +33,8 @@ class LowRankImputer(StandardisedImputer):
     def __init__(self, ranks: tuple[int, ...] = (1, 2, 3, 5, 8, 12), max_iter: int = 100, seed: int = 0) -> None:
         if not ranks or not all(isinstance(rank, int) and rank > 0 for rank in ranks):
             raise ConfigError(f"ranks: expected positive integers, came {ranks!r}.")
-        if not isinstance(max_iter, int) or max_iter < 1:
-            raise ConfigError(f"max_iter: expected an integer of at least 1, came {max_iter!r}.")
+        check_counts(max_iter=max_iter)
         self.ranks, self.max_iter, self.seed = tuple(ranks), max_iter, seed
-
-    def _settings(self) -> dict[str, Any]:
-        return {"ranks": list(self.ranks), "max_iter": self.max_iter, "seed": self.seed}
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         n_features = known.shape[1]

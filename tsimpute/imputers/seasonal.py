@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,9 +31,6 @@ class SeasonalImputer(StandardisedImputer):
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
-
-    def _settings(self) -> dict[str, Any]:
-        return {"seed": self.seed}
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         step, even = usual_step(train)

@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts
 
 _MOST_NEIGHBOURS = 30
 _CHANGE = 1e-3
@@ -33,13 +33,8 @@ class ChainedImputer(StandardisedImputer):
     def __init__(self, lags: Sequence[int], max_iter: int, max_rows: int, seed: int) -> None:
         if not all(isinstance(lag, int) and lag for lag in lags) or len(set(lags)) < len(lags):
             raise ConfigError(f"lags: expected whole numbers of steps, each once and none of them 0; came {lags!r}.")
-        for what, number in (("max_iter", max_iter), ("max_rows", max_rows)):
-            if not isinstance(number, int) or number < 1:
-                raise ConfigError(f"{what}: expected an integer of at least 1, came {number!r}.")
+        check_counts(max_iter=max_iter, max_rows=max_rows)
         self.lags, self.max_iter, self.max_rows, self.seed = tuple(lags), max_iter, max_rows, seed
-
-    def _settings(self) -> dict[str, Any]:
-        return {key: getattr(self, key) for key in ("max_iter", "max_rows", "seed")} | {"lags": list(self.lags)}
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         there = ~np.isnan(known)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsimpute.errors import MissingExtraError
+from tsimpute.imputers.shared.standardised import optional_module
 from tsimpute.peers._chain import ChainedImputer
 
 
@@ -29,15 +29,10 @@ class ChainedLagsImputer(ChainedImputer):
         super().__init__(lags, max_iter, max_rows, seed)
 
     def _regression(self, columns: np.ndarray, target: np.ndarray, feature: int) -> Any:
-        try:
-            from sklearn.linear_model import BayesianRidge
-        except ImportError as error:
-            raise MissingExtraError(
-                f"peer 'chained_lags': expected scikit-learn, came {error}. Install the extra `peers`."
-            ) from error
+        linear_model = optional_module(self.name, "scikit-learn", "sklearn.linear_model")
         if len(target) < 2:
             return np.zeros(columns.shape[1]), float(target[0])
-        fitted = BayesianRidge().fit(columns, target)
+        fitted = linear_model.BayesianRidge().fit(columns, target)
         return fitted.coef_, float(fitted.intercept_)
 
     def _predicted(self, regression: Any, columns: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tsimpute.core.windows import Windows
-from tsimpute.errors import ConfigError, DataError, MissingExtraError
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.errors import ConfigError, DataError
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module
 
 OVER = ("windows", "steps")
 _MOST_COLUMNS = 200
@@ -47,13 +47,8 @@ class IterativeImputer(StandardisedImputer):
     ) -> None:
         if over is not None and over not in OVER:
             raise ConfigError(f"over: expected one of {', '.join(OVER)} or None, came {over!r}.")
-        for what, number in (("max_iter", max_iter), ("n_nearest_features", n_nearest_features)):
-            if number is not None and (not isinstance(number, int) or number < 1):
-                raise ConfigError(f"{what}: expected an integer of at least 1, came {number!r}.")
+        check_counts(max_iter=max_iter, n_nearest_features=n_nearest_features)
         self.over, self.max_iter, self.n_nearest_features, self.seed = over, max_iter, n_nearest_features, seed
-
-    def _settings(self) -> dict[str, Any]:
-        return {key: getattr(self, key) for key in ("over", "max_iter", "n_nearest_features", "seed")}
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         over = self.over or ("windows" if train.n_features * train.n_steps <= _MOST_COLUMNS else "steps")
@@ -90,15 +85,10 @@ class IterativeImputer(StandardisedImputer):
         }
 
     def _scikit_learn(self, n_columns: int) -> Any:
-        try:
-            from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-            from sklearn.impute import IterativeImputer as OfScikitLearn
-        except ImportError as error:
-            raise MissingExtraError(
-                f"peer 'iterative': expected scikit-learn, came {error}. Install the extra `peers`."
-            ) from error
+        optional_module(self.name, "scikit-learn", "sklearn.experimental.enable_iterative_imputer")
+        sklearn_impute = optional_module(self.name, "scikit-learn", "sklearn.impute")
         nearest = self.n_nearest_features or (30 if n_columns > _MOST_COLUMNS else None)
-        return OfScikitLearn(
+        return sklearn_impute.IterativeImputer(
             sample_posterior=True,
             max_iter=self.max_iter,
             n_nearest_features=nearest if nearest is None or nearest < n_columns else None,

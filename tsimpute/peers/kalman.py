@@ -9,9 +9,9 @@ import numpy as np
 
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
-from tsimpute.errors import ConfigError, DataError, MissingExtraError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.imputers.shared.records import usual_step
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module
 
 TRENDS = {"level": "local level", "linear": "local linear trend"}
 _MOST_STEPS = 2000
@@ -49,12 +49,8 @@ class KalmanImputer(StandardisedImputer):
             raise ConfigError(f"trend: expected one of {', '.join(TRENDS)}; came {trend!r}.")
         if season is not None and not season > 0:
             raise ConfigError(f"season: expected a positive length of time or None, came {season!r}.")
-        if not isinstance(fit_records, int) or fit_records < 1:
-            raise ConfigError(f"fit_records: expected an integer of at least 1, came {fit_records!r}.")
+        check_counts(fit_records=fit_records)
         self.trend, self.season, self.fit_records, self.seed = trend, season, fit_records, seed
-
-    def _settings(self) -> dict[str, Any]:
-        return {"trend": self.trend, "season": self.season, "fit_records": self.fit_records, "seed": self.seed}
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         step = _even_step(train)
@@ -168,15 +164,10 @@ def _seen(change: np.ndarray, look: np.ndarray, first: np.ndarray, moved: np.nda
 
 def _state_space(trend: str, season: int) -> Any:
     """statsmodels' matrices of the model."""
-    try:
-        from statsmodels.tsa.statespace.structural import UnobservedComponents
-    except ImportError as error:
-        raise MissingExtraError(
-            f"peer 'kalman': expected statsmodels, came {error}. Install the extra `peers`."
-        ) from error
+    structural = optional_module("kalman", "statsmodels", "statsmodels.tsa.statespace.structural")
     seasons = [{"period": season, "harmonics": min(2, season // 2)}] if season else None
     level: Any = TRENDS[trend]  # its signature says bool; its documentation, these names
-    return UnobservedComponents(np.zeros(2), level=level, freq_seasonal=seasons).ssm
+    return structural.UnobservedComponents(np.zeros(2), level=level, freq_seasonal=seasons).ssm
 
 
 def _even_step(windows: Windows) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tsimpute.core.windows import Windows
-from tsimpute.errors import ConfigError, MissingExtraError
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module
 
 
 class KnnImputer(StandardisedImputer):
@@ -28,16 +27,11 @@ class KnnImputer(StandardisedImputer):
     _LEARNT: ClassVar = ("rows",)
 
     def __init__(self, n_neighbors: int = 10, max_rows: int = 10_000, seed: int = 0) -> None:
-        for what, number in (("n_neighbors", n_neighbors), ("max_rows", max_rows)):
-            if not isinstance(number, int) or number < 1:
-                raise ConfigError(f"{what}: expected an integer of at least 1, came {number!r}.")
+        check_counts(n_neighbors=n_neighbors, max_rows=max_rows)
         self.n_neighbors, self.max_rows, self.seed = n_neighbors, max_rows, seed
 
-    def _settings(self) -> dict[str, Any]:
-        return {"n_neighbors": self.n_neighbors, "max_rows": self.max_rows, "seed": self.seed}
-
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
-        _scikit_learn()  # refused before what may take long
+        optional_module(self.name, "scikit-learn", "sklearn.impute")  # refused before long work
         rows = known.transpose(0, 2, 1).reshape(-1, known.shape[1])
         rows = rows[~np.isnan(rows).all(1)]
         if len(rows) > self.max_rows:
@@ -48,19 +42,12 @@ class KnnImputer(StandardisedImputer):
         filled = interpolated(known[None], times[None], np.zeros(len(known)))[0]
         some = np.isnan(known).any(0) & ~np.isnan(known).all(0)
         if some.any():
-            of_sklearn = _scikit_learn()(n_neighbors=self.n_neighbors, weights="distance", keep_empty_features=True)
-            filled[:, some] = of_sklearn.fit(self.learnt_["rows"]).transform(known[:, some].T).T
+            sklearn_impute = optional_module(self.name, "scikit-learn", "sklearn.impute")
+            imputer = sklearn_impute.KNNImputer(
+                n_neighbors=self.n_neighbors, weights="distance", keep_empty_features=True
+            )
+            filled[:, some] = imputer.fit(self.learnt_["rows"]).transform(known[:, some].T).T
         return np.repeat(filled[None], n_samples, 0)
-
-
-def _scikit_learn() -> Any:
-    try:
-        from sklearn.impute import KNNImputer
-    except ImportError as error:
-        raise MissingExtraError(
-            f"peer 'knn': expected scikit-learn, came {error}. Install the extra `peers`."
-        ) from error
-    return KNNImputer
 
 
 PLUGIN = KnnImputer

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tsimpute.errors import ConfigError, MissingExtraError
+from tsimpute.imputers.shared.standardised import check_counts, optional_module
 from tsimpute.peers._chain import ChainedImputer
 
 _NODES = ("feature", "threshold", "left", "right", "value")
@@ -37,23 +37,13 @@ class MissForestImputer(ChainedImputer):
         max_rows: int = 5_000,
         seed: int = 0,
     ) -> None:
-        for what, number in (("n_trees", n_trees), ("max_depth", max_depth)):
-            if not isinstance(number, int) or number < 1:
-                raise ConfigError(f"{what}: expected an integer of at least 1, came {number!r}.")
+        check_counts(n_trees=n_trees, max_depth=max_depth)
         super().__init__(lags, max_iter, max_rows, seed)
         self.n_trees, self.max_depth = n_trees, max_depth
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"n_trees": self.n_trees, "max_depth": self.max_depth}
-
     def _regression(self, columns: np.ndarray, target: np.ndarray, feature: int) -> Any:
-        try:
-            from sklearn.ensemble import RandomForestRegressor
-        except ImportError as error:
-            raise MissingExtraError(
-                f"peer 'miss_forest': expected scikit-learn, came {error}. Install the extra `peers`."
-            ) from error
-        forest = RandomForestRegressor(
+        ensemble = optional_module(self.name, "scikit-learn", "sklearn.ensemble")
+        forest = ensemble.RandomForestRegressor(
             self.n_trees, max_depth=self.max_depth, min_samples_leaf=min(5, -(-len(target) // 10)), max_features=1 / 3,
             random_state=(self.seed + feature) % 2**32,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError, TsimputeError
 from tsimpute.imputers.shared.records import cells_asked, check_features, completed
+from tsimpute.imputers.shared.standardised import check_counts
 from tsimpute.models.array_files import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.places import packaged
@@ -91,9 +92,7 @@ class PypotsImputer:
     ) -> None:
         if model not in SIZES:
             raise ConfigError(f"model: expected one of {', '.join(SIZES)}; came {model!r}.")
-        for what, number in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience or 1)):
-            if not isinstance(number, int) or number < 1:
-                raise ConfigError(f"{what}: expected an integer of at least 1, came {number!r}.")
+        check_counts(epochs=epochs, batch_size=batch_size, patience=patience or None)
         self.model, self.epochs, self.batch_size, self.learning_rate = model, epochs, batch_size, learning_rate
         self.patience, self.sizes, self.seed, self.device = patience, dict(sizes or {}), seed, device
         self.python, self.time_limit, self.progress = python, time_limit, progress

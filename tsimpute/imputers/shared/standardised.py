@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
-from tsimpute.errors import CheckpointError, DataError, NotFittedError
+from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError
 from tsimpute.imputers.shared.records import cells_asked, completed
 from tsimpute.models.array_files import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
@@ -18,7 +20,9 @@ _LEAST, _RATE, _MOST = 20, 0.1, 0.3
 
 
 class StandardisedImputer:
-    """Learns from standardised shown cells alone, and draws for one record at a time.
+    """Learns from standardised visible cells only, and imputes one record at a time.
+
+    The constructor keeps each argument as an attribute of its name.
 
     Attributes:
         features_: names and units seen in ``fit``.
@@ -90,7 +94,7 @@ class StandardisedImputer:
 
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        raise NotImplementedError
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         """From the standardised shown cells (N, K, L), NaN elsewhere."""
@@ -106,6 +110,31 @@ class StandardisedImputer:
 
 def _known(windows: Windows, scaler: Standardizer) -> np.ndarray:
     return scaler.transform(np.where(windows.visible, windows.values, np.nan))
+
+
+def check_counts(**settings: int | None) -> None:
+    """Refuses settings that are neither positive integers nor None.
+
+    Raises:
+        ConfigError: one is something else.
+    """
+    for name, count in settings.items():
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise ConfigError(f"{name}: expected an integer of at least 1, came {count!r}.")
+
+
+def optional_module(peer: str, package: str, module: str) -> Any:
+    """A module of a package that only one peer needs.
+
+    Raises:
+        MissingExtraError: the package is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"peer {peer!r}: expected {package}, came {error}. Install the extra `peers`."
+        ) from error
 
 
 def moved_gaps(known: np.ndarray, seed: int) -> np.ndarray:
