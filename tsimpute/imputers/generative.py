@@ -261,13 +261,14 @@ class GenerativeImputer:
         model, sampler = copy.copy(self._fitted()), self._sampler
         model.check(windows)
         cells, network = cells_to_fill(windows, n_samples, fill), self._network_for_use()
+        scale, _ = model.scale, sampler.solver  # an eta that the solver does not take is refused at once
 
         def impute_chunk(chunk: np.ndarray) -> Iterator[Samples]:
             seeds = [derive_seed(seed, "impute", windows.record_ids[n]) for n in chunk]
             condition = model.condition_of(windows.select(chunk), cells[chunk])
             draws = sampler.draw(network, condition, n_samples, seeds)
             for n, of_record in zip(chunk, np.moveaxis(draws, 1, 0), strict=True):
-                yield completed(windows.select([n]), model.scale, of_record[:, None], cells[[n]])
+                yield completed(windows.select([n]), scale, of_record[:, None], cells[[n]])
 
         most, n_threads = windows.records_within(_CHUNK_BYTES, n_samples), torch.get_num_threads()
         per_record = max(1, n_samples * int(cells.sum()) // max(1, len(windows)))
