@@ -155,7 +155,7 @@ def _read(
 
 def _copy(job: _Job, prepared: Prepared) -> Imputation:
     """The files of a table in which there is nothing to fill: the table to the bit, and no model."""
-    what = "nothing to fill" if not prepared.unfillable else "nothing that can be filled"
+    what = "nothing to fill" if not prepared.table.unfillable else "nothing that can be filled"
     job.say(f"{what}: the output holds the table as it is")
     levels, series = job.imputer.settings.levels, prepared.panel.series
     parts = zip(series, prepared.provenance, strict=True)

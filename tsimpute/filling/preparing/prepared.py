@@ -53,11 +53,6 @@ class Prepared:
     rules: ModelRules | None = None
 
     @property
-    def unfillable(self) -> tuple[tuple[str, str], ...]:
-        """Columns with gaps that look like numbers and cannot be filled, each with the reason; see ``Table``."""
-        return self.table.unfillable
-
-    @property
     def predicted(self) -> np.ndarray:
         """(K',) places of the features that a model predicts."""
         return np.array([k for k, kind in enumerate(self.kinds) if kind.predicted], int)

@@ -92,7 +92,7 @@ def waited(scores: Sequence[Mapping[str, str | float]]) -> str:
 
 def unfilled(prepared: Prepared) -> str | None:
     """A line that names columns which look like numbers and were not filled, each with the reason."""
-    columns = prepared.unfillable
+    columns = prepared.table.unfillable
     if not columns:
         return None
     named = "; ".join(f"{name}: {reason.rstrip('.')}" for name, reason in columns[:3])

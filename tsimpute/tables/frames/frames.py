@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,7 +109,9 @@ def read_frame(
         superseded, step_notes = of_one_step(stamps, rows, alignment, time_options.duplicates)
         notes, values = notes + step_notes, np.where(superseded, np.nan, values)
     entries = entries_of(values, rows.series_of_row, rows.feature_of_row, alignment, len(rows.features))
-    panel = _panel(rows, stamps, alignment, entries.means())
+    series = map(Series, rows.series, alignment.times, entries.means(), alignment.labels)
+    unit = "steps" if stamps is None else "hours" if alignment.in_hours else stamps.unit
+    panel = Panel(tuple(rows.features), tuple(series), Clock(unit, alignment.step))
     cells = None
     if rows.feature_of_row is not None:
         keep = time_options.missing_times == "keep"
@@ -181,9 +183,3 @@ def _rows_as_steps(rows: Rows) -> RowAlignment:
         step=1.0,
         notes=("no column of times was found: each row counts as one step",),
     )
-
-
-def _panel(rows: Rows, stamps: Stamps | None, alignment: RowAlignment, cells: Sequence[np.ndarray]) -> Panel:
-    parts = zip(rows.series, alignment.times, cells, alignment.labels, strict=True)
-    unit = "steps" if stamps is None else "hours" if alignment.in_hours else stamps.unit
-    return Panel(tuple(rows.features), tuple(Series(*part) for part in parts), Clock(unit, alignment.step))

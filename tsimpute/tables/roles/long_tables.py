@@ -135,7 +135,8 @@ def find_long(
         RowError: the column of values holds something that is no number.
     """
     search = _Search(columns, free, time, group)
-    names = [i for i in free if _may_be_names(columns, i)]
+    names = [i for i in free if can_name(columns[i]) and not has_fractions(columns[i])]
+    names = [i for i in names if columns.codes(i).max() >= 0]
     plainly = [i for i in names if is_feature_name(columns.names[i])]
     plainly = [i for i in plainly if not is_number(columns[i]) or may_be_numbered(columns.names[i])]
     plainly = [i for i in plainly if _are_few(columns, i)] or plainly
@@ -262,11 +263,6 @@ def _lie_apart(columns: Columns, at: int, value: int) -> bool:
 def _are_few(columns: Columns, at: int) -> bool:
     n_rows = len(columns[at])
     return n_rows <= MANY_ROWS or int(columns.codes(at).max()) + 1 <= n_rows / 2
-
-
-def _may_be_names(columns: Columns, at: int) -> bool:
-    column = columns[at]
-    return can_name(column) and not has_fractions(column) and bool(columns.codes(at).max() >= 0)
 
 
 def _options(feature: Hashable, value: Hashable) -> str:

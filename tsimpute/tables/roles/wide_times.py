@@ -170,7 +170,8 @@ def _refuse_times(frame: pd.DataFrame, read: str) -> None:
     years = all(_YEAR.fullmatch(str(names[at]).strip()) for at in dated)
     only = r"  long['time'] = long['time'].astype(str).str.extract(r'(\d{4})')[0].astype(int)" + "\n" if years else ""
     items = [name for name in others if is_feature_name(name) or str(name).strip().casefold() in _INDICATORS]
-    places = [name for name in others if name not in items and _is_complete(pd.Series(frame[name]))]
+    complete = [name for name in others if all(pd.notna(item) and str(item).strip() for item in pd.Series(frame[name]))]
+    places = [name for name in complete if name not in items]
     group = f", group={(places or others)[0]!r}" if others else ""
     roles = f"time='time', {f'feature={items[0]!r}, value={_VALUE!r}' if items else f'features={_VALUE!r}'}{group}"
     raise DataError(
@@ -181,10 +182,6 @@ def _refuse_times(frame: pd.DataFrame, read: str) -> None:
         f"Then name its columns: {roles} (the columns that name the series). If these columns are no times, name the "
         "columns to fill (features)."
     )
-
-
-def _is_complete(column: pd.Series) -> bool:
-    return not any(pd.isna(item) or not str(item).strip() for item in column)
 
 
 def _is_date_name(name: Hashable) -> bool:
