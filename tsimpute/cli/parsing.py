@@ -86,21 +86,13 @@ def _spelt(name: str) -> str:
 
 def spellings(words: list[str]) -> list[str]:
     """``--drop-invalid`` as ``--drop_invalid``, and ``--missing_codes -200,NR`` as one word."""
-    return _joined([_underscored(word) for word in words])
-
-
-def _underscored(word: str) -> str:
-    name, sign, value = word.partition("=")
-    return name[:2] + name[2:].replace("-", "_") + sign + value if name.startswith("--") else word
-
-
-def _joined(words: list[str]) -> list[str]:
-    """A number below zero is no option, but the value of the one before it."""
     out: list[str] = []
-    for word in words:
-        takes = bool(out) and out[-1].startswith("--") and "=" not in out[-1]
-        if takes and len(word) > 1 and word[0] == "-" and word[1] in "0123456789.":
-            out[-1] += f"={word}"
+    for given in words:
+        name, sign, value = given.partition("=")
+        word = name[:2] + name[2:].replace("-", "_") + sign + value if name.startswith("--") else given
+        takes_value = bool(out) and out[-1].startswith("--") and "=" not in out[-1]
+        if takes_value and len(word) > 1 and word[0] == "-" and word[1] in "0123456789.":
+            out[-1] += f"={word}"  # a number below zero is no option, but the value of the one before it
         else:
             out.append(word)
     return out

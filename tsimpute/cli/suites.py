@@ -118,8 +118,14 @@ def _planned(options: Namespace) -> tuple[Suite, list[Job], list[Job]]:
     suite = load_suite(options.suite)
     if device := options.get("device"):
         suite = replace(suite, device=device)
-    jobs = plan(suite)
-    return suite, jobs, select(jobs, *(_names(options.get(name, ""), f"--{name}") for name in ("tasks", "methods")))
+    jobs, chosen = plan(suite), []
+    for option in ("tasks", "methods"):
+        text = options.get(option, "")
+        names = [name.strip() for name in text.split(",")] if text else []
+        if not all(names):
+            raise ConfigError(f"--{option}: expected names with commas between them, came {text!r}.")
+        chosen.append(names)
+    return suite, jobs, select(jobs, *chosen)
 
 
 def _render(suite: Suite, jobs: Sequence[Job], out: Path, say: Callable[[str], None]) -> None:
@@ -128,10 +134,3 @@ def _render(suite: Suite, jobs: Sequence[Job], out: Path, say: Callable[[str], N
     paths = render(suite, jobs, out)
     say((out / "tables.md").read_text(encoding="utf-8"))
     say(f"wrote {', '.join(path.name for path in paths)} to {out}/")
-
-
-def _names(text: str, option: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")] if text else []
-    if not all(names):
-        raise ConfigError(f"{option}: expected names with commas between them, came {text!r}.")
-    return names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 
 from tsimpute.config.settings import RunConfig
 from tsimpute.errors import ConfigError
+from tsimpute.system.files import atomic_write_text
 from tsimpute.system.places import packaged, packaged_names
 
 T = TypeVar("T")
@@ -132,13 +132,12 @@ def from_dict(cls: type[T], values: dict[str, Any], where: str = "", source: str
     Raises:
         ConfigError: an unknown key, or a value of the wrong kind; the message names it and says what is expected.
     """
-    kinds = _known(cls, values, where, source)
-    made = {}
-    for key, value in values.items():
-        nested = dataclasses.is_dataclass(kinds[key])
-        read = from_dict if nested else _checked
-        made[key] = read(kinds[key], value, f"{where}{key}{'.' * nested}", source)
-    return cls(**made)
+    arguments = _arguments(cls, values, where, source)
+    kinds = get_type_hints(cls)
+    for key, value in arguments.items():
+        if dataclasses.is_dataclass(kinds[key]):
+            arguments[key] = from_dict(kinds[key], value, f"{where}{key}.", source)
+    return cls(**arguments)
 
 
 def with_settings(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
@@ -166,26 +165,23 @@ def check_config(path: Path) -> None:
     Raises:
         ConfigError: as ``load_config``.
     """
-    _check(RunConfig, read_settings(path), "", str(path))
+    _arguments(RunConfig, read_settings(path), "", str(path))
 
 
-def _check(cls: Any, values: Any, where: str, source: str) -> None:
-    kinds = _known(cls, values, where, source)
-    for key, value in values.items():
-        nested = dataclasses.is_dataclass(kinds[key])
-        check = _check if nested else _checked
-        check(kinds[key], value, f"{where}{key}{'.' * nested}", source)
-
-
-def _known(cls: type, values: Any, where: str, source: str) -> dict[str, Any]:
-    """The kinds of a dataclass's fields by name; refuses others."""
+def _arguments(cls: type, values: Any, where: str, source: str) -> dict[str, Any]:
+    """The checked arguments of a dataclass, those of other dataclasses in it as dictionaries."""
     if not isinstance(values, dict):
         raise ConfigError(f"{source}: {where.rstrip('.') or 'file'}: expected settings by name, came {values!r}.")
     kinds = get_type_hints(cls)
     unknown = sorted(set(map(str, values)) - set(kinds))
     if unknown:
         raise ConfigError(f"{source}: unknown key {where}{unknown[0]}; expected {', '.join(kinds)}.")
-    return kinds
+    arguments = {}
+    for key, value in values.items():
+        nested = dataclasses.is_dataclass(kinds[key])
+        check = _arguments if nested else _checked
+        arguments[key] = check(kinds[key], value, f"{where}{key}{'.' * nested}", source)
+    return arguments
 
 
 def _checked(kind: Any, value: Any, name: str, source: str) -> Any:
@@ -198,9 +194,7 @@ def _checked(kind: Any, value: Any, name: str, source: str) -> Any:
 
 def save_config(config: RunConfig, path: Path) -> None:
     """Writes ``config`` as YAML."""
-    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
-    partial.write_text(yaml.dump(to_dict(config), Dumper=_Dumper, sort_keys=False), encoding="utf-8")
-    os.replace(partial, path)
+    atomic_write_text(path, yaml.dump(to_dict(config), Dumper=_Dumper, sort_keys=False))
 
 
 def _is_a(kind: Any, value: Any) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tsimpute.config.registry import make
 from tsimpute.errors import DataError
-from tsimpute.system.files import atomic_write
+from tsimpute.system.files import atomic_write_text
 
 if typing.TYPE_CHECKING:
     import pandas as pd
@@ -173,9 +173,10 @@ class Report:
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Writes ``metrics.csv`` and ``table.md`` into ``folder``, each whole or not at all; gives back their paths."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        return _write(folder / "metrics.csv", self.csv()), _write(folder / "table.md", self.markdown())
+        table, text = Path(folder) / "metrics.csv", Path(folder) / "table.md"
+        atomic_write_text(table, self.csv())
+        atomic_write_text(text, self.markdown())
+        return table, text
 
     @classmethod
     def read(cls, path: Path) -> Report:
@@ -313,8 +314,3 @@ def _typed(name: str, text: str, where: str) -> typing.Any:
         return kinds[0](text)
     except ValueError as error:
         raise DataError(f"{where}: column {name!r} expects {kinds[0].__name__}, came {text!r}.") from error
-
-
-def _write(path: Path, text: str) -> Path:
-    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
-    return path

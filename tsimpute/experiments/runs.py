@@ -29,7 +29,7 @@ from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.reporting import EvaluationContext, Report
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.system.files import atomic_write
+from tsimpute.system.files import atomic_write_text
 from tsimpute.tasks.protocols import clean, csdi
 from tsimpute.tasks.task import Task
 from tsimpute.training.progress import Step
@@ -132,8 +132,10 @@ def train(
             recorded = True
         yield step
         due = (step.ends_epoch or step.stop) and is_first_process()
-        if due and (epochs := _unscored(folder, at_epochs, step.epoch)):
-            score_run(config, task, folder, epochs, progress=progress)
+        if due:
+            done = {row.epoch for row in Report.kept_in(folder).rows}
+            if epochs := [epoch for epoch in at_epochs if epoch <= step.epoch and epoch not in done]:
+                score_run(config, task, folder, epochs, progress=progress)
 
 
 def is_first_process() -> bool:
@@ -204,11 +206,6 @@ def score_run(
     return imputer
 
 
-def _unscored(folder: Path, at_epochs: Iterable[int], up_to: int) -> list[int]:
-    done = {row.epoch for row in Report.kept_in(folder).rows}
-    return [epoch for epoch in at_epochs if epoch <= up_to and epoch not in done]
-
-
 def scored_records(task: Task, max_records: int | None) -> Windows:
     """The test records that are scored: all, or the first ``max_records`` that have a held-out cell, in order."""
     with_cells = np.flatnonzero(task.test.held_out_mask.any((1, 2)))
@@ -274,8 +271,7 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
         "versions": {name: version(name) for name in ("torch", "torchcfm", "numpy", "lightning-fabric")},
         "machine": machine,
     }
-    text = json.dumps(record, indent=1)
-    atomic_write(folder / "run.json", lambda partial: partial.write_text(text, encoding="utf-8"))
+    atomic_write_text(folder / "run.json", json.dumps(record, indent=1))
 
 
 def context_of(dataset: str, task: Task, n_records: int, imputer: Imputer, run: str = "") -> EvaluationContext:

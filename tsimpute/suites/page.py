@@ -34,7 +34,7 @@ from tsimpute.suites.tables import (
     published,
     side_by_side,
 )
-from tsimpute.system.files import atomic_write
+from tsimpute.system.files import atomic_write_text
 
 CURVES = ("crps", "crps_fair", "ncrps", "mae_median", "rmse_mean", "rmse_lower_median")
 STEPS = ("crps", "crps_fair")
@@ -67,13 +67,15 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     Report(tuple(rows)).write(out)
     hidden = not_shown(jobs, out)
     differences = {task: difference_table(suite, task, results, out) for task in suite.tasks}
-    _text(out / "tables.md", "\n\n".join([markdown(suite, results, differences).rstrip("\n"), *hidden]) + "\n")
-    _text(out / "breakdowns.csv", parts_csv(results))
+    atomic_write_text(
+        out / "tables.md", "\n\n".join([markdown(suite, results, differences).rstrip("\n"), *hidden]) + "\n"
+    )
+    atomic_write_text(out / "breakdowns.csv", parts_csv(results))
     about_all = [{"entry": result.job.names} | asdict(result.record) for result in results]
-    _text(out / "entries.json", json.dumps(about_all, indent=1) + "\n")
+    atomic_write_text(out / "entries.json", json.dumps(about_all, indent=1) + "\n")
     steps = Report.concat(result.steps for result in results)
     if steps.rows:
-        _text(out / "steps.csv", steps.csv())
+        atomic_write_text(out / "steps.csv", steps.csv())
     else:
         (out / "steps.csv").unlink(missing_ok=True)
     pictures = {task: _pictures(suite, task, results, of_all, out) for task in suite.tasks}
@@ -81,7 +83,7 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
         before = [path for kind in KINDS for path in out.glob(f"{task}_{kind}.png")]
         for path in set(before) - set(made):
             path.unlink()
-    _text(out / "index.html", _page(suite, results, of_all, pictures, differences, hidden))
+    atomic_write_text(out / "index.html", _page(suite, results, of_all, pictures, differences, hidden))
     names = ["metrics.csv", "breakdowns.csv", *(["steps.csv"] if steps.rows else []), "tables.md", "entries.json"]
     names.append("index.html")
     return [*(out / name for name in names), *(path for paths in pictures.values() for path in paths)]
@@ -253,7 +255,3 @@ def _page(
         tasks=tasks,
         notes=[NOTES, *hidden],
     )
-
-
-def _text(path: Path, text: str) -> None:
-    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))

@@ -16,7 +16,7 @@ from tsimpute.evaluation.evaluate import rescore
 from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.jobs import Job
-from tsimpute.system.files import atomic_write
+from tsimpute.system.files import atomic_write_text
 
 ABOUT, PARTS, STEPS = "entry.json", "breakdown.csv", "steps.csv"
 
@@ -93,14 +93,14 @@ def write_entry(folder: Path, result: Result) -> None:
     """Writes a result; ``entry.json`` last, so that a folder that has one is complete."""
     result.report.write(folder)
     if result.steps.rows:
-        _write(folder / STEPS, result.steps.csv())
+        atomic_write_text(folder / STEPS, result.steps.csv())
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["epoch", *(f.name for f in dataclasses.fields(Part))])
     for epoch, part in result.parts:
         writer.writerow(["" if v is None else v for v in (epoch, *dataclasses.astuple(part))])
-    _write(folder / PARTS, out.getvalue())
-    _write(folder / ABOUT, json.dumps(dataclasses.asdict(result.record), indent=1, sort_keys=True) + "\n")
+    atomic_write_text(folder / PARTS, out.getvalue())
+    atomic_write_text(folder / ABOUT, json.dumps(dataclasses.asdict(result.record), indent=1, sort_keys=True) + "\n")
 
 
 def read_entry(folder: Path) -> EntryRecord | None:
@@ -210,14 +210,10 @@ def _without_seconds(row: Row) -> Row:
 
 def _read_parts(folder: Path) -> list[tuple[int | None, Part]]:
     """The breakdown of a result, with the epoch of each part."""
+    parts = []
     with (folder / PARTS).open(newline="", encoding="utf-8") as file:
-        return [(int(row["epoch"]) if row["epoch"] else None, _part(row)) for row in csv.DictReader(file)]
-
-
-def _part(row: Mapping[str, str]) -> Part:
-    value = float(row["value"]) if row["value"] else None
-    return Part(row["kind"], row["key"], row["metric"], value, int(row["n_cells"]))
-
-
-def _write(path: Path, text: str) -> None:
-    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
+        for row in csv.DictReader(file):
+            value = float(row["value"]) if row["value"] else None
+            part = Part(row["kind"], row["key"], row["metric"], value, int(row["n_cells"]))
+            parts.append((int(row["epoch"]) if row["epoch"] else None, part))
+    return parts

@@ -211,7 +211,10 @@ def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, lis
     about_tasks = [
         ["protocol", *(first[task].report.rows[0].protocol for task in tasks)],
         ["mechanism", *(first[task].report.rows[0].mechanism for task in tasks)],
-        ["share of cells hidden", *(_share(first[task].record.achieved_rate) for task in tasks)],
+        [
+            "share of cells hidden",
+            *("-" if (rate := first[task].record.achieved_rate) is None else f"{rate:.4f}" for task in tasks),
+        ],
         ["cells scored", *(f"{first[task].record.n_cells:,}" for task in tasks)],
         ["units", *(suite.tasks[task].units for task in tasks)],
     ]
@@ -237,16 +240,15 @@ def feature_table(results: Sequence[Result]) -> Table:
         of_method.setdefault(result.job.method, {row.feature: row for row in rows if row.feature != "all"})
     first = next(iter(of_method.values()))
     names = [name for name, row in first.items() if row.n_cells]
-    rows = [[name, f"{first[name].n_cells:,}", *(_of(rows.get(name)) for rows in of_method.values())] for name in names]
+    rows = [
+        [
+            name,
+            f"{first[name].n_cells:,}",
+            *(value_text(rows[name].value, None) if name in rows else "-" for rows in of_method.values()),
+        ]
+        for name in names
+    ]
     return ["feature", "cells", *of_method], rows
-
-
-def _of(row: Row | None) -> str:
-    return "-" if row is None else value_text(row.value, None)
-
-
-def _share(rate: float | None) -> str:
-    return "-" if rate is None else f"{rate:.4f}"
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) -> str:

@@ -22,6 +22,11 @@ def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
         partial.unlink(missing_ok=True)
 
 
+def atomic_write_text(path: Path, text: str) -> None:
+    """Writes a text as UTF-8, its line ends as they are, whole or not at all."""
+    atomic_write(path, lambda partial: partial.write_text(text, encoding="utf-8", newline=""))
+
+
 def remove_partial(path: Path) -> None:
     """Removes unfinished versions of ``path`` of killed processes."""
     for partial in path.parent.glob(f".{path.name}.partial*"):
