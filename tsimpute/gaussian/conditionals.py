@@ -155,7 +155,7 @@ class _FromCovariance(Conditional):
 
     @cached_property
     def _root(self) -> np.ndarray:
-        return cholesky(self.layout.matrix[np.ix_(self.seen, self.seen)])
+        return _root_of_part(self.layout.matrix, self.seen)
 
     @cached_property
     def _white(self) -> np.ndarray:
@@ -205,7 +205,7 @@ class _FromPrecision(Conditional):
     @classmethod
     def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
         gaps = np.concatenate([others, cells])
-        return cls(layout, seen, gaps, cholesky(layout.precision[np.ix_(gaps, gaps)]), len(cells))
+        return cls(layout, seen, gaps, _root_of_part(layout.precision, gaps), len(cells))
 
     @cached_property
     def _rows(self) -> np.ndarray:
@@ -242,6 +242,11 @@ def cholesky(matrix: np.ndarray) -> np.ndarray:
         if not failed:
             return root
         jitter = max(_JITTER, 10 * jitter)
+
+
+def _root_of_part(matrix: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    root, failed = _POTRF(matrix[np.ix_(cells, cells)].T, lower=1, overwrite_a=1)
+    return cholesky(matrix[np.ix_(cells, cells)]) if failed else root
 
 
 def _solved(root: np.ndarray, right: np.ndarray, transposed: bool = False) -> np.ndarray:

@@ -52,8 +52,8 @@ class Seasons:
         known = ~np.isnan(values)
         gains = np.array(
             [
-                _least_gain(waves[of_one], row[of_one], halves[:, of_one])
-                for row, of_one in zip(values, known, strict=True)
+                min(_gain(waves[cells], row[cells], half[cells]) for half in halves)
+                for row, cells in zip(values, known, strict=True)
             ]
         )
         alike = _alike(values)
@@ -82,11 +82,6 @@ def _ridge(waves: np.ndarray, values: np.ndarray) -> np.ndarray:
     penalty = 0.01 * len(waves) + 5
     gram = waves.T @ waves + penalty / 2 * np.eye(waves.shape[1])
     return np.linalg.solve(gram, waves.T @ (values - values.mean()))
-
-
-def _least_gain(waves: np.ndarray, values: np.ndarray, halves: np.ndarray) -> float:
-    """The lowest of ``_gain`` with each of several divisions (B, T) into two halves."""
-    return min(_gain(waves, values, half) for half in halves)
 
 
 def _alike(values: np.ndarray) -> np.ndarray:

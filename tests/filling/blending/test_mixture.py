@@ -14,8 +14,8 @@ from tsimpute.errors import CheckpointError
 from tsimpute.evaluation.ensembles import crps
 from tsimpute.filling.blending import blend as blending
 from tsimpute.filling.blending.blend import SPREADS, WEIGHTS, Blend, Comparison, centre_of
+from tsimpute.filling.blending.choosing import network_shares
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file, network_draws, pair_order
-from tsimpute.filling.blending.network_shares import network_shares
 from tsimpute.filling.methods.components import Cubic, Lines
 from tsimpute.filling.panels.gaps import N_CLASSES, gap_classes, gap_lengths, gap_numbers
 from tsimpute.imputers.base import TableModel

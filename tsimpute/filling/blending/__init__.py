@@ -12,7 +12,7 @@ A Gaussian process gives joint draws of all missing cells; other methods give on
 6. At the hidden cells a factor widens or narrows the draws about their median, and methods that remember single values
    get their weights.
 7. Where an effort trains a network, a share of the draws is the network's, chosen at the hidden cells, too
-   (``network_shares``).
+   (``choosing``).
 8. All is fitted again to all values, with these weights, and that fills the table (``first_answer``).
 9. The quantiles of its draws are calibrated on the hidden cells, as the blind fit draws them, and on further cells that
    only the draws do not see (``measuring``).

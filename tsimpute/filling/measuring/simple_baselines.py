@@ -25,7 +25,10 @@ def simple_baselines(series: Series, season: str | None = None) -> dict[str, np.
         LINEAR: interpolated(known, series.times[None], nothing)[0],
     }
     if season is not None:
-        profile = _profile(series.values, _phase(series.labels, season))
+        labels = series.labels
+        months = labels.astype("M8[M]").astype(int) % 12
+        phase = ((labels - labels.astype("M8[D]")) / _HOUR).astype(int) if season == "daily" else months
+        profile = _profile(series.values, phase)
         rest = interpolated((series.values - profile)[None], series.times[None], nothing)[0]
         baselines[f"{season} profile and {LINEAR}"] = profile + rest
     return baselines
@@ -46,15 +49,8 @@ def season_of(panel: Panel) -> str | None:
     return "yearly" if span >= 8766 * _YEARS and 6 < step <= 31 * 24 else None
 
 
-def _phase(labels: np.ndarray, season: str) -> np.ndarray:
-    """(T,) the hour of the day or the month of the year."""
-    if season == "daily":
-        return ((labels - labels.astype("M8[D]")) / _HOUR).astype(int)
-    return labels.astype("M8[M]").astype(int) % 12
-
-
 def _profile(values: np.ndarray, phase: np.ndarray) -> np.ndarray:
-    """(K, T) the mean of what is known at the same phase; of all that is known where there is nothing."""
+    """(K, T) the mean of known values at the same phase (T,), an hour or a month; of all where there are none."""
     known, group = ~np.isnan(values), np.unique(phase, return_inverse=True)[1]
     n_phases, filled = int(group.max()) + 1, np.where(known, values, 0.0)
     out = np.empty(values.shape)
