@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tsimpute.config.registry import available, make
 from tsimpute.core.windows import Windows
-from tsimpute.datasets import available, make
 from tsimpute.datasets.base import DatasetAdapter
 from tsimpute.datasets.fetching import FileBased, find_root
 from tsimpute.testing import Case, DoesNotApply, cases, subject
@@ -17,7 +17,7 @@ CARDS = Path(__file__).parents[2] / "datasets"
 SAMPLES = CARDS / "samples"
 HEADINGS = ["Licence", "Citation", "Sources", "Shape", "Units", "Caveats"]
 
-pytestmark = pytest.mark.parametrize("name", available())
+pytestmark = pytest.mark.parametrize("name", available("datasets"))
 
 
 def sample_root(adapter: DatasetAdapter) -> Path | None:
@@ -25,7 +25,7 @@ def sample_root(adapter: DatasetAdapter) -> Path | None:
 
 
 def load(name: str) -> Windows:
-    adapter = make(name)
+    adapter = make("datasets", name)
     return adapter.load(sample_root(adapter))
 
 
@@ -39,7 +39,7 @@ def section(name: str, heading: str) -> str:
 
 @pytest.mark.parametrize("case", cases("datasets"), ids=str)
 def test_law(name: str, case: Case) -> None:
-    data = subject("datasets", name, root=sample_root(make(name)))
+    data = subject("datasets", name, root=sample_root(make("datasets", name)))
     try:
         case.check(data)
     except DoesNotApply:
@@ -47,7 +47,7 @@ def test_law(name: str, case: Case) -> None:
 
 
 def test_name_is_the_file_name(name: str) -> None:
-    assert make(name).name == name
+    assert make("datasets", name).name == name
 
 
 def test_card_file_has_every_heading_filled(name: str) -> None:
@@ -57,7 +57,7 @@ def test_card_file_has_every_heading_filled(name: str) -> None:
 
 
 def test_card_file_agrees_with_the_adapter(name: str) -> None:
-    card, text = make(name).card, card_text(name)
+    card, text = make("datasets", name).card, card_text(name)
     assert text.startswith(f"# {card.title}\n")
     assert card.licence in section(name, "Licence")
     assert ("SYNTHETIC" in text) == card.synthetic
@@ -86,4 +86,4 @@ def test_loading_leaves_the_files_of_all_data_sets_alone(name: str) -> None:
 
 def test_samples_are_found_by_name_in_a_folder_of_data_sets(name: str) -> None:
     root = find_root(name, SAMPLES)
-    assert len(make(name).load(root)) == len(load(name))
+    assert len(make("datasets", name).load(root)) == len(load(name))

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from tsimpute.config.registry import make
 from tsimpute.core.limits import Limits
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.datasets import make
 from tsimpute.datasets.base import Card
 from tsimpute.datasets.describing import Description, describe, suspicious_codes
 
@@ -154,19 +154,19 @@ def test_text_and_frame_hold_what_was_found() -> None:
 
 
 def test_synthetic_data_say_so() -> None:
-    adapter = make("synthetic", n_records=2)
+    adapter = make("datasets", "synthetic", n_records=2)
     assert "SYNTHETIC" in describe(adapter.load(None), adapter.card).to_text()
 
 
 def test_the_data_are_not_changed() -> None:
-    windows = make("synthetic", n_records=5).load(None)
+    windows = make("datasets", "synthetic", n_records=5).load(None)
     before = hashlib.sha256(windows.values.tobytes()).hexdigest()
     describe(windows, CARD).to_text()
     assert hashlib.sha256(windows.values.tobytes()).hexdigest() == before
 
 
 def test_bad_codes_of_the_real_stays_are_found(real_stays: Windows) -> None:
-    found: Description = describe(real_stays, make("physionet2012").card)
+    found: Description = describe(real_stays, make("datasets", "physionet2012").card)
     by_name = {feature.name: feature for feature in found.features}
     assert "implausible, above 8.5: 8 (94, 95, 96, ..., 735)" in by_name["pH"].remarks
     assert by_name["Temp"].remarks == ("implausible, below 25: 73 (-17.8, -12.5, 0, ..., 24.2)",)

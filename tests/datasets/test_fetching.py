@@ -18,7 +18,8 @@ import platformdirs.macos
 import platformdirs.unix
 import pytest
 
-from tsimpute.datasets import _download, make, physionet2012, pm25
+from tsimpute.config.registry import make
+from tsimpute.datasets import _download, physionet2012, pm25
 from tsimpute.datasets._download import download, sha256
 from tsimpute.datasets.base import Source
 from tsimpute.datasets.fetching import fetch, find_root
@@ -140,7 +141,7 @@ def test_fetch_pm25_verifies_unpacks_and_asks_once(released: Server, tmp_path: P
     folder = fetch("pm25", tmp_path)
     assert folder == tmp_path / "pm25"
     assert sorted(path.name for path in folder.iterdir()) == [pm25.GROUND, pm25.MISSING]
-    assert len(make("pm25").load(folder)) == 41
+    assert len(make("datasets", "pm25").load(folder)) == 41
     assert fetch("pm25", tmp_path) == folder
     assert released.asked == [("/release.zip", None)]
     assert [path.name for path in tmp_path.iterdir()] == ["pm25"]
@@ -220,7 +221,7 @@ def test_fetch_physionet_with_tsdb_leaves_no_trace(
     stays.files["/set-a.tar.gz"] = good
     folder = fetch("physionet2012", cache)
     assert sorted(path.name for path in folder.iterdir()) == ["Outcomes-a.txt", "set-a"]
-    assert len(make("physionet2012").load(folder)) == 6
+    assert len(make("datasets", "physionet2012").load(folder)) == 6
     assert [path.name for path in cache.iterdir()] == ["physionet2012"]
     assert not list(home.iterdir())
     assert capfd.readouterr() == ("", "")
@@ -267,7 +268,7 @@ def test_order_of_places(no_places: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert find_root("pm25") == given / "pm25"
     root = link_samples(no_places / "root")
     assert find_root("pm25", root) == root
-    assert len(make("pm25").load(find_root("pm25"))) == 41
+    assert len(make("datasets", "pm25").load(find_root("pm25"))) == 41
 
 
 def test_a_wrong_root_is_not_replaced_by_another_place(no_places: Path) -> None:

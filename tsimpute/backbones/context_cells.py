@@ -9,6 +9,10 @@ With many queried cells, attention among these dominates. So, in dense records, 
 attention logits of queried cells with each other where these are many (see ``RaggedAttention``). A network that is
 trained with the bias throughout adapts to it; for one that is trained without, it hurts where records are as dense as
 in training.
+
+Measured with the weights of ``results/physionet2012/laptop``, trained with the bias in the last tenth, every missing
+cell queried (60 validation stays, 10 samples): with 10 % held out the bias lowers CRPS from 0.189 to 0.184; with 90 %
+held out it raises CRPS from 0.361 to 0.402, while coverage of the 90 % interval rises from 76 to 87 %.
 """
 
 from __future__ import annotations

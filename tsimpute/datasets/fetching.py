@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
-from tsimpute.datasets import make
+from tsimpute.config.registry import make
 from tsimpute.errors import ConfigError, DataError, SourceError
 from tsimpute.system.places import user_cache
 
@@ -52,7 +52,7 @@ def find_root(name: str, root: Path | None = None) -> Path | None:
         SourceError: the files are in none of the places; each is listed, with the way to get them.
         ConfigError: there is no such data set.
     """
-    adapter = make(name)
+    adapter = make("datasets", name)
     if not isinstance(adapter, FileBased):
         return None
     if root is not None:
@@ -88,7 +88,7 @@ def fetch(name: str, cache: Path | None = None) -> Path:
         DataError: what came, or what was there, is not the published content.
         ConfigError: the data set is generated, or there is no such data set.
     """
-    adapter = make(name)
+    adapter = make("datasets", name)
     if not isinstance(adapter, FileBased):
         raise ConfigError(f"{name} is generated: there is nothing to fetch, load it right away.")
     folder = (user_cache() if cache is None else Path(cache)) / name
