@@ -68,8 +68,9 @@ cli contracts/test_imputers datasets/test_fetching demo experiments
 filling/blending filling/files filling/imputer filling/learning filling/measuring filling/methods
 filling/panels/test_calendar filling/stores
 gaussian generative imputers models peers plots reports suites system/test_threads tables/frames/test_filled_frames
-training
-test_benchmarks test_evidence test_examples test_gpu_scripts test_notebooks test_readme test_testing test_wheel test_zip
+tables/text/test_delimited tasks/test_protocols training
+test_accessors test_alone test_benchmarks test_evidence test_examples test_gpu_scripts test_notebooks test_readme
+test_testing test_wheel test_zip
 """
 """Folders and files whose tests train networks, start programs, fill whole files or search many cases.
 ``scripts/test --quick`` leaves them out, and CI runs them. A slow test elsewhere is marked ``slow`` where it stands."""
