@@ -153,6 +153,12 @@ def test_scripts_import_what_there_is():
     assert checked == {"few_steps", "intervals"}
 
 
+def test_test_files_have_names_of_their_own():
+    """Two of one name are one module to pytest, which then collects none of all tests."""
+    names = [path.name for path in (ROOT.parent / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
+
+
 def module_exists(name: str) -> bool:
     return name in {module_of(path) for path in files()}
 
