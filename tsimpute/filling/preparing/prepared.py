@@ -105,6 +105,8 @@ class Prepared:
         limits = limits_of([feature.name for feature in self.table.panel.features], self.limits)
         inside = [of_series.copy() for of_series in values]
         for k, (of_one, decimals) in enumerate(zip(limits, self.table.decimals, strict=True)):
-            for of_series in inside if decimals is not None else ():
+            if decimals is None:
+                continue
+            for of_series in inside:
                 of_series[k] = of_one.clipped(of_series[k], decimals)
         return Edits(cells, inside)

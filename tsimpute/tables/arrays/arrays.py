@@ -29,7 +29,7 @@ class ArrayTable(Table):
     """An array of numbers, or a dictionary that holds one as "X".
 
     Attributes:
-        given: the array or the dictionary.
+        source: the array or the dictionary.
         array: (T,), (T, K) or (n, T, K); n records, T steps, K features.
         panel: one series per record.
         notes: what was detected, a sentence each.

@@ -43,14 +43,14 @@ class LabelledTable(Table):
     """A data array or a data set.
 
     Attributes:
-        given: as given.
+        source: as given.
         dataset: in memory; the numbers of a data array are one variable of it.
         dims: what its dimensions are.
         variables: that hold the features, one each in a data set.
         stamps: the time of each of R rows; None = rows are steps.
         alignment: where each row stands; the same for all series.
         panel: one series for each place along the dimensions of groups.
-        notes: what was found and done.
+        notes, warnings, n_added: see ``Table``.
         emptied: (n, R, K) bool, numbers that are written as empty where they are not filled.
     """
 
@@ -63,6 +63,7 @@ class LabelledTable(Table):
     panel: Panel
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    n_added: int = 0
     emptied: np.ndarray | None = None
 
     @property
@@ -83,10 +84,6 @@ class LabelledTable(Table):
     @property
     def passed_through(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.dataset.data_vars if name not in self.variables)
-
-    @property
-    def n_added(self) -> int:
-        return int(self.alignment.inserted[0].sum())
 
     @property
     def entries(self) -> Entries:
@@ -197,7 +194,10 @@ def read_labelled(
     check_finite(cube, lambda n, t, k: _place_text(features[k], groups[n], alignment, t))
     panel = panel_of(cube, features, groups, alignment, "steps" if stamps is None else stamps.unit)
     notes = (*(stamps.notes if stamps else ()), *alignment.notes, *length_notes(dataset, dims, variables, alignment))
-    return LabelledTable(table, dataset, dims, variables, stamps, alignment, panel, notes, alignment.warnings)
+    return LabelledTable(
+        table, dataset, dims, variables, stamps, alignment, panel, notes, alignment.warnings,
+        n_added=int(alignment.inserted[0].sum()),
+    )  # fmt: skip
 
 
 def _check_size(table: xr.DataArray | xr.Dataset) -> None:

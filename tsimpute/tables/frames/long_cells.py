@@ -58,8 +58,8 @@ def long_cells(
     still = np.zeros(len(rows.features), bool)
     if described:
         first = alignment.step_of_row == 0
-        of_named = (part[named] for part in (rows.series_of_row, rows.feature_of_row, first, rows.values[:, 0]))
-        still = static(*of_named, len(rows.features))
+        keys = rows.series_of_row[named], rows.feature_of_row[named]
+        still = static(*keys, first[named], rows.values[named, 0], len(rows.features))
     fixed, added = [], []
     for a, b in pairwise(start):
         here = has_row[:, a:b]

@@ -95,6 +95,7 @@ class Table(ABC):
         notes: what was detected and done while reading, a sentence each.
         warnings: what a reader should look at, a sentence each.
         unfillable: columns with gaps that look like numbers and cannot be filled, each with the reason and the remedy.
+        n_added: how many rows are added where every gap is filled.
         emptied: numbers that are written as empty where they are not filled, see ``screened``; None = there are none.
     """
 
@@ -102,6 +103,7 @@ class Table(ABC):
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     unfillable: tuple[tuple[str, str], ...] = ()
+    n_added: int = 0
     emptied: np.ndarray | None = None
 
     @property
@@ -113,11 +115,6 @@ class Table(ABC):
     def absent(self) -> list[np.ndarray]:
         """Per series (K, T) bool: cells that have no place in the table, as where a long table gets no row for them."""
         return [np.zeros(series.values.shape, bool) for series in self.panel.series]
-
-    @property
-    def n_added(self) -> int:
-        """How many rows are added where every gap is filled."""
-        return 0
 
     @property
     def is_long(self) -> bool:
