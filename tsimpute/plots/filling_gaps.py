@@ -140,7 +140,9 @@ def filled_map(panel: Panel, cells: CellMap) -> Figure:
     axis.set_yticks(np.arange(0, n_rows, every), names, parse_math=False)
     labels = panel.series[0].labels
     time_axis(axis, labels, len(cells.edges) - 1)
-    axis.set_xlabel(time_name(panel.clock, labels) or _whole_span(panel), fontsize=9)
+    ends = [series.labels[[0, -1]] for series in panel.series if len(series.labels)]
+    whole_span = span(np.sort(np.concatenate(ends))) if ends else ""
+    axis.set_xlabel(time_name(panel.clock, labels) or whole_span, fontsize=9)
     present = cells.counts.sum((0, 1)) > 0
     handles = [Patch(color=colour, lw=0) for (_, colour), here in zip(KINDS, present, strict=True) if here]
     words = [name for (name, _), here in zip(KINDS, present, strict=True) if here]
@@ -149,11 +151,6 @@ def filled_map(panel: Panel, cells: CellMap) -> Figure:
     axis.spines[:].set_visible(False)
     axis.tick_params(axis="y", left=False, labelsize=9 if every == 1 and n_rows <= 25 else 7.5)
     return figure
-
-
-def _whole_span(panel: Panel) -> str:
-    ends = [series.labels[[0, -1]] for series in panel.series if len(series.labels)]
-    return span(np.sort(np.concatenate(ends))) if ends else ""
 
 
 def gap_lengths(panel: Panel, fillings: Sequence[Filling]) -> GapLengths:

@@ -49,6 +49,9 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
     figure = new_figure(9.6, 0.75 + 1.75 * len(chosen))
     axes = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
     kinds: set[int] = set()
+    name = drawn(shortened(panel.features[feature].name, 22))
+    unit = panel.features[feature].unit_beside
+    unit = "" if unit == "1" else drawn(shortened(unit, 20))
     regular = panel.clock.step is not None
     for axis, stretch in zip(axes, chosen, strict=True):
         filling, series, here = (
@@ -61,7 +64,7 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
         bands = [(filling.quantiles[a, feature, here], filling.quantiles[b, feature, here]) for a, b in pairs(filling)]
         _draw(axis, series.labels[here], filling.point[feature, here], bands, kind, regular)
         axis.set_title(drawn(_title(series, stretch)), loc="left", fontsize=9.5, parse_math=False)
-        axis.set_ylabel(_name_and_unit(panel, feature), fontsize=9, parse_math=False)
+        axis.set_ylabel(f"{name}\n({unit})" if unit else name, fontsize=9, parse_math=False)
         time_axis(axis, series.labels, stretch.stop - stretch.start)
     axes[-1].set_xlabel(time_name(panel.clock, panel.series[0].labels))
     figure.align_ylabels()
@@ -121,7 +124,9 @@ def _draw(
     ruled = kind == RULE
     informed = np.isfinite(point) & ~observed & ~blind & ~ruled
     for filled, colour in ((informed, BLUE), (blind, PURPLE), (ruled, GREEN)):
-        reach = _with_neighbours(filled, observed) & regular
+        padded = np.pad(filled, 1)
+        # Filled steps and the observed ones next to them, where a band has no width.
+        reach = (filled | (observed & (padded[:-2] | padded[2:]))) & regular
         lone = filled & ~reach | lone_steps(reach)
         for (low, high), alpha, width in zip(bands, (0.25, 0.35), (2.5, 4), strict=False):
             axis.fill_between(times, low, high, where=reach, color=colour, alpha=alpha, lw=0, zorder=1)
@@ -137,12 +142,6 @@ def _draw(
     axis.margins(x=0.01, y=0.1)
     if not np.isfinite(point).any():
         axis.set_yticks([])
-
-
-def _with_neighbours(filled: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Filled steps and the observed ones next to them, where a band has no width."""
-    padded = np.pad(filled, 1)
-    return filled | (observed & (padded[:-2] | padded[2:]))
 
 
 def _title(series: Series, stretch: Stretch) -> str:
@@ -166,12 +165,6 @@ def span(labels: np.ndarray) -> str:
     else:
         texts = [str(label.astype("datetime64[m]")).replace("T", " ") for label in (first, last)]
     return " to ".join(dict.fromkeys(texts))
-
-
-def _name_and_unit(panel: Panel, feature: int) -> str:
-    name, unit = panel.features[feature].name, panel.features[feature].unit_beside
-    name = drawn(shortened(name, 22))
-    return name if unit in ("", "1") else f"{name}\n({drawn(shortened(unit, 20))})"
 
 
 def _legend(kinds: set[int], filling: Filling) -> tuple[list[Any], list[str]]:

@@ -53,16 +53,13 @@ def _count(panel: Panel, fillings: Sequence[Filling], k: int) -> FeatureCounts:
     is_filled = (codes != OBSERVED) & (codes != LEFT_EMPTY)
     values = np.concatenate([series.values[k] for series in panel.series])[codes == OBSERVED]
     filled = np.concatenate([filling.point[k] for filling in fillings])[is_filled]
-    widths = _widths(fillings, k)[is_filled] if len(fillings[0].levels) > 1 else np.empty(0)
+    widths = np.empty(0)
+    if len(fillings[0].levels) > 1:
+        low, high = (np.concatenate([filling.quantiles[i, k] for filling in fillings]) for i in (0, -1))
+        widths = (high - low)[is_filled]
     cells = tuple(np.bincount(codes, minlength=len(PROVENANCE)).tolist())
     width = float(widths.mean()) if len(widths) else float("nan")
     return FeatureCounts(feature.name, feature.unit_beside, cells, _range(values), _range(filled), width)
-
-
-def _widths(fillings: Sequence[Filling], k: int) -> np.ndarray:
-    """Of the widest interval at every cell of a feature, series after series."""
-    low, high = (np.concatenate([filling.quantiles[i, k] for filling in fillings]) for i in (0, -1))
-    return high - low
 
 
 def _range(values: np.ndarray) -> Range:

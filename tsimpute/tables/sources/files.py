@@ -80,7 +80,9 @@ def read_file(
         return read_text_table(path, spec, time_options, units, missing_marks=form.missing_marks, **settings)
     if kind in FRAMES + ARRAYS:
         _check_no_text(path, form)
-        content = _opened(path, _open_frame if kind in FRAMES else _open_arrays)
+        if kind in FRAMES:
+            need("pyarrow")
+        content = _opened(path, pd.read_parquet if kind in FRAMES else _open_arrays)
         try:
             return read_table(content, spec, time_options, units)
         except DataError as error:
@@ -175,11 +177,6 @@ def _fits(variable: Any) -> bool:
     packed, limits = packed[np.isfinite(packed)], np.iinfo(kind)
     blank = [variable.encoding[name] for name in ("_FillValue", "missing_value") if name in variable.encoding]
     return bool((packed >= limits.min).all() and (packed <= limits.max).all() and not np.isin(packed, blank).any())
-
-
-def _open_frame(path: Path) -> Any:
-    need("pyarrow")
-    return pd.read_parquet(path)
 
 
 def _open_arrays(path: Path) -> Any:

@@ -136,7 +136,11 @@ def _understood(
         raise DataError(file.worded(error)) from None
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
-    coded = [i for i in reading.roles.extra if spec.features is None and _are_codes(*_field(file, columns[i]))]
+    coded = [
+        i
+        for i in reading.roles.extra
+        if spec.features is None and _are_codes(file.header[columns[i]], file.columns[columns[i]].tolist())
+    ]
     more = [f"{names[i]}: digits with zeros before them are names; passed through unchanged. {FILL}" for i in coded]
     more += [
         f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
@@ -173,10 +177,6 @@ def _times_as_written(
             or any(_PADDED.fullmatch(text) or len(text) > _EXACT for text in file.columns[columns[at]])
         )
     ]
-
-
-def _field(file: Delimited, at: int) -> tuple[str, list[str]]:
-    return file.header[at], file.columns[at].tolist()
 
 
 def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) -> Numbers | None:

@@ -105,13 +105,11 @@ class TextWriter:
             elif stamps is not None and i in table.roles.time:
                 fields[:, at] = shared([texts[table.roles.time.index(i)] for texts in stamps], {})
             else:
-                fields[:, at] = self._labels(table, edits, i)
+                # The text that is in all rows of a new row's series, as the file writes it.
+                texts = pd.Series(self.file.columns[at], dtype=object, name=table.frame.columns[i])
+                labels = new_labels(table, edits.new, i, texts)
+                fields[:, at] = ["" if pd.isna(text) else str(text) for text in labels]
         return [Insertion(after + 1, tuple(row)) for after, row in zip(new.after.tolist(), fields, strict=True)]
-
-    def _labels(self, table: FrameTable, edits: RowEdits, i: int) -> list[str]:
-        """The text that stands in all rows of a new row's series, as the file writes it."""
-        texts = pd.Series(self.file.columns[self.columns[i]], dtype=object, name=table.frame.columns[i])
-        return ["" if pd.isna(text) else str(text) for text in new_labels(table, edits.new, i, texts)]
 
 
 def decimals_by_feature(

@@ -82,7 +82,7 @@ def read_delimited(
         units=units_of(columns, n_units),
         notes=_notes(layout, lines, n_units, decimal, encoding, mark),
         decimal_is_sure=is_sure,
-        _raw=Raw(_raw_records(lines, layout.starts), rows, layout.header.record, mark),
+        _raw=Raw(["".join(lines[a:b]) for a, b in pairwise(layout.starts)], rows, layout.header.record, mark),
         names_line=layout.starts[layout.header.record] + 1,
         blanks=_blanks(layout, rows),
     )
@@ -198,12 +198,6 @@ def _as_texts(column: list[str]) -> np.ndarray:
     return texts
 
 
-def _raw_records(lines: Sequence[str], starts: Sequence[int]) -> list[str]:
-    if len(starts) == len(lines) + 1:
-        return list(lines)
-    return ["".join(lines[start:stop]) for start, stop in pairwise(starts)]
-
-
 def _notes(
     layout: Layout, lines: Sequence[str], n_units: int, decimal: str, encoding: str, mark: bytes
 ) -> tuple[str, ...]:
@@ -216,6 +210,10 @@ def _notes(
     n_unnamed = layout.names.count("")
     ends = {rawtext.line_end(line) for line in lines[:-1]}
     first = layout.starts[layout.rows[0]] + 1
+    footer = lines[layout.starts[layout.footers[0]]].strip()[:40] if layout.footers else ""
+    footers = f"{_lines(layout, layout.footers)} " + (
+        f"({footer!r} ...) are" if len(layout.footers) > 1 else f"({footer!r}) is"
+    )
     notes = (
         (
             layout.delimiter != "," and len(layout.names) > 1,
@@ -233,7 +231,10 @@ def _notes(
         (n_blank > 0, f"{_count(n_blank, 'row')} without any value kept as they are"),
         (n_empty > 0, f"{_count(n_empty, 'blank line')} between values taken for missing values"),
         (bool(layout.repeats), f"what stands above the rows comes again in {_lines(layout, layout.repeats)}, kept"),
-        (bool(layout.footers), f"at the end {_footers(layout, lines)} taken for no row of values, kept as written"),
+        (
+            bool(layout.footers),
+            f"at the end {footers} taken for no row of values, kept as written",
+        ),
         (layout.comments > 0, f"{_count(layout.comments, 'remark')} between rows kept as they are"),
         (len(ends) > 1, "line ends are mixed and kept as they are"),
     )
@@ -244,12 +245,6 @@ def _lines(layout: Layout, records: Sequence[int]) -> str:
     numbers = [f"{layout.starts[i] + 1:,}" for i in records]
     more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
     return f"line{'s' * (len(numbers) > 1)} {', '.join(numbers[:5])}{more}"
-
-
-def _footers(layout: Layout, lines: Sequence[str]) -> str:
-    first = lines[layout.starts[layout.footers[0]]].strip() if layout.footers else ""
-    one = len(layout.footers) == 1
-    return f"{_lines(layout, layout.footers)} ({first[:40]!r}{'' if one else ' ...'}) {'is' if one else 'are'}"
 
 
 def _count(number: int, noun: str) -> str:

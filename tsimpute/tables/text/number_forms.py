@@ -97,14 +97,14 @@ class NumberForm:
         """Plain numbers as the column writes them."""
         if self == NumberForm():
             return list(texts)
-        return [self._dressed(text, decimal) for text in texts]
-
-    def _dressed(self, text: str, decimal: str) -> str:
-        sign, digits = (self.minus, text[1:]) if text.startswith("-") else ("", text)
-        whole, mark, rest = digits.partition(decimal)
-        if self.thousands:
-            whole = f"{int(whole):,}".replace(",", self.thousands)
-        return f"{self.before}{sign}{whole}{mark}{rest}{self.after}"
+        dressed = []
+        for text in texts:
+            sign, digits = (self.minus, text[1:]) if text.startswith("-") else ("", text)
+            integer, mark, fraction = digits.partition(decimal)
+            if self.thousands:
+                integer = f"{int(integer):,}".replace(",", self.thousands)
+            dressed.append(f"{self.before}{sign}{integer}{mark}{fraction}{self.after}")
+        return dressed
 
 
 PLAIN = NumberForm()
@@ -251,7 +251,8 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
         if marks == {","}:
             return ","
         commas = [text for text in with_comma if _COMMA_NUMBER.fullmatch(text)]
-        if 2 * len(commas) <= len(with_comma) or len(commas) <= _points(column) or marks:
+        n_points = sum(_POINT_NUMBER.fullmatch(core_of(text)) is not None for text in column if "." in text)
+        if 2 * len(commas) <= len(with_comma) or len(commas) <= n_points or marks:
             continue
         if any(not _THOUSANDS.fullmatch(text) for text in commas):
             return ","
@@ -282,7 +283,3 @@ def has_points(columns: Sequence[Sequence[str]]) -> bool:
     """Whether some column holds numbers with a decimal point."""
     pointed = (core_of(text) for column in columns for text in column if "." in text)
     return any(_POINT_NUMBER.fullmatch(text) or decimal_of(text) == "." for text in pointed)
-
-
-def _points(column: Sequence[str]) -> int:
-    return sum(_POINT_NUMBER.fullmatch(core_of(text)) is not None for text in column if "." in text)

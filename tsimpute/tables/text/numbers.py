@@ -225,7 +225,8 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
     where = f"{table.place(row)}, column {name}: expected"
     other = "," if table.decimal == "." else "."
     shown = repr(text if len(text) <= 60 else text[:60] + "...")
-    if text.casefold().lstrip("+-") in ("inf", "infinity") or (_NUMBER.fullmatch(text) and _is_infinite(text)):
+    is_infinite = _NUMBER.fullmatch(text) and math.isinf(float(text.replace(",", ".").replace("\u2212", "-")))
+    if is_infinite or text.casefold().lstrip("+-") in ("inf", "infinity"):
         return DataError(f"{where} a finite number, came {shown}. Correct it, or name it as a missing mark.")
     if _GROUPED.fullmatch(text):
         return DataError(
@@ -282,7 +283,10 @@ def advice(name: str, bad: Sequence[str], ways: Wording = COMMAND) -> str:
     kinds = {text: nature(text) for text in dict.fromkeys(bad)}
     words = [text for text, kind in kinds.items() if kind in (NO_NUMBER, TRACE)]
     bounds = [text for text, kind in kinds.items() if kind == BOUND]
-    parts = [f"If {_listed(words)} means that there is no value, {ways.missing.format(_quoted(words))}."] * bool(words)
+    parts = []
+    if words:
+        listed = " or ".join(map(repr, words[:3])) + (" or ..." if len(words) > 3 else "")
+        parts.append(f"If {listed} means that there is no value, {ways.missing.format(_quoted(words))}.")
     if bounds:
         parts.append(
             "Write numbers in place of bounds and estimates, as half the limit, or treat them as missing: "
@@ -294,13 +298,5 @@ def advice(name: str, bad: Sequence[str], ways: Wording = COMMAND) -> str:
     return " ".join([*parts, f"To have the column passed through unchanged, {ways.text.format(column)}."])
 
 
-def _listed(texts: Sequence[str]) -> str:
-    return " or ".join(map(repr, texts[:3])) + " or ..." * (len(texts) > 3)
-
-
 def _quoted(texts: Sequence[str]) -> str:
     return ",".join(f'""{text}""' if "," in text else text for text in texts[:6]) + ",..." * (len(texts) > 6)
-
-
-def _is_infinite(text: str) -> bool:
-    return math.isinf(float(text.replace(",", ".").replace("\u2212", "-")))
