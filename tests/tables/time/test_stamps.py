@@ -60,6 +60,9 @@ FORMS = [
     ["Thu May 01 23:00:00 2014", "Fri May 02 01:00:00 2014"],
     ["May 2014", "June 2014"],
     ["Apr 2014", "Jun 2014"],
+    ["1/5/2014 24:00", "13/5/2014 1:00"],
+    ["1 may 2014 9:05", "12 may 2014 23:00"],
+    ["2014-05-01 23:00:00,123456", "2014-05-02 01:00:00,000001"],
     ["00:07", "47:37"],
     ["0:07:30", "47:37:00"],
 ]
@@ -95,6 +98,23 @@ def test_a_text_means_this_instant(text: str, instant: str) -> None:
     assert stamps.moments.tolist() == instants(instant)
     assert stamps.ticks[0] == pytest.approx(stamps.moments[0] / HOUR, abs=1e-9)
     assert stamps.unit == "hours"
+
+
+def test_each_text_is_read_in_its_own_format_and_new_ones_have_the_fullest() -> None:
+    texts = ["2014-05-01", "2014-05-01T12:00", "2014-05-01 12:00:30.5", "2014-05-01 12:00:30.25", "1 PM"]
+    stamps = read(texts[:4])
+    assert np.diff(stamps.moments).tolist() == [12 * HOUR, 30_500_000, -250_000]
+    assert stamps.texts(stamps.moments[:1]) == [("2014-05-01 00:00:00.00",)]
+    with pytest.raises(DataError, match=r"row 4: .*came '1 PM'"):
+        read(texts)
+
+
+def test_padded_and_unpadded_numbers_are_the_same_dates() -> None:
+    stamps = read(["01/02/2014", "1/2/2014 3:00", "13/2/2014 14:00"])
+    assert [label_text(label) for label in stamps.labels] == [
+        "2014-02-01 00:00", "2014-02-01 03:00", "2014-02-13 14:00"
+    ]  # fmt: skip
+    assert stamps.texts(stamps.moments[1:]) == [("1/2/2014 3:00",), ("13/2/2014 14:00",)]
 
 
 def test_labels_are_the_wall_clock_and_moments_the_instant() -> None:
@@ -178,6 +198,7 @@ def test_an_order_that_some_row_contradicts_is_refused() -> None:
         (["2014-05-01 01:00", "2014-05-01 25:00"], "row 1: .*came '2014-05-01 25:00'"),
         (["2014-05-01 01:00", "2014-05-01 24:30"], "row 1: .*24:30"),
         (["2014-05-01 13:00 PM"], "row 0: .*13:00 PM"),
+        (["2014Q1", "2014Q5"], "row 1: .*2014Q5"),
         (["2014-W52", "2014-W53"], "row 1: .*2014-W53"),
         (["2014-365", "2014-366"], "row 1: .*2014-366"),
         (["Fri 2014-05-02", "Fri 2014-05-03"], "row 1: .*Fri 2014-05-03"),

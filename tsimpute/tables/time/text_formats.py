@@ -64,8 +64,8 @@ ELAPSED = (
 )
 """Hours and minutes since a start, which may be more than a day."""
 _DIRECTIVES = {
-    "year": "%Y", "year2": "%y", "month": "%m", "name": "%b", "fullname": "%B", "day": "%d", "doy": "%j",
-    "quarter": "%m", "isoyear": "%G", "week": "%V", "isoday": "%u", "weekday": "%a", "fullweekday": "%A",
+    "year": "%Y", "year2": "%y", "month": "%m", "name": " %m ", "fullname": " %m ", "day": "%d", "doy": "%j",
+    "quarter": "%m", "isoyear": "%G", "week": "%V", "isoday": "%u", "weekday": "", "fullweekday": "",
     "hour": "%H", "hour12": "%I", "minute": "%M", "second": "%S", "fraction": "%f", "half": "", "offset": "",
 }  # fmt: skip
 """Of ``strptime``; what it lacks is replaced in or taken off the text before."""
@@ -76,6 +76,7 @@ _NUMBERS = {
 _QUARTERS = {"1": "01", "2": "04", "3": "07", "4": "10"}
 """Their first months."""
 _NOT_A_TIME = np.iinfo(np.int64).min
+_WORDS = ("name", "fullname", "weekday", "fullweekday")
 _UNPADDED = ("day", "month", "hour", "hour12", "hours")
 
 
@@ -174,6 +175,8 @@ class Format:
         directives, body, offset, noon = "", texts, None, 0
         for piece in self.pieces:
             directives += _DIRECTIVES[piece.field] if piece.field else str(piece.style)
+            if piece.field in _WORDS:
+                body = _numbered(body, piece)
             if piece.field not in ("quarter", "hour", "half", "offset"):
                 continue
             span = self._span(piece.field)
@@ -213,6 +216,17 @@ class Format:
         behind = sum(piece.width for piece in self.pieces[place + 1 :])
         width = 2 if field in _UNPADDED else self.pieces[place].width
         return -behind - width, -behind or None
+
+
+def _numbered(texts: Sequence[str], piece: Piece) -> list[str]:
+    """Texts with the numbers of months in place of their names, and without the names of days, which follow from dates.
+
+    ``strptime`` reads names in the language of the process, and these are English.
+    """
+    names = re.compile("|".join(map(re.escape, piece.style[1:])))
+    is_month = _NUMBERS.get(piece.field) == "month"
+    number_of = {name: f" {n:02d} " if is_month else "" for n, name in enumerate(piece.style)}
+    return [names.sub(lambda match: number_of[match[0]], text, count=1) for text in texts]
 
 
 def _sliced(texts: Sequence[str], span: tuple[int, int | None]) -> list[str]:
