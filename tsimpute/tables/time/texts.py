@@ -34,7 +34,7 @@ _SUMMARY = re.compile(
 )
 _DOUBLED = re.compile(r"\d\s*[AaBb]$")
 _FOREIGN = re.compile(r"\b\d{1,2}[-/. ]+([^\W\d_]{3,})\.?[-/. ,]+\d{2,4}")
-_ZONED = re.compile(r"\d\s*(?:[AaPp][Mm]\s+)?(?:[A-Z]{2,5}|\[[\w/+-]+\])$")
+_ZONED = re.compile(r"\d\s*(?:[AaPp][Mm]\s+)?(?!(?:AM|PM)$)(?:[A-Z]{2,5}|\[[\w/+-]+\])$")
 _HALF_DAY = re.compile(r"\s*\d{1,2}(?::\d{2}){0,2}\s*[AaPp]\.?[Mm]\.?\s*")
 _FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE)
 
