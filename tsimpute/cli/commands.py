@@ -69,7 +69,7 @@ def _parse(arguments: list[str]) -> tuple[str, Any]:
     known = {name.partition(" ")[0] for name in COMMANDS}
     parser = Parser(
         command=" ".join(["tsimpute", *(word for word in words[:1] if word in known)]), version=__version__,
-        description="Fills gaps in multivariate time series with samples from a learnt distribution.",
+        description="Fills gaps in multivariate time series with samples from a learned conditional distribution.",
     )  # fmt: skip
     parsers: dict[str, Parser] = {}
     commands, of_suites = parser.add_subcommands(dest="command"), None
@@ -145,7 +145,7 @@ def _add_describe(parser: ArgumentParser) -> None:
 def _add_train(parser: ArgumentParser) -> None:
     shipped = ", ".join(shipped_configs())
     parser.add_argument("--config", action="config", help=f"a YAML file of settings, or one of {shipped}")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run; an unfinished run goes on")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run; an unfinished run is continued")
     parser.add_class_arguments(RunConfig, nested_key=None)
 
 
@@ -154,10 +154,10 @@ def _add_draw(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="table to write: .csv, or .nc for all samples")
     parser.add_argument("--records", type=str, default="", help="ids of records, comma-separated. Default: all")
     parser.add_argument(
-        "--n_samples", type=int, default=100, help="draws per record; 19 or more for quantiles 0.05 and 0.95"
+        "--n_samples", type=int, default=100, help="samples per record; 19 or more for quantiles 0.05 and 0.95"
     )
     parser.add_argument("--quantiles", type=str, default="0.05,0.5,0.95", help="levels in the table, comma-separated")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draws")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the samples")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.add_class_arguments(DataConfig, nested_key="data")
     parser.add_class_arguments(SamplingConfig, nested_key="sampling")
@@ -165,12 +165,14 @@ def _add_draw(parser: ArgumentParser) -> None:
 
 def _add_evaluate(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help="folder of a run")
-    parser.add_argument("--config", action="config", help="a YAML file of settings. Default: the run's own config.yaml")
-    parser.add_argument("--epochs", type=str, default="", help="kept epochs to score, as 1,5. Default: the last")
+    parser.add_argument(
+        "--config", action="config", help="a YAML file of settings. Default: the config.yaml of the run"
+    )
+    parser.add_argument("--epochs", type=str, default="", help="stored epochs to score, as 1,5. Default: the last")
     parser.add_argument("--baselines", action="store_true", help="score the simple imputers too")
     parser.add_argument(
         "--out", type=Path | None, default=None,
-        help="folder of the results, which runs may share. Default: the run's own",
+        help="folder of the results, which runs may share. Default: the folder of the run",
     )  # fmt: skip
     parser.add_class_arguments(RunConfig, nested_key=None)
 
@@ -202,7 +204,7 @@ def fetch(options: Namespace) -> None:
 
 
 def describe(options: Namespace) -> None:
-    """Shows what a table is understood to be, without training; or what a data set holds."""
+    """Shows how a table is read, without training; or the content of a data set."""
     from tsimpute.config.registry import available, plugin
     from tsimpute.tables.sources.files import is_table
 
@@ -227,7 +229,7 @@ def describe(options: Namespace) -> None:
 
 
 def train(options: Namespace) -> None:
-    """Trains a model; the same command again goes on where it was stopped."""
+    """Trains a model; the same command continues a training that was stopped."""
     from tsimpute.experiments import runs
 
     config = _run_config(options)
@@ -252,7 +254,7 @@ def impute(options: Namespace) -> int:
 
 
 def draw(options: Namespace) -> None:
-    """Draws records of a known data set with a trained model and writes a table of quantiles, or all samples."""
+    """Samples records of a known data set with a trained model and writes a table of quantiles, or all samples."""
     from tsimpute.core.quantiles import few_draws_text
     from tsimpute.experiments import runs
     from tsimpute.imputers.generative import GenerativeImputer
@@ -297,17 +299,17 @@ SUITE = "Runs, checks or shows a suite: tasks, methods, folds and seeds in one f
 
 
 def suite_run(options: Namespace) -> None:
-    """Runs what of a suite is not done yet, then writes its tables, pictures and page."""
+    """Runs the part of a suite that is not done yet, then writes its tables, pictures and page."""
     cli_suites.run(options, _say)
 
 
 def suite_check(options: Namespace) -> None:
-    """Computes the numbers of a suite again from the samples that were kept."""
+    """Computes the numbers of a suite again from its stored samples."""
     cli_suites.check(options, _say)
 
 
 def suite_report(options: Namespace) -> None:
-    """Writes the tables, pictures and page of what is done, without running anything."""
+    """Writes tables, pictures and page of the results so far, without running anything."""
     cli_suites.report(options, _say)
 
 

@@ -31,11 +31,11 @@ def add_arguments(parser: ArgumentParser, part: bool = True) -> None:
 def add_run_arguments(parser: ArgumentParser) -> None:
     add_arguments(parser)
     parser.add_argument(
-        "--minutes", type=float | None, default=None, help="stop after so many minutes; the same command goes on"
+        "--minutes", type=float | None, default=None, help="stop after so many minutes; the same command continues"
     )
     parser.add_argument(
         "--device", type=Literal["cpu", "cuda", "mps"] | None, default=None,
-        help="where networks run; by default where the suite says",
+        help="where networks run. Default: as in the suite",
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ TEXTS = {
     "comma-separated. Default: these are filled by a rule or left empty",
     "missing_codes": "numbers and texts that mean missing, as -200,NR; by feature, as WVHT=99,WDIR=none; none: no "
     "number does. Default: numbers such as -999 that cannot be measurements in their column",
-    "missing_marks": "texts that mean missing, as Err,Bad Input, beside the usual ones such as NA and NaN",
+    "missing_marks": "texts that mean missing, as Err,Bad Input, in addition to the usual ones such as NA and NaN",
     "timezone": "time zone of the table's clock, such as Europe/Rome; needed where clocks change for daylight saving. "
     "Default: none, it is not detected",
     "delimiter": "character between the fields of a text file. Default: detected",
@@ -82,8 +82,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     efforts: Any = Literal["auto", "instant", "trial", "quick", "normal", "thorough"]
     add("--effort", type=efforts, default="auto", help=EFFORT)
     add("--minutes", type=float | None, default=None, help="how long --effort auto takes, about. Default: 5")
-    add("--n_samples", type=int, default=50, help="draws per cell")
-    add("--seed", type=int, default=0, help="seed of training and draws")
+    add("--n_samples", type=int, default=50, help="samples per cell")
+    add("--seed", type=int, default=0, help="seed of training and sampling")
     add("--force", action="store_true", help="overwrite files that exist")
     no = ActionYesNo(no_prefix="no_")
     add(
@@ -95,13 +95,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add(
         "--recalibrate",
         action="store_true",
-        help="calibrate the intervals on this file, not as the model's file has it",
+        help="calibrate the intervals on this file; default: use the calibration of the model",
     )
     add_reading_arguments(parser)
 
 
 def add_reading_arguments(parser: ArgumentParser) -> None:
-    """What says how a table is to be understood."""
+    """The options on how a table is read."""
     add: Any = parser.add_argument
     for name, what in TEXTS.items():
         add(f"--{name}", type=str | None, default=None, help=what)
@@ -132,7 +132,7 @@ def add_reading_arguments(parser: ArgumentParser) -> None:
 
 
 def fill(options: Namespace, say: Callable[[str], None]) -> int:
-    """Fills the file and says what was understood and done.
+    """Fills the file and prints how it was read and what was done.
 
     Returns:
         The exit code: ``NOT_ALL_FILLED`` where a column that looks like numbers was not filled, else 0.
@@ -160,7 +160,7 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
 
 
 def describe(options: Namespace, say: Callable[[str], None]) -> None:
-    """Says what the file is understood to be, as ``fill`` would begin; nothing is trained."""
+    """Prints how the file is read, as ``fill`` starts; nothing is trained."""
     from tsimpute.filling.files.fill_file import prepare_file
     from tsimpute.filling.preparing.summary import understood, unfilled
 
@@ -175,7 +175,7 @@ def describe(options: Namespace, say: Callable[[str], None]) -> None:
 
 
 def refuse_reading_arguments(options: Namespace, name: str) -> None:
-    """A data set says itself how it is read: what is given beside its name would be passed over.
+    """Refuses reading options for a data set, which states itself how it is read.
 
     Raises:
         ConfigError: something is.
@@ -189,7 +189,7 @@ def refuse_reading_arguments(options: Namespace, name: str) -> None:
 
 
 def settings_of(options: Namespace) -> dict[str, Any]:
-    """The settings of ``TableImputer`` that the arguments say."""
+    """The settings of ``TableImputer`` in the arguments."""
     settings = {name: options[name] for name in SETTINGS if name in options}
     settings |= {name: _names(options[name]) for name in COLUMNS}
     settings["units"] = _pairs(options.units, "--units: expected name=unit")

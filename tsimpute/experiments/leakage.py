@@ -1,10 +1,10 @@
-"""Whether hidden values reach what is learnt or drawn: they are changed, and nothing may move.
+"""The leakage test: hidden values are changed, and nothing that is learned or sampled may change.
 
-A method is fitted twice on a few records whose held-out cells of training, validation and test hold other values; then
-both fill the same test records. The true values are never among them, so nothing of them can be kept for later. A third
-fit, on the records of the first, tells what moves by itself: a method that does not repeat itself cannot be judged, and
-that is said. So is it where the draws of a record depend on which records come with it. What a method reads elsewhere,
-such as the data set's own files, is not seen here.
+A method is fitted twice on a few records, each time with other values in the held-out cells of training, validation and
+test; then both fill the same test records. The true values are never among them. A third fit, on the records of the
+first, shows what changes by itself: a method that does not repeat itself cannot be judged, and the result states it. It
+also states where the samples of a record depend on the other records. The test does not see what a method reads from
+elsewhere, such as the files of the data set.
 """
 
 from __future__ import annotations
