@@ -39,9 +39,14 @@ PHRASES = ("told its condition", "drown what is known", "draws have no seams", "
     "hole-maker", "Hole-maker", "pile at the edge", "is found out")  # fmt: skip
 """Of docstrings, comments and messages."""
 
-CEILINGS = {"found": 983, "own": 316, "kept": 171, "beside": 50}
-"""Names of local variables that say nothing of what they hold: how often each may occur. Lower a number when you can;
-never raise one."""
+EMPTY_NAMES = ("found", "own", "kept", "beside", "told", "said")
+"""Names of variables that say nothing of what they hold: none is left."""
+
+CEILINGS = {
+    "of_one": 144, "about": 123, "seen": 71, "made": 50, "there": 49, "left": 36, "apart": 32, "which": 30, "asked": 14,
+    "unseen": 9,
+}  # fmt: skip
+"""More of them, and how often each may occur. Lower a number when you can; never raise one."""
 
 
 @cache
@@ -73,6 +78,11 @@ def test_identifiers_are_standard_terms() -> None:
 def test_phrases_stay_out_of_the_texts(phrase: str) -> None:
     texts = [*PACKAGE.rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     assert [str(path) for path in texts if phrase in " ".join(path.read_text(encoding="utf-8").split())] == []
+
+
+@pytest.mark.parametrize("name", EMPTY_NAMES)
+def test_names_are_those_of_things(name: str) -> None:
+    assert [place for place, _, word in names() if word == name] == [], "name the thing instead"
 
 
 @pytest.mark.parametrize("name", CEILINGS)
