@@ -326,7 +326,7 @@ def test_a_file_of_rules_alone_is_filled_without_a_model_and_a_whole_one_at_once
     found = fill_file(source, tmp_path / "out.csv", {}, say=said.append)
     assert found is not None
     assert found.counts()["by rule"] == found.prepared.panel.n_missing
-    assert "none: what can be filled follows from rules" in said[-1]
+    assert "none: what can be filled follows from rules" in said[-2]
     again = ti.TableImputer.load(tmp_path / "out.model.safetensors")
     assert [kind.kind for kind in again.kinds_] == ["counter"]
     pd.testing.assert_frame_equal(again.impute(pd.read_csv(source)), pd.read_csv(tmp_path / "out.csv"), atol=0.006)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -253,10 +254,10 @@ def test_times_of_another_kind_than_the_models_are_refused_and_the_kind_is_saved
     imputer = ti.TableImputer(model, **settings).fit(dates)
     with pytest.raises(DataError, match=r"expected dates or hours:minutes, .* came times that are plain numbers"):
         imputer.impute(counts)
-    model.time_unit_ = ""
+    model.model_ = replace(model.model_, clock=replace(model.model_.clock, unit=""))
     with pytest.raises(DataError, match=r"expected times that are plain numbers, .* came dates"):
         ti.TableImputer(model, **settings).fit(dates)
-    model.time_unit_ = None  # as files from before have it
+    model.model_ = replace(model.model_, clock=replace(model.model_.clock, unit=None))  # as files from before have it
     assert ti.TableImputer(model, **settings).fit(counts).impute(counts).notna().all().all()
 
 

@@ -80,7 +80,18 @@ def impute_lazily(table: AnyTable, imputer: TableImputer) -> AnyTable:
 
 
 def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> LazyImputation:
-    """``impute_lazily`` with quantiles and what each cell is; its attributes are computed like its result."""
+    """``impute_lazily`` with quantiles and what each cell is.
+
+    Example:
+        >>> import pandas as pd
+        >>> axes = {"time": pd.date_range("2024-01-01", periods=60, freq="h"), "feature": ["a", "b"]}
+        >>> values = np.where(np.arange(120) % 5, np.arange(120.0) % 7.3, np.nan).reshape(60, 2)
+        >>> table = xr.DataArray(values, axes, ["time", "feature"])
+        >>> imputer = TableImputer(effort="trial", n_samples=3, calibrate=False, missing_codes=[]).fit(table)
+        >>> result = draw_lazily(table.chunk(), imputer)
+        >>> result.quantiles.sizes["quantile"], bool((result.quantiles[0] <= result.quantiles[2]).all().compute())
+        (3, True)
+    """
     need("dask", install='"dask[distributed]" zarr')
     import dask.array as da
     from dask.delayed import delayed
