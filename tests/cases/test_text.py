@@ -295,7 +295,7 @@ def test_a_column_with_gaps_that_looks_like_numbers_and_cannot_be_filled_is_list
     assert "line 2" in reason
     assert "4 gaps stay empty" in reason
     prepared = prepare(table, limits={}, missing_codes="certain", drop_invalid=False)
-    assert prepared.unfillable == table.unfillable
+    assert prepared.table.unfillable == table.unfillable
     assert read(tmp_path, content, spec=ColumnSpec(text=["a"])).unfillable == ()
     frame = pd.read_csv(tmp_path / "in.csv")
     assert [of_one for of_one, _ in read_table(frame).unfillable] == ["a"]
