@@ -66,10 +66,10 @@ def _cut(text: bytes, rng: Any) -> bytes:
 
 
 def _flipped(text: bytes, rng: Any) -> bytes:
-    found = bytearray(text)
-    for _ in range(rng.choice((1, 5, 30)) if found else 0):
-        found[rng.randrange(len(found))] = rng.randrange(256)
-    return bytes(found)
+    corrupted = bytearray(text)
+    for _ in range(rng.choice((1, 5, 30)) if corrupted else 0):
+        corrupted[rng.randrange(len(corrupted))] = rng.randrange(256)
+    return bytes(corrupted)
 
 
 def _lines_doubled_or_lost(text: bytes, rng: Any) -> bytes:
@@ -157,9 +157,9 @@ def _column(n: int, rng: Any) -> Any:
     small, whole = np.clip(gappy, -6e4, 6e4), draw.integers(-100, 100, n)
 
     def objects(make: Any) -> np.ndarray:
-        found = np.empty(n, object)
-        found[:] = [None if gap else make(value) for gap, value in zip(missing, np.nan_to_num(small), strict=True)]
-        return found
+        column = np.empty(n, object)
+        column[:] = [None if gap else make(value) for gap, value in zip(missing, np.nan_to_num(small), strict=True)]
+        return column
 
     odd = np.array([rng.choice((np.inf, -np.inf, -0.0, 1e308, 5e-324, -999.0, 1.5)) for _ in range(n)])
     mixed = objects(lambda v: rng.choice((1, 2.5, "x", pd.NA, True, pd.NaT, Decimal(2), 10**30, np.float32(1.5))))

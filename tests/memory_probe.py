@@ -172,6 +172,6 @@ def with_little_memory(mib: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    found = {"networks": of_networks(), "streaming": of_streaming(), "long": of_long_records()}
-    found |= {"little": with_little_memory(100)}
-    json.dump(found, sys.stdout, indent=1)
+    readings = {"networks": of_networks(), "streaming": of_streaming(), "long": of_long_records()}
+    readings |= {"little": with_little_memory(100)}
+    json.dump(readings, sys.stdout, indent=1)

@@ -69,9 +69,9 @@ def folder_of(module: str) -> str:
 def imports() -> dict[str, set[str]]:
     """Module -> modules of the package that it imports, wherever in it and be it for types alone."""
     names = {module_of(path) for path in files()}
-    found: dict[str, set[str]] = {}
+    imported: dict[str, set[str]] = {}
     for path in files():
-        below = found.setdefault(module_of(path), set())
+        below = imported.setdefault(module_of(path), set())
         if path == ROOT / "__init__.py":  # the table of public names
             continue
         for node in ast.walk(ast.parse(path.read_text())):
@@ -81,7 +81,7 @@ def imports() -> dict[str, set[str]]:
                 assert not node.level, f"{path}: relative import"
                 whole = {f"{node.module}.{alias.name}" for alias in node.names}
                 below |= whole & names or {str(node.module)} & names
-    return found
+    return imported
 
 
 def test_nothing_lies_loose_beside_the_folders():
@@ -229,9 +229,9 @@ NOT_OF_DRAWS = {
 def test_quantiles_of_draws_have_one_definition():
     names = ("quantile", "nanquantile", "percentile", "nanpercentile")
     others = {f"{module}.{name}" for module in ("np", "numpy", "torch", "pd") for name in names}
-    found = set()
+    users = set()
     for path in files():
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
         if calls & others:
-            found.add(path.relative_to(ROOT).as_posix())
-    assert not found - set(NOT_OF_DRAWS), "use tsimpute.core.quantiles, or name here what the quantiles are of"
+            users.add(path.relative_to(ROOT).as_posix())
+    assert not users - set(NOT_OF_DRAWS), "use tsimpute.core.quantiles, or name here what the quantiles are of"

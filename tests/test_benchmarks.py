@@ -69,9 +69,9 @@ def test_reference_equals_the_dense_network(pair: tuple[Any, DualTransformer]):
     with torch.no_grad():
         expected = network(state, 1 - (level.double() + 1) / 50, condition)
         side = reference.side_information(condition.times, condition.cond_mask)
-        found = reference(state, level, condition.values, condition.cond_mask, side)
+        output = reference(state, level, condition.values, condition.cond_mask, side)
     assert expected.std() > 0.1
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(output, expected, atol=1e-4, rtol=1e-4)
 
 
 def test_reference_has_the_sizes_the_weights_and_the_schedule_of_the_original(benchmarks: Any, reference_root: Path):
@@ -84,9 +84,9 @@ def test_reference_has_the_sizes_the_weights_and_the_schedule_of_the_original(be
     noisy = alpha_bar.sqrt() * values + (1 - alpha_bar).sqrt() * stored["noise"]
     with torch.inference_mode():
         side = network.side_information(torch.arange(48.0).expand(4, 48), cond_mask)
-        found = network(noisy, level, values, cond_mask, side)
+        output = network(noisy, level, values, cond_mask, side)
     expected = stored["predicted_noise"][2]
-    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+    assert (output - expected).abs().max() < 1e-4 * expected.abs().max()
 
 
 def test_reference_sampler_equals_the_ancestral_solver(
@@ -105,12 +105,12 @@ def test_reference_sampler_equals_the_ancestral_solver(
         expected = OneStep(eta=1.0).solve(predict, process.scales, start, grid, lambda: next(draws))
     again = iter(noise)
     monkeypatch.setattr(torch, "randn_like", lambda like: next(again))
-    found = reference.draw(condition.values, condition.cond_mask, condition.times)
+    output = reference.draw(condition.values, condition.cond_mask, condition.times)
     assert next(draws, None) is None
     assert next(again, None) is None
     hidden = condition.query_mask
-    assert (found - expected)[hidden].abs().max() < 1e-4 * expected[hidden].abs().max()
-    assert torch.equal(found[~hidden], condition.values[~hidden])
+    assert (output - expected)[hidden].abs().max() < 1e-4 * expected[hidden].abs().max()
+    assert torch.equal(output[~hidden], condition.values[~hidden])
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc, which Linux has")
@@ -162,9 +162,9 @@ def test_absent_data_and_peers_are_said_and_left_out(
     monkeypatch.setenv("TSIMPUTE_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr(speed, "variants", lambda: [speed.Variant("peer", python=tmp_path / "no_python")])
     assert speed.main(["--data", "pm25", "--out", str(tmp_path / "out")]) == 1
-    said = capfd.readouterr().err
-    assert "pm25 is left out" in said
-    assert "peer is left out" in said
+    printed = capfd.readouterr().err
+    assert "pm25 is left out" in printed
+    assert "peer is left out" in printed
     assert not (tmp_path / "out").exists()
 
 
@@ -175,15 +175,15 @@ def test_holes_are_the_same_for_every_method_and_as_they_are_called(benchmarks: 
     data = benchmarks("table_data")
     there = np.ones((2000, 6), bool)
     there[500:520, 1] = there[800:1000, 2] = False
-    found = {name: draw(there, np.random.default_rng(3)) for name, draw in data.HOLES.items()}
-    for name, hidden in found.items():
+    holes = {name: draw(there, np.random.default_rng(3)) for name, draw in data.HOLES.items()}
+    for name, hidden in holes.items():
         assert not (hidden & ~there).any()
         assert 0.01 < hidden.sum() / there.sum() < 0.15
         assert np.array_equal(hidden, data.HOLES[name](there, np.random.default_rng(3)))
-    out = found["blackout"]
+    out = holes["blackout"]
     assert (out.any(1) == (out | ~there).all(1)).all()  # all features at once
-    assert sorted((found["sensors"] | ~there).sum(0))[-2] >= 2000 // 3  # two of six sensors for a third of the time
-    assert found["own"].sum(0).tolist() == [0, 20, 200, 0, 0, 0]
+    assert sorted((holes["sensors"] | ~there).sum(0))[-2] >= 2000 // 3  # two of six sensors for a third of the time
+    assert holes["own"].sum(0).tolist() == [0, 20, 200, 0, 0, 0]
 
 
 def write_table(root: Path, name: str = "airq", n_steps: int = 300) -> None:
@@ -232,13 +232,13 @@ def test_rows_side_by_side_say_why_one_has_no_scores(benchmarks: Any) -> None:
         return None if key[0] == "none" else dict(zip(jobs.KEY, key, strict=True)) | {"mae": 1.0}
 
     keys = [(name, "random", "linear") for name in ("slow", "busy", "wrong", "none", "right")]
-    found = list(jobs.side_by_side(work, keys[1:], 2, jobs.Limits(wall=120, cpu=1)))
-    found += jobs.side_by_side(work, keys[:1], 2, jobs.Limits(wall=1))
-    notes = {row["table"]: row.get("note") for row in found if row is not None}
+    outcomes = list(jobs.side_by_side(work, keys[1:], 2, jobs.Limits(wall=120, cpu=1)))
+    outcomes += jobs.side_by_side(work, keys[:1], 2, jobs.Limits(wall=1))
+    notes = {row["table"]: row.get("note") for row in outcomes if row is not None}
     assert notes == {
         "slow": "more than 1 s", "busy": "more than 1 CPU seconds", "wrong": "ValueError: no such thing", "right": None,
     }  # fmt: skip
-    assert found.count(None) == 1
+    assert outcomes.count(None) == 1
     began = time.monotonic()
     assert list(jobs.side_by_side(work, keys[:1], 2, jobs.Limits(until=began + 0.5))) == []
     assert time.monotonic() - began < 30
@@ -278,8 +278,8 @@ def test_the_command_goes_on_where_it_was_stopped_and_merges(
 
     first = call("--out", str(out), "--methods", "linear")
     assert [line.split("  ")[:3] for line in first] == [[name, "random", "linear"] for name in ("airq", "meteo")]
-    said = call("--out", str(out), "--methods", "linear", "LOCF", "--seconds", "0")
-    assert said == ["2 rows were not finished in 0 s; the same command goes on"]
+    printed = call("--out", str(out), "--methods", "linear", "LOCF", "--seconds", "0")
+    assert printed == ["2 rows were not finished in 0 s; the same command goes on"]
     side_by_side = call("--out", str(out), "--methods", "linear", "LOCF", "--jobs", "2")
     assert {line.split("  ")[0] for line in side_by_side} == {"airq", "meteo"}
     both = tables.rows(out)
@@ -321,9 +321,9 @@ def test_an_answer_of_another_interpreter_is_in_the_units_of_the_table(
     python.chmod(0o755)
     monkeypatch.setenv("TSIMPUTE_IMPUTEGAP_PYTHON", str(python))
     frame = pd.DataFrame({"a": [10.0, np.nan, 30.0], "b": [2.0, 3.0, np.nan]})
-    found = benchmarks("table_peers").cdrec(frame)
-    np.testing.assert_allclose(found.point, [[10, 2], [20, 3], [30, 2.5]])
-    assert found.seconds[1] >= 0
+    filled = benchmarks("table_peers").cdrec(frame)
+    np.testing.assert_allclose(filled.point, [[10, 2], [20, 3], [30, 2.5]])
+    assert filled.seconds[1] >= 0
 
 
 def test_the_page_compares_by_kind_of_hole_and_says_what_is_missing(benchmarks: Any, tmp_path: Path) -> None:
@@ -357,12 +357,12 @@ def test_attainable_coverage_of_independent_cells_is_binomial_and_of_one_gap_rar
     attainable = benchmarks("attainable_coverage").attainable
     rng = np.random.default_rng(0)
     n_cells = 200
-    found = attainable(rng.normal(size=(1000, n_cells)), np.arange(n_cells))
+    shares = attainable(rng.normal(size=(1000, n_cells)), np.arange(n_cells))
     law = binom(n_cells, 0.9)
     exact = law.cdf(np.floor(0.93 * n_cells)) - law.cdf(np.ceil(0.87 * n_cells) - 1)
     for kind in ("", "_gaps_alone"):
-        assert found[f"attainable{kind}"] == pytest.approx(exact, abs=0.05)
-        assert found[f"spread{kind}"] == pytest.approx(law.std() / n_cells, rel=0.1)
+        assert shares[f"attainable{kind}"] == pytest.approx(exact, abs=0.05)
+        assert shares[f"spread{kind}"] == pytest.approx(law.std() / n_cells, rel=0.1)
     alike = attainable(np.repeat(rng.normal(size=(100, 1)), n_cells, 1), np.arange(n_cells))
     assert alike["attainable"] == 0, "the cells go together"
     assert alike["attainable_gaps_alone"] == pytest.approx(exact, abs=0.05)
@@ -373,10 +373,10 @@ def test_attainable_coverage_of_independent_cells_is_binomial_and_of_one_gap_rar
 
 def test_coverage_of_a_draw_is_by_intervals_of_the_others_alone(benchmarks: Any) -> None:
     draws = np.random.default_rng(1).normal(size=(40, 7)).round(1)  # with ties
-    found = benchmarks("attainable_coverage").held(draws)
-    for n, own in enumerate(draws):
+    inside = benchmarks("attainable_coverage").held(draws)
+    for n, draw in enumerate(draws):
         low, high = quantiles(np.delete(draws, n, 0), [0.05, 0.95])
-        assert (found[n] == ((low <= own) & (own <= high))).all()
+        assert (inside[n] == ((low <= draw) & (draw <= high))).all()
     right = benchmarks("attainable_coverage").held(np.random.default_rng(2).normal(size=(1000, 5)))
     assert (right.mean(0) == 0.9).all(), "the ends are ranks 50 and 950 of the 999 other draws"
 
@@ -403,10 +403,10 @@ def test_the_files_of_the_tables_are_copied_alone(benchmarks: Any, tmp_path: Pat
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / name).write_text("x")
     data.copy_files(tmp_path / "data", tmp_path / "copy")
-    found = [
+    names = [
         path.relative_to(tmp_path / "copy").as_posix() for path in (tmp_path / "copy").rglob("*") if path.is_file()
     ]
-    assert sorted(found) == sorted(data.FILES)
+    assert sorted(names) == sorted(data.FILES)
 
 
 # -- a busy neighbour --------------------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ OWN_ENVIRONMENT = {"peers/_pypots_worker.py", "backbones/grid_attention.py"}
 
 def name_of(requirement: str) -> str:
     """``jsonargparse[signatures]>=4.49`` -> ``jsonargparse``."""
-    found = re.match(r"[\w.-]+", requirement)
-    assert found is not None
-    return normal(found[0])
+    name = re.match(r"[\w.-]+", requirement)
+    assert name is not None
+    return normal(name[0])
 
 
 def normal(name: str) -> str:
@@ -37,7 +37,7 @@ OPTIONAL = {name_of(one) for extra, of_one in EXTRAS.items() if extra not in ("d
 @cache
 def imports() -> dict[str, set[tuple[str, bool]]]:
     """By distribution: the files that import it, and whether they do so as soon as they are loaded."""
-    owners, declared, found = packages_distributions(), NEEDED | OPTIONAL, {}
+    owners, declared, by_distribution = packages_distributions(), NEEDED | OPTIONAL, {}
     for path in sorted(PACKAGE.rglob("*.py")):
         file = path.relative_to(PACKAGE).as_posix()
         if file in OWN_ENVIRONMENT:
@@ -51,8 +51,8 @@ def imports() -> dict[str, set[tuple[str, bool]]]:
                 assert top in owners, f"{file}: {top} is not installed"
                 of_one = {normal(owner) for owner in owners[top]}
                 distribution = min(of_one & declared or of_one)
-                found.setdefault(distribution, set()).add((file, id(node) in at_once))
-    return found
+                by_distribution.setdefault(distribution, set()).add((file, id(node) in at_once))
+    return by_distribution
 
 
 def test_everything_that_is_imported_is_declared() -> None:

@@ -37,10 +37,10 @@ def tables() -> dict[str, dict[str, dict[str, str]]]:
 
 def test_committed_trainings_count_as_done() -> None:
     """A new setting must not change the key of what was trained before it came."""
-    kept = {entry["key"] for entry in json.loads((RESULTS / "entries.json").read_text(encoding="utf-8"))}
+    keys = {entry["key"] for entry in json.loads((RESULTS / "entries.json").read_text(encoding="utf-8"))}
     trained = [job for job in plan(load_suite("evidence")) if job.config is not None]
     assert len(trained) == 20
-    assert [str(job) for job in trained if job.key not in kept] == []
+    assert [str(job) for job in trained if job.key not in keys] == []
 
 
 @pytest.mark.parametrize(("name", "needs_files"), [("evidence", ["CSDI released weights"]), ("gaussian", [])])
@@ -76,9 +76,9 @@ def test_the_committed_weights_give_the_numbers_of_the_results(data_root: Path) 
     of_run = load_config(run / "config.yaml").protocol
     task = make_task(load_windows("physionet2012", root=data_root), ProtocolConfig("csdi", rate=0.9, seed=of_run.seed))
     imputer = GenerativeImputer.load(run / "model.safetensors")
-    found = evaluate(imputer, task.test.select(range(50)), n_samples=12, seed=0, scaler=task.scaler)
+    report = evaluate(imputer, task.test.select(range(50)), n_samples=12, seed=0, scaler=task.scaler)
     results = Report.read(RESULTS).where(
         imputer="CFMI", epoch=84, split="test[:50]", rate=0.9, feature="all", n_samples=12
     )
     for metric in ("crps", "mae_median", "rmse_mean", "coverage_90"):
-        assert found.value(metric) == pytest.approx(results.value(metric), rel=1e-3)
+        assert report.value(metric) == pytest.approx(results.value(metric), rel=1e-3)

@@ -25,7 +25,7 @@ def test_the_example_of_a_public_name_gives_what_it_says(name: str) -> None:
         pytest.importorskip("zarr")
     found = doctest.DocTestFinder(recurse=False).find(CALLED.get(name, Accessor), name)
     assert any(test.examples for test in found), f"{name}: an example is wanted"
-    said: list[str] = []
+    failures: list[str] = []
     for test in found:
-        doctest.DocTestRunner(verbose=False).run(test, out=said.append)
-    assert not said, "".join(said)
+        doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
+    assert not failures, "".join(failures)

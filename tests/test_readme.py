@@ -26,8 +26,8 @@ def test_it_is_for_people_in_a_hurry() -> None:
 
 
 def python_block(words: str) -> str:
-    (found,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.S) if words in block]
-    return found
+    (example,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.S) if words in block]
+    return example
 
 
 def test_research_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,28 +59,28 @@ def test_frame_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def metric(folder: str, imputer: str, rate: float | None, n_samples: int, epoch: int | None = None) -> float:
     """CRPS over all features of the whole test part, in the results of a suite or run."""
-    found = pd.read_csv(ROOT / "results" / folder / "metrics.csv")
-    found = found[(found.metric == "crps") & (found.feature == "all") & (found.split == "test")]
-    found = found[(found.imputer == imputer) & (found.n_samples == n_samples) & (found.fill == "scored")]
-    found = found[(found.protocol == "csdi") & (found.fold == 0)]
-    found = found[found.dataset == ("pm25" if rate is None else "physionet2012")]
-    found = found if rate is None else found[found.rate == rate]
-    found = found[found.epoch == found.epoch.max()] if found.epoch.notna().any() else found
-    values = found.value.unique()
-    assert len(values) == 1, (folder, imputer, rate, found)
+    rows = pd.read_csv(ROOT / "results" / folder / "metrics.csv")
+    rows = rows[(rows.metric == "crps") & (rows.feature == "all") & (rows.split == "test")]
+    rows = rows[(rows.imputer == imputer) & (rows.n_samples == n_samples) & (rows.fill == "scored")]
+    rows = rows[(rows.protocol == "csdi") & (rows.fold == 0)]
+    rows = rows[rows.dataset == ("pm25" if rate is None else "physionet2012")]
+    rows = rows if rate is None else rows[rows.rate == rate]
+    rows = rows[rows.epoch == rows.epoch.max()] if rows.epoch.notna().any() else rows
+    values = rows.value.unique()
+    assert len(values) == 1, (folder, imputer, rate, rows)
     return float(values[0])
 
 
 def ratio(method: str) -> float:
     """Geometric mean over the rows of results/tables of the MAE relative to the best simple method's."""
-    found = pd.read_csv(ROOT / "results" / "tables" / "metrics.csv")
-    mae = found.pivot_table(index=["table", "holes"], columns="method", values="mae")
+    scores = pd.read_csv(ROOT / "results" / "tables" / "metrics.csv")
+    mae = scores.pivot_table(index=["table", "holes"], columns="method", values="mae")
     return float(np.exp(np.log(mae[method] / mae[list(SIMPLE)].min(axis=1)).mean()))
 
 
 def year(imputer: str) -> float:
-    found = pd.read_csv(ROOT / "results" / "pm25" / "filled_year" / "scores.csv")
-    return float(found[(found.part == "test months") & (found.imputer == imputer)].mae.iloc[0])
+    year_scores = pd.read_csv(ROOT / "results" / "pm25" / "filled_year" / "scores.csv")
+    return float(year_scores[(year_scores.part == "test months") & (year_scores.imputer == imputer)].mae.iloc[0])
 
 
 def test_its_table_says_what_the_results_say() -> None:

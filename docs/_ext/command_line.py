@@ -49,13 +49,13 @@ def _section(command: str) -> str:
 
 def _arguments(command: str) -> list[tuple[str, str]]:
     """(names as printed, what the help says) of each argument: names are indented by two, long texts by more."""
-    found: list[tuple[str, str]] = []
+    options: list[tuple[str, str]] = []
     for line in help_of(command).splitlines():
         if match := re.match(r"  (\S.*?)(?:\s{2,}(\S.*))?$", line):
-            found.append((match[1], match[2] or ""))
-        elif found and line.startswith("   "):
-            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}".strip())
-    return found
+            options.append((match[1], match[2] or ""))
+        elif options and line.startswith("   "):
+            options[-1] = (options[-1][0], f"{options[-1][1]} {line.strip()}".strip())
+    return options
 
 
 def _text(text: str) -> str:

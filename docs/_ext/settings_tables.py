@@ -53,9 +53,9 @@ def _list(described: dict[str, str], defaults: dict[str, str]) -> str:
 
 def _described(cls: type, section: str) -> dict[str, str]:
     """What a Google-style section of the docstring says, by name or names."""
-    found = re.search(rf"(?m)^{section}:\n((?:    .*\n?|\n)*)", inspect.getdoc(cls) or "")
+    match = re.search(rf"(?m)^{section}:\n((?:    .*\n?|\n)*)", inspect.getdoc(cls) or "")
     entries: dict[str, str] = {}
-    for part in re.split(r"(?m)^    (?=\S)", found[1] if found else ""):
+    for part in re.split(r"(?m)^    (?=\S)", match[1] if match else ""):
         text = " ".join(part.split())
         # "task: name of the task; differs: what is not the same there": one line for two settings
         for name, words in re.findall(r"(?:^|; )([a-z_]+(?:, [a-z_]+)*): (.*?)(?=; [a-z_]+: |$)", text):
