@@ -285,3 +285,8 @@ def test_an_empty_column_is_no_feature_unless_it_is_named_or_known(tmp_path: Pat
         assert [feature.name for feature in named.panel.features] == ["x", "DOCS"]
     marks = read(tmp_path, text.replace(",\n", ",NA\n"))
     assert [feature.name for feature in marks.panel.features] == ["x"]
+
+
+def test_a_time_that_is_a_number_beyond_all_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"column 'hour' looks like a time and cannot be read as one"):
+        read(tmp_path, "hour\n" + "1" * 400 + "\n")

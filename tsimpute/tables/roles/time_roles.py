@@ -207,7 +207,7 @@ def _refuse_unreadable(columns: Columns, free: Sequence[int]) -> None:
             texts = [str(item).strip() for item in column]
             numbers = [re.fullmatch(r"[\d.,]+", text) is not None for text in texts]
             mixed = 2 * sum(numbers) > len(texts)
-            row = next(row for row, text in enumerate(texts) if text and not (mixed and numbers[row]))
+            row = next((row for row, text in enumerate(texts) if text and not (mixed and numbers[row])), 0)
             text = column.tolist()[row]
             raise RowError(
                 f"time: column {name!r} looks like a time and cannot be read as one: expected dates such as "
