@@ -140,7 +140,8 @@ class _Layout:
 
 def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Conditional:
     seen, cells, others = np.flatnonzero(known), np.flatnonzero(wanted), np.flatnonzero(~(known | wanted))
-    if layout.regular and len(others) <= len(seen):
+    n, m, gaps = len(seen), len(cells), len(others) + len(cells)
+    if layout.regular and gaps**3 + m**3 <= n**3 + 3 * n**2 * m:  # multiplications of both ways, times 3
         return _FromPrecision.of(layout, seen, cells, others)
     return _FromCovariance(layout, seen, cells)
 
