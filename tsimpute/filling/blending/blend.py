@@ -6,7 +6,7 @@ such cells count, not cells. Draws stay as they are in classes without such cell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,7 +64,7 @@ class Blend:
         return centre + self.spread[feature, gap_class] * (draws - median)
 
 
-def centre_of(median: np.ndarray, values: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> np.ndarray:
+def centre_of(median: np.ndarray, values: Sequence[np.ndarray], weights: Iterable[np.ndarray]) -> np.ndarray:
     """The median moved by each method in turn, by its weight."""
     for weight, value in zip(weights, values, strict=True):
         median = median + weight * (value - median)

@@ -146,9 +146,11 @@ class _HiddenCells:
             blend = replace(blend, spread=np.ones_like(blend.spread))
         shares = np.zeros_like(blend.spread)
         if self.network is not None and most > 0:
-            scaled = [draws / self.spread[cells] for draws in (self._moved(blend, cells), self.network[:, cells])]
-            truth = self.truth[cells] / self.spread[cells]
-            shares = network_shares(*scaled, truth, process.feature, process.gap_class, process.n_features, most)
+            of_process, of_network = self._moved(blend, cells), self.network[:, cells]
+            shares = network_shares(
+                *(x / self.spread[cells] for x in (of_process, of_network, self.truth[cells])),
+                feature=process.feature, gap_class=process.gap_class, n_features=process.n_features, most=most,
+            )  # fmt: skip
         return blend, shares
 
     def _moved(self, blend: Blend, cells: np.ndarray) -> np.ndarray:
