@@ -61,14 +61,11 @@ def small_windows() -> Windows:
 
 
 SLOW = """
-backbones/test_row_attention
-cases/test_auto cases/test_clocks cases/test_column_kinds cases/test_delivered_intervals cases/test_exit_codes
-cases/test_icu cases/test_ignored_settings cases/test_instant cases/test_messages
-cli contracts/test_imputers datasets/test_fetching demo experiments
+backbones/test_row_attention cases cli contracts/test_imputers datasets demo experiments
 filling/blending filling/files filling/imputer filling/learning filling/measuring filling/methods
 filling/panels/test_calendar filling/stores
-gaussian generative imputers models peers plots reports suites system/test_threads tables/frames/test_filled_frames
-tables/text/test_delimited tasks/test_protocols training
+gaussian generative imputers models peers plots reports suites system/test_threads
+tables/frames/test_filled_frames tables/text/test_delimited tasks training
 test_accessors test_alone test_benchmarks test_evidence test_examples test_gpu_scripts test_notebooks test_readme
 test_testing test_wheel test_zip
 """
