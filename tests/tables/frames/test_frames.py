@@ -315,12 +315,22 @@ def test_codes_and_impossible_values_are_never_averaged_in(long: bool) -> None:
         assert done.provenance[column].tolist()[2:7] == ["observed", "left empty", empty, "observed", "imputed"]
 
 
+def test_a_code_in_a_column_that_is_passed_through_stays_as_it_is() -> None:
+    frame = table(co=[5, 6, -999, 7, 6, 5, 6, 7, 5, 6, 7, 6], status=[0, 1, 0, 1, -999, 1, 0, 1, 0, 0, 1, 1])
+    ready = prepared(frame)
+    assert any("2 features hold a code for missing; 1 is filled, 1 is passed through unchanged; if" in text
+               for text in ready.warnings), ready.warnings  # fmt: skip
+    done = imputed(ready)
+    assert done.table["co"].tolist()[2] == -1
+    pd.testing.assert_series_equal(done.table["status"], frame["status"])
+
+
 def test_a_code_in_a_gap_that_is_left_empty_is_written_as_an_empty_cell() -> None:
     frame = table(co=[5, 6, -200, -200, -200, 7, -200, 6, 5, 6, 7, 5])
     ready = prepared(frame, policy=Policy(max_gap=2))
     done = imputed(ready)
     assert any(
-        "-200: 4 cells of 1 feature hold a code for missing; 1 is filled, 3 written as empty; if" in text
+        "-200: 4 cells of 1 feature hold a code for missing; 1 is filled, 3 are written as empty; if" in text
         for text in ready.warnings
     )
     assert done.table["co"].tolist() == [5, 6, pd.NA, pd.NA, pd.NA, 7, -1, 6, 5, 6, 7, 5]

@@ -23,7 +23,6 @@ from tsimpute.screening.mixed_units import mixed_units
 from tsimpute.screening.row_kinds import row_kind_warnings
 from tsimpute.screening.screening import (
     Finding,
-    ScreenedEntries,
     certain_codes,
     screen,
     screen_entries,
@@ -85,13 +84,19 @@ def prepare(
         learnt_codes = certain_codes(dict(zip(names, values_by_feature(entries), strict=True)))
     codes = _codes_of(names, codes_by_name(missing_codes), learnt_codes)
     screened = screen_entries(entries, [codes.get(name, ()) for name in names], limits_of(names, limits))
-    table = _without_screened(table, screened, drop_invalid)
+    if screened.unused.any():
+        table = table.without_entries(screened.unused)
     if rules is not None:
         check_medians(table.panel, units or {}, rules)
     outside = entries.holding(screened.outside & ~screened.unused)
     visible = without(table.panel, outside)
     is_fitted = kinds is not None or bool(learnt)
     kinds = _kinds_of(visible, kinds, predict, learnt, table.is_long)
+    filled = [k for k, kind in enumerate(kinds) if kind.predicted or kind.by_rule]
+    is_written = np.isin(entries.feature, filled)  # other columns are passed through unchanged
+    emptied = is_written & (screened.coded | screened.outside if drop_invalid else screened.coded)
+    if emptied.any():
+        table = table.with_emptied(emptied)
     far = far_cells(visible, kinds, limits)
     visible = without(visible, far)
     of_kinds = () if learnt or "*" in limits else kinds
@@ -110,21 +115,14 @@ def prepare(
         _check_sizes(prepared.model_panel)
     is_filled = entries.flat([np.isin(cells, FILLED) for cells in provenance])
     n_repeated = int((screened.unused & entries.flat(observed)).sum())
-    filled = [k for k, kind in enumerate(kinds) if kind.predicted or kind.by_rule]
     warnings = [
-        *table.warnings, *_code_warning(codes, entries.feature[screened.coded], is_filled[screened.coded]),
+        *table.warnings, *_code_warning(codes, entries.feature, screened.coded, is_filled, is_written),
         *told_by_kind(findings, kinds, far),
         *_outside_warnings(is_filled[screened.outside], findings, n_repeated, drop_invalid),
         *far_warnings(table.panel, far, is_fitted), *kind_warnings(visible, kinds, limits), *mixed_units(visible),
         *row_kind_warnings(table, observed, filled),
     ]  # fmt: skip
     return replace(prepared, warnings=tuple(dict.fromkeys(warnings)))
-
-
-def _without_screened(table: Table, screened: ScreenedEntries, drop_invalid: bool) -> Table:
-    """The table without codes for missing, and where they are dropped without values outside the limits."""
-    emptied = screened.coded | screened.outside if drop_invalid else screened.coded
-    return table.screened(screened.unused, emptied) if (screened.unused | emptied).any() else table
 
 
 def far_cells(panel: Panel, kinds: Sequence[ColumnKind], limits: Mapping[str, Limits]) -> list[np.ndarray]:
@@ -175,23 +173,35 @@ def _kinds_of(
     return tuple(by_name.get(name, ColumnKind(name)) for name in names)
 
 
-def _code_warning(codes: Mapping[str, tuple[float, ...]], feature: np.ndarray, is_filled: np.ndarray) -> list[str]:
+def _code_warning(
+    codes: Mapping[str, tuple[float, ...]], feature: np.ndarray, coded: np.ndarray, is_filled: np.ndarray,
+    is_written: np.ndarray,
+) -> list[str]:  # fmt: skip
     """How many cells hold codes and what becomes of them.
 
     Args:
-        feature, is_filled: of each such cell.
+        feature, coded, is_filled, is_written: (E,) of each entry its feature, and whether it is a code, is filled, and
+            is of a column that is not passed through unchanged.
     """
-    n, n_features = len(feature), len(np.unique(feature))
+    n, n_features = int(coded.sum()), len(np.unique(feature[coded]))
     if not n:
         return []
     named = ", ".join(sorted({f"{code:g}" for of_one in codes.values() for code in of_one}))
     cells = (
         "1 cell of 1 feature holds" if n == 1 else f"{n:,} cells of {n_features} feature{'s' * (n_features > 1)} hold"
     )
-    n_filled, are, gaps = int(is_filled.sum()), *(("is", "a gap") if n == 1 else ("are", "gaps"))
-    outcome = f" and {are} filled as {gaps}" if n_filled else f" and {are} written as empty"
-    if 0 < n_filled < n:
-        outcome = f"; {n_filled:,} {'is' if n_filled == 1 else 'are'} filled, {n - n_filled:,} written as empty"
+    counts = {
+        "filled": int((coded & is_filled).sum()),
+        "written as empty": int((coded & ~is_filled & is_written).sum()),
+        "passed through unchanged": int((coded & ~is_filled & ~is_written).sum()),
+    }
+    outcomes = [f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in counts.items() if count]
+    if len(outcomes) == 1:
+        (what,) = (what for what, count in counts.items() if count)
+        gaps = (" as a gap" if n == 1 else " as gaps") if what == "filled" else ""
+        outcome = f" and {'is' if n == 1 else 'are'} {what}{gaps}"
+    else:
+        outcome = "; " + ", ".join(outcomes)
     return [f"{named}: {cells} a code for missing{outcome}; if these are true values, set missing_codes='none'"]
 
 

@@ -15,7 +15,7 @@ from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.frames.frames import TimeOptions
-from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
+from tsimpute.tables.frames.table import Edits, Entries, Table, features_text
 from tsimpute.tables.roles.columns import ColumnSpec, check_units, unit_of
 from tsimpute.tables.text.numbers import split_unit
 
@@ -66,9 +66,8 @@ class ArrayTable(Table):
     def entries(self) -> Entries:
         return entries_of(numbers_of(_as_cube(self.array)), steps_only(len(self.panel.series[0].times), ()))
 
-    def screened(self, unused: np.ndarray, emptied: np.ndarray) -> ArrayTable:
-        panel = with_values(self.panel, self.entries.means(without=unused))
-        return replace(self, panel=panel, emptied=rows_of(emptied, _as_cube(self.array).shape))
+    def with_emptied(self, emptied: np.ndarray) -> ArrayTable:
+        return replace(self, emptied=rows_of(emptied, _as_cube(self.array).shape))
 
     def apply(self, edits: Edits) -> Any:
         contents = self._shaped(edits.contents)

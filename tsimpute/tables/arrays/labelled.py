@@ -31,7 +31,7 @@ from tsimpute.tables.columns.column_names import UNIT_NAMES
 from tsimpute.tables.columns.time_names import plain
 from tsimpute.tables.frames.frame_table import time_text
 from tsimpute.tables.frames.frames import TimeOptions
-from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
+from tsimpute.tables.frames.table import Edits, Entries, Table, features_text
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
@@ -90,10 +90,9 @@ class LabelledTable(Table):
         cube = np.concatenate([_cube(self.dataset[name].variable, self.dims) for name in self.variables], 2)
         return entries_of(cube, self.alignment)
 
-    def screened(self, unused: np.ndarray, emptied: np.ndarray) -> LabelledTable:
-        panel = with_values(self.panel, self.entries.means(without=unused))
+    def with_emptied(self, emptied: np.ndarray) -> LabelledTable:
         cube = (len(self.panel.series), len(self.alignment.step_of_row), len(self.panel.features))
-        return replace(self, panel=panel, emptied=rows_of(emptied, cube))
+        return replace(self, emptied=rows_of(emptied, cube))
 
     @property
     def decimals(self) -> list[int | None]:

@@ -13,7 +13,7 @@ from tsimpute.core.panel import Panel
 from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.clock.clock_texts import step_text
 from tsimpute.tables.frames.added_rows import Source
-from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, with_values
+from tsimpute.tables.frames.table import Edits, Entries, Table, features_text
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.roles import Roles
 from tsimpute.tables.time.stamps import Stamps, label_text
@@ -127,9 +127,8 @@ class FrameTable(Table):
         n_features = len(self.panel.features)
         return entries_of(values, self.series_of_row, self.feature_of_row, self.alignment, n_features)
 
-    def screened(self, unused: np.ndarray, emptied: np.ndarray) -> FrameTable:
-        panel = with_values(self.panel, self.entries.means(without=unused))
-        return replace(self, panel=panel, emptied=emptied.reshape(self.values.T.shape).T)
+    def with_emptied(self, emptied: np.ndarray) -> FrameTable:
+        return replace(self, emptied=emptied.reshape(self.values.T.shape).T)
 
     def apply(self, edits: Edits) -> Any:
         return self.writer.apply(self, edits)

@@ -96,7 +96,7 @@ class Table(ABC):
         warnings: what a reader should look at, a sentence each.
         unfillable: columns with gaps that look like numbers and cannot be filled, each with the reason and the remedy.
         n_added: how many rows are added where every gap is filled.
-        emptied: numbers that are written as empty where they are not filled, see ``screened``; None = there are none.
+        emptied: numbers that are written as empty where they are not filled; None = there are none.
     """
 
     panel: Panel
@@ -146,14 +146,13 @@ class Table(ABC):
     def entries(self) -> Entries:
         """Its numbers before they are placed on the clock."""
 
-    @abstractmethod
-    def screened(self, unused: np.ndarray, emptied: np.ndarray) -> Self:
-        """The same table with some of its ``entries`` taken out.
+    def without_entries(self, unused: np.ndarray) -> Self:
+        """The same table, in whose panel some of its ``entries`` (E,) bool do not count."""
+        return replace(self, panel=with_values(self.panel, self.entries.means(without=unused)))
 
-        Args:
-            unused: (E,) bool, numbers that do not count in the panel.
-            emptied: (E,) bool, of these and others, numbers that are written as empty where they are not filled.
-        """
+    @abstractmethod
+    def with_emptied(self, emptied: np.ndarray) -> Self:
+        """The same table, some of whose ``entries`` (E,) bool are written as empty where they are not filled."""
 
     @abstractmethod
     def apply(self, edits: Edits) -> Any:
