@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.time.looks import looks_like_time
+from tsimpute.tables.time.numbers import decimals_of
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
 HOUR = 3_600_000_000
@@ -369,3 +370,11 @@ def test_any_text_is_read_or_refused(texts: list[str]) -> None:
     except DataError:
         return
     assert len(stamps.texts(stamps.moments)) == len(texts)
+
+
+def test_numbers_too_large_for_times_are_looked_at_without_a_warning() -> None:
+    numbers = pd.Series([1e308, 0.5, 1.25, -1e300])
+    decimals = decimals_of(numbers)
+    assert decimals is not None
+    assert decimals.decimals == 2
+    assert not looks_like_time(numbers)

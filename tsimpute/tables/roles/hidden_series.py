@@ -159,9 +159,9 @@ def check_one_quantity(columns: Columns, free: Sequence[int], features: Sequence
 
 def _starts_anew(values: np.ndarray) -> bool:
     """Whether numbers rise from row to row, time and again, or stand in order with several rows for each."""
-    steps = np.diff(values)
-    in_order = not (steps < 0).any() and len(np.unique(values)) <= len(values) / 2
-    return bool(in_order or ((steps < 0).any() and (steps > 0).mean() >= MOSTLY))
+    rises, falls = values[1:] > values[:-1], values[1:] < values[:-1]
+    in_order = not falls.any() and len(np.unique(values)) <= len(values) / 2
+    return bool(in_order or (falls.any() and rises.mean() >= MOSTLY))
 
 
 def _counts(columns: Columns, at: int, codes: np.ndarray) -> bool:

@@ -256,8 +256,9 @@ def _lie_apart(columns: Columns, at: int, value: int) -> bool:
     parts = [numbers[(codes == k) & ~np.isnan(numbers)] for k in range(int(codes.max()) + 1)]
     parts = [np.sort(part) for part in parts if len(part)]
     quarters = np.array([[part[len(part) // 4], part[len(part) // 2], part[3 * len(part) // 4]] for part in parts])
-    spread = np.median(quarters[:, 2] - quarters[:, 0])
-    return bool(len(quarters) > 1 and np.ptp(quarters[:, 1]) > APART * max(spread, 1e-9))
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers may be as large as floats can be
+        spread = np.median(quarters[:, 2] - quarters[:, 0])
+        return bool(len(quarters) > 1 and np.ptp(quarters[:, 1]) > APART * max(spread, 1e-9))
 
 
 def _are_few(columns: Columns, at: int) -> bool:

@@ -106,9 +106,10 @@ def _months(wall: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _whole(column: pd.Series, known: np.ndarray) -> np.ndarray | None:
     """The whole numbers of the known rows; None where they are something else."""
-    if pd.api.types.is_bool_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+    kind = column.dtype
+    if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_complex_dtype(kind) or isinstance(kind, pd.CategoricalDtype):
         return None
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if pd.api.types.is_numeric_dtype(kind):
         return column.loc[known].to_numpy(np.float64)
     texts = column.loc[known].tolist()
     if not all(isinstance(text, str) and text.isascii() and text.isdigit() for text in texts):

@@ -291,7 +291,8 @@ def decimals_of(column: pd.Series | pd.Index) -> Decimals | None:
         return None
     if pd.api.types.is_numeric_dtype(column.dtype):
         numbers = pd.Series(column).astype("Float64").to_numpy(np.float64, na_value=np.nan)
-        texts, n_decimals = None, next((n for n in range(11) if (np.round(numbers, n) == numbers).all()), None)
+        fractions = numbers[~(np.abs(numbers) >= 2.0**53)]  # larger numbers are whole
+        texts, n_decimals = None, next((n for n in range(11) if (np.round(fractions, n) == fractions).all()), None)
     else:
         if not all(isinstance(item, str) and _DECIMAL.fullmatch(item.strip()) for item in column):
             return None
