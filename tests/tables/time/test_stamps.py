@@ -378,3 +378,13 @@ def test_numbers_too_large_for_times_are_looked_at_without_a_warning() -> None:
     assert decimals is not None
     assert decimals.decimals == 2
     assert not looks_like_time(numbers)
+
+
+@pytest.mark.parametrize("hour", ["{t.hour}:00", "{t.hour:02d}:00", "{half} AM", "{half:02d}:00:00 AM"])
+@pytest.mark.parametrize("date", ["{t.day:02d}.{t.month}.{t.year}", "{t.day}.{t.month:02d}.{t.year}",
+                                  "{t.year}/{t.month}/{t.day:02d}", "{t.day:02d}/{t.month:02d}/{t.year}"])  # fmt: skip
+def test_each_number_of_a_time_is_padded_or_not_as_it_likes(date: str, hour: str) -> None:
+    times = [t for t in pd.date_range("2024-09-28", periods=24 * 8, freq="h") if t.hour < 12 or "AM" not in hour]
+    texts = [f"{date} {hour}".format(t=t, half=t.hour or 12) for t in times]
+    stamps = read(texts)
+    assert [pd.Timestamp(label) for label in stamps.labels] == times

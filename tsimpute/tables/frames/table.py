@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -148,7 +148,7 @@ class Table(ABC):
 
     def without_entries(self, unused: np.ndarray) -> Self:
         """The same table, in whose panel some of its ``entries`` (E,) bool do not count."""
-        return replace(self, panel=with_values(self.panel, self.entries.means(without=unused)))
+        return replace(cast(Any, self), panel=with_values(self.panel, self.entries.means(without=unused)))
 
     @abstractmethod
     def with_emptied(self, emptied: np.ndarray) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -237,6 +238,24 @@ def _sliced(texts: Sequence[str], span: tuple[int, int | None]) -> list[str]:
 def _replaced(texts: Sequence[str], span: tuple[int, int | None], new: str) -> list[str]:
     start, stop = span
     return [text[:start] + new + (text[stop:] if stop else "") for text in texts]
+
+
+def formats_of(matches: Sequence[re.Match[str]], order: Sequence[str] = ()) -> list[Format]:
+    """The formats in which texts may be written, the likely ones first; see ``format_of``.
+
+    A number of two digits, as in 13/12/2024 or at 10:00, does not tell whether those of one digit have a zero before
+    them, and each field of a text may do as it likes: 13/02/2024 5:00.
+    """
+    likely = [format_of(match, order) for match in matches]
+    others = [Format(pieces) for form in likely for pieces in product(*map(_styles, form.pieces))]
+    return list(dict.fromkeys([*likely, *others]))
+
+
+def _styles(piece: Piece) -> tuple[Piece, ...]:
+    """A number with and without zeros before it."""
+    if piece.field not in _UNPADDED or piece.field == "hours":
+        return (piece,)
+    return tuple(Piece(piece.field, style) for style in ("%02d", "%d"))
 
 
 def format_of(match: re.Match[str], order: Sequence[str] = ()) -> Format:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.text.row_errors import Part, RowError
-from tsimpute.tables.time.text_formats import MONTH_OF, Format, format_of
+from tsimpute.tables.time.text_formats import MONTH_OF, Format, formats_of
 from tsimpute.tables.time.wall_times import WallTimes
 
 READINGS = {
@@ -91,7 +91,7 @@ def read_texts(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[
     if best and "a" in best[0].re.groupindex:
         short = all(len(match["c"]) == 2 for match in best)
         orders = {name: order for name, order in READINGS.items() if short or order[-1] == "year"}
-    formats = {name: list(dict.fromkeys(format_of(match, order) for match in best)) for name, order in orders.items()}
+    formats = {name: formats_of(best, order) for name, order in orders.items()}
     if len(formats) > 1 and len(stripped) > 2 * SAMPLE:
         some = spread(stripped, SAMPLE)
         share = {name: _read(some, of_order).valid.mean() for name, of_order in formats.items()}
