@@ -84,8 +84,7 @@ def prepare(
         learnt_codes = certain_codes(dict(zip(names, values_by_feature(entries), strict=True)))
     codes = _codes_of(names, codes_by_name(missing_codes), learnt_codes)
     screened = screen_entries(entries, [codes.get(name, ()) for name in names], limits_of(names, limits))
-    if screened.unused.any():
-        table = table.without_entries(screened.unused)
+    table = table.without_entries(screened.unused) if screened.unused.any() else table
     if rules is not None:
         check_medians(table.panel, units or {}, rules)
     outside = entries.holding(screened.outside & ~screened.unused)
@@ -95,16 +94,14 @@ def prepare(
     filled = [k for k, kind in enumerate(kinds) if kind.predicted or kind.by_rule]
     is_written = np.isin(entries.feature, filled)  # other columns are passed through unchanged
     emptied = is_written & (screened.coded | screened.outside if drop_invalid else screened.coded)
-    if emptied.any():
-        table = table.with_emptied(emptied)
+    table = table.with_emptied(emptied) if emptied.any() else table
     far = far_cells(visible, kinds, limits)
     visible = without(visible, far)
     of_kinds = () if learnt or "*" in limits else kinds
     bounds = {kind.feature: of_kind for kind in of_kinds if (of_kind := kind.limits) is not None} | dict(limits)
     panel = without(table.panel, outside) if drop_invalid else table.panel
-    provenance = provenance_of_table(
-        table, panel, visible, kinds, outside if drop_invalid else None, policy or Policy()
-    )
+    dropped = outside if drop_invalid else None
+    provenance = provenance_of_table(table, panel, visible, kinds, dropped, policy or Policy())
     observed = [series.observed for series in table.panel.series]
     coded = [cells & ~known for cells, known in zip(entries.holding(screened.coded), observed, strict=True)]
     findings = screen(table.panel, bounds, table.absent)
