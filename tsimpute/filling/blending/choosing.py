@@ -53,7 +53,7 @@ def mixed(
         in_base, in_network = common_cells(material.hidden, of_base, of_network)
         of_base, of_network = of_base.at(in_base), of_network.at(in_network)
     n_cells = len(of_base.truth)
-    if not n_cells or (n_cells < LEAST and fitted.compared is None):
+    if not n_cells or (n_cells < LEAST and fitted.weights is None):
         calibration, scores = calibrated_on(base, of_base, material.levels), scores_of(base, material.panel, of_base)
         of_process = np.eye(len(METHODS))[GAUSSIAN]
         return DeliveredModel(fitted.whole.base, calibration, scores, of_process, fitted, process_draws)
@@ -102,8 +102,8 @@ class _HiddenCells:
     def of(
         cls, material: FittingData, fitted: FittedTwice, of_base: HiddenDraws, of_network: HiddenDraws | None
     ) -> _HiddenCells:
-        methods, compared = fitted.blind, fitted.compared
-        feature, scaler, n_features = of_base.feature, methods.base.scaler_, len(methods.base.features_)
+        methods, feature = fitted.blind, of_base.feature
+        scaler, n_features = methods.base.scaler_, len(methods.base.features_)
         draws = scaler.transform_cells(of_base.draws[pair_order(len(of_base.draws))], feature)
         truth = scaler.transform_cells(of_base.truth, feature)
         values, gap_class = _method_values(material.visible, methods, of_base)
@@ -113,7 +113,7 @@ class _HiddenCells:
                 tuple(component.local for component in methods.components),
             ),
             None if of_network is None else of_network.draws, halves(of_base)[0], of_base.truth,
-            spreads_of(material.panel)[feature], methods, None if compared is None else compared.blend().weights,
+            spreads_of(material.panel)[feature], methods, fitted.weights,
         )  # fmt: skip
 
     def choice(self, most: float) -> tuple[Blend, np.ndarray, np.ndarray]:

@@ -11,7 +11,6 @@ import numpy as np
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
-from tsimpute.filling.blending.blend import Comparison
 from tsimpute.filling.blending.mixture import GAUSSIAN, METHODS, NETWORK, FittedMethods
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
@@ -72,13 +71,13 @@ class FittedTwice:
         blind: fitted without the hidden cells, to be measured there.
         whole: fitted to all values, to fill tables.
         again: draws of the delivered model at further cells; see ``accuracy.draws_at_further_cells``.
-        compared: the blind methods under moved gaps; None = only hidden cells show which is best.
+        weights: (J', K, C) of the first methods, chosen under moved gaps; None = hidden cells choose all weights.
     """
 
     blind: FittedMethods
     whole: FittedMethods
     again: tuple[HiddenDraws, ...] = ()
-    compared: Comparison | None = None
+    weights: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

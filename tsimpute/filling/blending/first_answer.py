@@ -34,7 +34,7 @@ def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
     if not any(cells.any() for cells in material.hidden):
         return DeliveredModel(base, Calibration(), (), None, FittedTwice(blind, blind), None)
     compared = compared_under_moved_gaps(material.visible, blind, material.gaps, material.seed)
-    fitted = FittedTwice(blind, blind, compared=compared)
+    fitted = FittedTwice(blind, blind, weights=None if compared is None else compared.blend().weights)
     answer = mixed(material, fitted, None, material.drawn(base, progress), None)
     if sum(int(series.observed.sum()) for series in material.visible.series) > MANY_CELLS:
         return answer

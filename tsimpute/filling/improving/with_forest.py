@@ -44,7 +44,7 @@ def with_forest(data: FittingData, first: DeliveredModel, until: float, run: Run
         why = "the time does not suffice" if watch.should_stop() else "too few values are known"
         return replace(first, note=f"no trees: {why}")
     methods = FittedMethods(blind.base, (*blind.components, forest))
-    better = mixed(data, FittedTwice(methods, methods, compared=first.base.compared), None, first.at, None)
+    better = mixed(data, FittedTwice(methods, methods, weights=first.base.weights), None, first.at, None)
     before, after = (float(answer.scores[-1]["CRPS"]) for answer in (first, better))
     mixed_in = better.model.fitted.components if isinstance(better.model, Mixture) else ()
     used = [component in mixed_in for component in methods.components]

@@ -29,7 +29,7 @@ from tsimpute.imputers.base import TableModel
 from tsimpute.system.run import Run
 
 ENOUGH, MOST_HIDDEN = 250, 0.2
-"""HiddenDraws cells that suffice, and the largest share of the observed cells that is hidden to have so many."""
+"""Hidden cells that suffice, and the largest share of the observed cells that is hidden to have so many."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ def prepare(
         learnt_codes = certain_codes(dict(zip(names, values_by_feature(entries), strict=True)))
     codes = _codes_of(names, codes_by_name(missing_codes), learnt_codes)
     screened = screen_entries(entries, [codes.get(name, ()) for name in names], limits_of(names, limits))
-    table = table.without_entries(screened.unused) if screened.unused.any() else table
+    table = table.with_values(entries.means(without=screened.unused)) if screened.unused.any() else table
     if rules is not None:
         check_medians(table.panel, units or {}, rules)
     outside = entries.holding(screened.outside & ~screened.unused)
@@ -192,13 +192,12 @@ def _code_warning(
         "written as empty": int((coded & ~is_filled & is_written).sum()),
         "passed through unchanged": int((coded & ~is_filled & ~is_written).sum()),
     }
-    outcomes = [f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in counts.items() if count]
-    if len(outcomes) == 1:
-        (what,) = (what for what, count in counts.items() if count)
-        gaps = (" as a gap" if n == 1 else " as gaps") if what == "filled" else ""
-        outcome = f" and {'is' if n == 1 else 'are'} {what}{gaps}"
+    outcomes = [(f"{'is' if count == 1 else 'are'} {what}", count) for what, count in counts.items() if count]
+    if len(outcomes) > 1:
+        outcome = "; " + ", ".join(f"{count:,} {what}" for what, count in outcomes)
     else:
-        outcome = "; " + ", ".join(outcomes)
+        gaps = (" as a gap" if n == 1 else " as gaps") if counts["filled"] else ""
+        outcome = f" and {outcomes[0][0]}{gaps}"
     return [f"{named}: {cells} a code for missing{outcome}; if these are true values, set missing_codes='none'"]
 
 

@@ -146,9 +146,10 @@ class Table(ABC):
     def entries(self) -> Entries:
         """Its numbers before they are placed on the clock."""
 
-    def without_entries(self, unused: np.ndarray) -> Self:
-        """The same table, in whose panel some of its ``entries`` (E,) bool do not count."""
-        return replace(cast(Any, self), panel=with_values(self.panel, self.entries.means(without=unused)))
+    def with_values(self, values: Sequence[np.ndarray]) -> Self:
+        """The same table with other values in its panel, per series (K, T)."""
+        series = (replace(one, values=of_one) for one, of_one in zip(self.panel.series, values, strict=True))
+        return replace(cast(Any, self), panel=replace(self.panel, series=tuple(series)))
 
     @abstractmethod
     def with_emptied(self, emptied: np.ndarray) -> Self:
@@ -157,12 +158,6 @@ class Table(ABC):
     @abstractmethod
     def apply(self, edits: Edits) -> Any:
         """An object of the same kind with the edits; the given one is not changed."""
-
-
-def with_values(panel: Panel, values: Sequence[np.ndarray]) -> Panel:
-    """The panel with other values, per series (K, T)."""
-    series = (replace(one, values=of_one) for one, of_one in zip(panel.series, values, strict=True))
-    return replace(panel, series=tuple(series))
 
 
 def features_text(panel: Panel) -> str:
