@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.imputers.simple import LinearImputer, LocfImputer, MeanImputer, MedianImputer
     from tsimpute.tables.sources.records import to_dataset, to_frame
-    from tsimpute.tasks.protocols import clean, csdi
+    from tsimpute.tasks.protocols import clean, csdi, transductive
 
 _HOME = {
     "config.settings": (
@@ -62,7 +62,7 @@ _HOME = {
     "imputers.generative": ("GenerativeImputer",),
     "imputers.simple": ("LinearImputer", "LocfImputer", "MeanImputer", "MedianImputer"),
     "tables.sources.records": ("to_dataset", "to_frame"),
-    "tasks.protocols": ("clean", "csdi"),
+    "tasks.protocols": ("clean", "csdi", "transductive"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_MODULE_OF)

@@ -1,4 +1,4 @@
-"""The two protocols: no leak in ``clean``, the original's every cell in ``csdi``, and what cannot be a task."""
+"""The protocols: no leak in ``clean``, the original's every cell in ``csdi``, and what cannot be a task."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +13,12 @@ from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.missingness import MECHANISMS
-from tsimpute.tasks.protocols import NEVER_SHOWN, OUTSIDE, PROTOCOLS, clean, csdi
+from tsimpute.tasks.protocols import NEVER_SHOWN, OUTSIDE, clean, csdi
 from tsimpute.tasks.task import REMOVED, Task
 
 RATES = (10, 50, 90)
+SPLITTING = {"clean": clean, "csdi": csdi}
+"""Protocols whose parts have no record in common; ``transductive`` has a file of its own."""
 LOOKS_AT_THEM = ("random", "mnar")
 """Tried already, or not to be tried: what is hidden follows from the hidden values."""
 
@@ -79,7 +81,7 @@ def test_csdi_scaler_does_see_them_and_says_so():
     np.testing.assert_array_equal(clean(windows, rate=0.5, seed=1).scaler.mean, Standardizer.fit(train).mean)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("protocol", SPLITTING.values(), ids=SPLITTING)
 @pytest.mark.parametrize(("own", "split", "rate"), SETTINGS)
 def test_parts_are_disjoint_train_shows_all_it_has_and_input_is_unchanged(
     protocol: Callable[..., Task], own: bool, split: bool, rate: float | None
@@ -124,7 +126,7 @@ def test_clean_scores_the_same_cells_of_a_record_in_every_fold(mechanism: str):
         np.testing.assert_array_equal(task.test.held_out_mask, everywhere[at])
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("protocol", SPLITTING.values(), ids=SPLITTING)
 def test_order_of_the_records_does_not_matter(protocol: Callable[..., Task]):
     windows = make_windows()
     task, other = (protocol(w, rate=0.4, seed=1) for w in (windows, windows.select(np.arange(40)[::-1])))
@@ -138,7 +140,7 @@ def test_order_of_the_records_does_not_matter(protocol: Callable[..., Task]):
 def test_a_mask_that_holds_nothing_out_counts_as_none():
     windows = make_windows()
     none = replace(windows, held_out=np.zeros(windows.values.shape, bool))
-    for protocol in PROTOCOLS.values():
+    for protocol in SPLITTING.values():
         task, other = protocol(none, rate=0.3, seed=1), protocol(windows, rate=0.3, seed=1)
         assert task.train.held_out is None
         np.testing.assert_array_equal(task.test.held_out_mask, other.test.held_out_mask)
@@ -167,7 +169,7 @@ def test_one_table_tells_removed_shown_and_scored_apart():
     assert task.order.index("split") < task.order.index("hidden") < task.order.index("scaler")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("protocol", SPLITTING.values(), ids=SPLITTING)
 def test_empty_records_are_dropped_and_counted(protocol: Callable[..., Task]):
     windows = make_windows()
     values = windows.values.copy()
@@ -198,7 +200,7 @@ def test_feature_never_shown_in_training_is_counted():
     assert NEVER_SHOWN not in clean(windows, rate=0.4, seed=1).changes
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("protocol", SPLITTING.values(), ids=SPLITTING)
 @pytest.mark.parametrize(
     ("own", "split", "arguments", "says"),
     [
@@ -234,7 +236,7 @@ def test_a_mechanism_is_not_silently_overridden_by_own_holes(arguments: dict):
         clean(make_windows(own=True), rate=None, seed=1, **arguments)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("protocol", SPLITTING.values(), ids=SPLITTING)
 def test_too_few_records(protocol: Callable[..., Task]):
     for n in (1, 2, 4):
         with pytest.raises(DataError, match=r"records?.*at least"):
@@ -242,7 +244,7 @@ def test_too_few_records(protocol: Callable[..., Task]):
     assert [counts.records for counts in protocol(make_windows(5), rate=0.5, seed=1).summary()] == [3, 1, 1]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("protocol", SPLITTING.values(), ids=SPLITTING)
 def test_rate_that_hides_nothing(protocol: Callable[..., Task]):
     with pytest.raises(DataError, match="raise it, or take the mechanism 'mcar'"):
         protocol(make_windows(), rate=0.001, seed=1)
@@ -326,7 +328,7 @@ def test_clean_on_the_raw_files(stays: Windows):
     np.testing.assert_array_equal(task.test.held_out_mask.sum((1, 2)), observed // 10)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("protocol", SPLITTING.values(), ids=SPLITTING)
 def test_pm25_scores_the_prescribed_cells(data_root: Path, protocol: Callable[..., Task]):
     from tsimpute.datasets.pm25 import PM25
 
@@ -351,7 +353,7 @@ def test_what_lies_outside_its_limits_is_made_missing_counted_and_neither_shown_
     limits = {"f0": Limits(49, 51), "*": Limits(0)}
     x = windows.values
     outside = np.stack([(x[:, 0] < 49) | (x[:, 0] > 51), x[:, 1] < 0, x[:, 2] < 0, x[:, 3] < 0], axis=1)
-    task = PROTOCOLS[protocol](windows, rate=None if own else 0.3, seed=1, limits=limits)
+    task = SPLITTING[protocol](windows, rate=None if own else 0.3, seed=1, limits=limits)
     assert task.changes[OUTSIDE] == outside.sum() > 0
     for part in (task.train, task.valid, task.test):
         at = [windows.record_ids.index(record_id) for record_id in part.record_ids]

@@ -40,16 +40,18 @@ class ProtocolConfig:
         0.5
 
     Attributes:
-        name: "clean" (nothing of the held-out cells seen anywhere) or "csdi" (exactly as the original).
+        name: "clean" (nothing of the held-out cells seen anywhere), "csdi" (exactly as the original) or "transductive"
+            (the records that are learnt from are filled).
         rate: share of each record's observed cells that is held out; None = the data set's own held-out cells.
-        mechanism: how the cells are chosen where ``rate`` is given: "random", "blocks", ...; "clean" only.
-        fold: which of the five test folds, where the data set prescribes no split.
+        mechanism: how the cells are chosen where ``rate`` is given: "random", "blocks", ...; not with "csdi".
+            "transductive" has further ones, drawn over a whole table: "mcar_exact", "mar_logistic", "ampute".
+        fold: which of the five test folds, where the data set prescribes no split; of "transductive", which mask.
         seed: of the split and of the holes.
         limits: "card" = what lies outside the limits on the data set's card is made missing, and all that is drawn lies
             within; "none" = the data as they are.
     """
 
-    name: Literal["clean", "csdi"] = "clean"
+    name: Literal["clean", "csdi", "transductive"] = "clean"
     rate: float | None = 0.1
     mechanism: str = "random"
     fold: int = 0

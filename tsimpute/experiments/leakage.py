@@ -78,7 +78,7 @@ def scaler_moves(task: Task, make_task: Callable[[Windows], Task], windows: Wind
     """
     values = windows.values.copy()
     # Of the task's records: what lies outside limits is not among them.
-    highest = np.max([_highest(part) for part in (task.train, task.valid, task.test)], axis=0)
+    highest = np.max([_highest(part) for part in (task.train, task.valid, task.test) if len(part)], axis=0)
     at = {record_id: n for n, record_id in enumerate(windows.record_ids)}
     for part in (task.valid, task.test):
         for record_id, scored in zip(part.record_ids, part.held_out_mask, strict=True):
@@ -100,7 +100,7 @@ def _fit_and_fill(
 ) -> tuple[Imputer, _Answer]:
     imputer = make()
     # Copies: what a method does to its records must not reach the next fit.
-    imputer.fit(*(parts[name].select(slice(None)) for name in ("train", "valid")))
+    imputer.fit(*(parts[name].select(slice(None)) for name in ("train", "valid") if len(parts[name])))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "imputer"
         imputer.save(path)

@@ -30,7 +30,7 @@ from tsimpute.evaluation.reporting import EvaluationContext, Report
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.system.files import atomic_write_text
-from tsimpute.tasks.protocols import clean, csdi
+from tsimpute.tasks.protocols import PROTOCOLS, csdi
 from tsimpute.tasks.task import Task
 from tsimpute.training.progress import Step
 
@@ -89,7 +89,7 @@ def make_task(windows: Windows, protocol: ProtocolConfig, limits: Mapping[str, L
             raise ConfigError(f"protocol: csdi has random holes only, came mechanism {protocol.mechanism!r}.")
         return csdi(windows, rate=protocol.rate, fold=protocol.fold, seed=protocol.seed, limits=limits)
     given = {"rate": protocol.rate, "fold": protocol.fold, "seed": protocol.seed, "mechanism": protocol.mechanism}
-    return clean(windows, **given, limits=limits)
+    return PROTOCOLS[protocol.name](windows, **given, limits=limits)
 
 
 def task_of(config: RunConfig) -> Task:
@@ -124,7 +124,9 @@ def train(
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"output: expected a folder, {folder} is a file. Choose another name.")
     recorded = not is_first_process()
-    for step in imputer.fit_steps(task.train, task.valid, scaler=task.scaler, folder=folder, should_stop=should_stop):
+    for step in imputer.fit_steps(
+        task.train, task.valid_or_none, scaler=task.scaler, folder=folder, should_stop=should_stop
+    ):
         if not recorded:  # not before a state that lies there has been accepted
             folder.mkdir(parents=True, exist_ok=True)
             save_config(config, folder / "config.yaml")
@@ -230,7 +232,9 @@ def score(config: RunConfig, task: Task, imputer: Imputer, progress: Progress | 
 def score_baselines(config: RunConfig, task: Task, names: Iterable[str] = BASELINES) -> Report:
     """The metrics of simple imputers on the same cells; they give one answer, so one draw says all."""
     once = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, n_samples=1))
-    return Report.concat(score(once, task, make("imputers", name).fit(task.train, task.valid)) for name in names)
+    return Report.concat(
+        score(once, task, make("imputers", name).fit(task.train, task.valid_or_none)) for name in names
+    )
 
 
 def add_results(report: Report, folder: Path) -> Report:

@@ -77,7 +77,8 @@ def checkpoints(
         progress(f"{job.title}: fitting", 0, 1)
         start = time.perf_counter()
         with global_seeds(job.seed):  # copies: other methods are fitted on the same records
-            imputer.fit(task.train.select(slice(None)), task.valid.select(slice(None)))
+            valid = task.valid_or_none
+            imputer.fit(task.train.select(slice(None)), None if valid is None else valid.select(slice(None)))
         yield Checkpoint(imputer, None, time.perf_counter() - start)
 
 

@@ -32,18 +32,23 @@ def each_record(
         ConfigError: an unknown feature.
         DataError: cells are held out already.
     """
-    if windows.held_out_mask.any():
-        raise DataError(
-            f"held_out: expected records without held-out cells, came {int(windows.held_out_mask.sum())}: holes would "
-            "be punched twice. Drop the old ones (`dataclasses.replace(windows, held_out=None)`), or make them missing "
-            "for good (`windows.without_held_out()`) to hide part of what is left."
-        )
+    check_none_held_out(windows)
     # Contiguous, as makers write into a flat view of what is like it.
     cells = np.ascontiguousarray(windows.observed & named_features(windows, features)[:, None])
     hidden = np.zeros(cells.shape, bool)
     for n, record_id in enumerate(windows.record_ids):
         hidden[n] = draw(cells[n], derive_seed(int(seed), record_id), *(x[n] for x in of_records))
     return hidden
+
+
+def check_none_held_out(windows: Windows) -> None:
+    """Refuses records with held-out cells."""
+    if windows.held_out_mask.any():
+        raise DataError(
+            f"held_out: expected records without held-out cells, came {int(windows.held_out_mask.sum())}: holes would "
+            "be punched twice. Drop the old ones (`dataclasses.replace(windows, held_out=None)`), or make them missing "
+            "for good (`windows.without_held_out()`) to hide part of what is left."
+        )
 
 
 def named_features(windows: Windows, features: Sequence[str] | None) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""The two protocols that make a task of windows.
+"""The three protocols that make a task of windows.
 
 ``clean``, the default: split, then hide, then fit the scaler on shown training cells, so that nothing of a held-out
 cell is seen anywhere. ``csdi``: what the original CSDI code does, for numbers that can be compared with its own; its
-scaler has seen the held-out cells, and where no split is prescribed the test records too.
+scaler has seen the held-out cells, and where no split is prescribed the test records too. ``transductive``: the records
+that are filled are those that are learnt from, as when a person fills the table at hand.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ import numpy as np
 
 from tsimpute.config.registry import is_known, plugin
 from tsimpute.core.limits import Limits, limits_of
+from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.missingness import BY_VALUE, MECHANISMS, reached_rate
 from tsimpute.tasks.splitting import PARTS, Split, check_fold, csdi_folds, legacy_generator, prescribed, seeded_folds
-from tsimpute.tasks.task import PRESCRIBED, REMOVED, Task
+from tsimpute.tasks.table_missingness import TABLE_MECHANISMS
+from tsimpute.tasks.task import PRESCRIBED, REMOVED, TRANSDUCTIVE, Task
 from tsimpute.tasks.value_missingness import mar_roles, scaler_of
 
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
 OUTSIDE = "values outside the limits (made missing)"
 NEVER_SHOWN = "features never shown in training"
+LEFT_EMPTY = "records without a visible cell (not trained on, but filled and scored)"
 
 
 def clean(
@@ -166,7 +170,67 @@ def csdi(
     return Task(train, valid, test, scaler, "csdi", fold, mechanism, rate, changes, order, seed, units)
 
 
-PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi}
+def transductive(
+    windows: Windows,
+    *,
+    rate: float | None,
+    seed: int,
+    fold: int = 0,
+    mechanism: str = "mcar_exact",
+    features: Sequence[str] | None = None,
+    limits: Mapping[str, Limits] | None = None,
+) -> Task:
+    """The task of filling the records that are learnt from: training and test records are the same.
+
+    Cells of all records are hidden and scored; a model sees the visible ones only, and the scaler is fitted on these.
+    Records left without a visible cell are not trained on, but filled and scored. There are no validation records.
+
+    Example:
+        >>> import tsimpute as ti
+        >>> task = transductive(ti.load_windows("synthetic", n_records=20, n_steps=1), rate=0.5, seed=1)
+        >>> len(task.train), len(task.valid), len(task.test)
+        (17, 0, 17)
+
+    Args:
+        windows: all records; those without any observation are dropped.
+        rate: share of cells to hide, see ``mechanism``; None = the data set's own held-out cells.
+        seed: of the held-out cells.
+        fold: 0 to 4, for so many masks of the same records.
+        mechanism: a name out of ``TABLE_MECHANISMS`` or ``MECHANISMS``, or an import path of a function like those.
+        features, limits: as for ``clean``.
+
+    Raises:
+        ConfigError: rate, fold or mechanism out of range; a rate where the data set holds out cells, or none where it
+            does not.
+        DataError: nothing to train on or to score.
+    """
+    prescribed, known = _is_own(windows, rate), TABLE_MECHANISMS | MECHANISMS
+    _check_mechanism(mechanism, prescribed, features, known)
+    check_fold(fold)
+    test, changes = _without_empty(_within(windows, limits))
+    if prescribed:
+        mechanism, hidden = PRESCRIBED, "the data set's held-out cells hidden"
+    else:
+        hide = known[mechanism] if mechanism in known else plugin("mechanisms", mechanism)
+        mask_seed = derive_seed(int(seed), "transductive", int(fold))
+        test = replace(test, held_out=hide(test, rate=rate, seed=mask_seed, features=features))
+        hidden = (
+            f"cells of all records hidden ({mechanism}, rate {rate:g}, "
+            f"{reached_rate(test, test.held_out_mask):.4f} of the observed cells, seed {seed}, mask {fold})"
+        )
+    train, left_empty = _nonempty(test.without_held_out())
+    changes[REMOVED] = int(test.held_out_mask.sum())
+    changes |= {LEFT_EMPTY: left_empty} if left_empty else {}
+    scaler = Standardizer.fit(train, limits)
+    units = Standardizer.fit(train) if limits else None
+    changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
+    first = "values outside the limits made missing -> " if limits else ""
+    order = f"{first}{hidden} -> trained on the visible cells of the same records -> scaler fitted on these cells only."
+    nobody = test.select([])
+    return Task(train, nobody, test, scaler, TRANSDUCTIVE, fold, mechanism, rate, changes, order, seed, units)
+
+
+PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi, TRANSDUCTIVE: transductive}
 
 
 def _is_own(windows: Windows, rate: float | None) -> bool:
@@ -181,15 +245,20 @@ def _is_own(windows: Windows, rate: float | None) -> bool:
     return prescribed
 
 
-def _check_mechanism(mechanism: str, prescribed: bool, features: Sequence[str] | None) -> None:
-    if prescribed and (mechanism not in ("random", PRESCRIBED) or features is not None):
+def _check_mechanism(
+    mechanism: str,
+    prescribed: bool,
+    features: Sequence[str] | None,
+    known: Mapping[str, Callable[..., np.ndarray]] = MECHANISMS,
+) -> None:
+    if prescribed and (mechanism not in ("random", "mcar_exact", PRESCRIBED) or features is not None):
         raise ConfigError(
             f"mechanism {mechanism!r}, features {features}: expected none of these, as rate is None and the data set's "
             "own held-out cells are scored. Drop those and give a rate to draw others."
         )
-    if not prescribed and mechanism not in MECHANISMS and not is_known("mechanisms", mechanism):
+    if not prescribed and mechanism not in known and not is_known("mechanisms", mechanism):
         raise ConfigError(
-            f"mechanism: expected one of {', '.join(MECHANISMS)}, or an import path as package.module:function; came "
+            f"mechanism: expected one of {', '.join(known)}, or an import path as package.module:function; came "
             f"{mechanism!r}."
         )
 

@@ -12,6 +12,8 @@ from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.splitting import PARTS
 
 PRESCRIBED = "prescribed"
+TRANSDUCTIVE = "transductive"
+"""The protocol whose test records are its training records, with no others for validation."""
 REMOVED = "held-out cells of training records made missing"
 
 
@@ -44,10 +46,11 @@ class Task(ShortRepr):
 
     Attributes:
         train: training records; without held-out cells.
-        valid, test: records whose ``held_out`` cells are hidden from the model and scored.
+        valid, test: records whose ``held_out`` cells are hidden from the model and scored. A transductive task has no
+            records for validation, and its test records are those of training and their like.
         scaler: means and standard deviations to train and impute with, and the limits to keep.
         units: means and standard deviations of the values themselves, that scores are given in; None = ``scaler``.
-        protocol: "clean" or "csdi".
+        protocol: "clean", "csdi" or "transductive".
         fold: 0 to 4; 0 where the split is prescribed.
         mechanism: how the scored cells were chosen: "prescribed" (by the data set) or a name out of ``MECHANISMS``.
         rate: share of the observed cells that was asked to be hidden; None for "prescribed".
@@ -73,26 +76,33 @@ class Task(ShortRepr):
     units: Standardizer | None = None
 
     def __post_init__(self) -> None:
-        parts = [getattr(self, part) for part in PARTS]
-        ids = [record_id for part in parts for record_id in part.record_ids]
-        if not all(map(len, parts)) or len(set(ids)) < len(ids):
+        parts = PARTS if self.protocol != TRANSDUCTIVE else ("train", "test")
+        counts = [len(getattr(self, part)) for part in parts]
+        ids = [record_id for part in parts for record_id in getattr(self, part).record_ids]
+        repeated = 0 if self.protocol == TRANSDUCTIVE else len(ids) - len(set(ids))
+        if not all(counts) or repeated:
             raise DataError(
                 "task: expected at least one record in each part and none in two; "
-                f"came {', '.join(f'{len(part)} {name}' for name, part in zip(PARTS, parts, strict=True))} records, "
-                f"{len(ids) - len(set(ids))} of them repeated."
+                f"came {', '.join(f'{n} {name}' for name, n in zip(parts, counts, strict=True))} records, "
+                f"{repeated} of them repeated."
             )
         if not self.train.visible.any():
             raise DataError(
                 "task: expected cells to train on; no training record shows any. Check the data and the split."
             )
         # A data set may hold out cells of its test records only; validation then has to draw its own targets.
-        for name in ("test",) if self.mechanism == PRESCRIBED else ("valid", "test"):
+        for name in ("test",) if self.mechanism == PRESCRIBED or "valid" not in parts else ("valid", "test"):
             if not getattr(self, name).held_out_mask.any():
                 raise DataError(
                     f"task: expected cells to score in the {name} records, none is held out ({self.mechanism}, rate "
                     f"{self.rate}). A rate hides int(rate * n) of a record's n observed cells: raise it, or take the "
                     "mechanism 'mcar', which hides each cell by chance."
                 )
+
+    @property
+    def valid_or_none(self) -> Windows | None:
+        """The records for validation; None where the protocol keeps none."""
+        return self.valid if len(self.valid) else None
 
     def summary(self) -> tuple[PartCounts, ...]:
         """How many cells of each part are observed, removed, shown and scored; ``summary_text`` prints it."""

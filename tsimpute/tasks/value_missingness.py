@@ -121,8 +121,8 @@ def mnar(
     return each_record(windows, features, seed, _by_chance(rate), strength * _standardised(windows, scaler))
 
 
-def chances(scores: np.ndarray, count: int) -> np.ndarray:
-    """(M,) ``sigmoid(scores + b)`` with b such that they add up to ``count``, an integer from 1 to M - 1."""
+def chances(scores: np.ndarray, count: float) -> np.ndarray:
+    """(M,) ``sigmoid(scores + b)`` with b such that they add up to ``count``, above 0 and below M."""
     low = np.log(count / (len(scores) - count)) - scores.max()
     high = low + scores.max() - scores.min()
     for _ in range(50):
