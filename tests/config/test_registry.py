@@ -31,7 +31,7 @@ from tsimpute.solvers.one_step import OneStep
 from tsimpute.tasks.protocols import clean
 
 KINDS = {
-    "backbones": {"context_cells", "dual_transformer", "present_cells"},
+    "backbones": {"context_cells", "dual_transformer", "present_cells", "residual_mlp"},
     "processes": {"diffusion", "flow_matching"},
     "solvers": {"heun", "midpoint", "multistep", "one_step", "runge_kutta_3"},
     "imputers": {"generative", "mean", "median", "locf", "linear"},

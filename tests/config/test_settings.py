@@ -49,6 +49,8 @@ from tsimpute.suites.settings import load_suite
         (TrainingConfig, "warmup_steps", -1),
         (TrainingConfig, "ask_unobserved", 1.5),
         (TrainingConfig, "ask_from", -0.1),
+        (TrainingConfig, "max_steps", 0),
+        (TrainingConfig, "max_steps", 1.5),
         (SamplingConfig, "n_steps", 0),
         (SamplingConfig, "grid_power", 0.5),
         (SamplingConfig, "grid_power", 2.5),

@@ -510,6 +510,19 @@ def test_numbers_of_steps_that_a_process_cannot_take_are_left_out(suite: Suite, 
     assert [result.record.n_steps for result in results_of(suite, tmp_path)] == [(4, 60), (4,)]
 
 
+def test_a_training_of_a_number_of_steps_has_one_state_and_goes_on(suite: Suite, tmp_path: Path) -> None:
+    steps = replace(TRAINED, settings=SETTINGS | {"training.max_steps": 3})
+    task = replace(suite.tasks["few"], n_steps=(4,))
+    suite = replace(suite, leakage_test=True, methods={"CFMI": steps}, tasks={"few": task})
+    for n in (2, 5):
+        run(suite, tmp_path, should_stop=stop_after(n))
+    assert len(run(suite, tmp_path)) == len(run(suite, tmp_path)) == 1
+    (result,) = results_of(suite, tmp_path)
+    assert [one.epoch for one in result.record.checkpoints] == [None]
+    assert result.record.n_steps == (4,)
+    assert differences(suite, tmp_path)["CFMI"][1] == []
+
+
 @pytest.mark.parametrize("name", shipped_suites())
 def test_numbers_of_steps_of_suites_that_come_along_can_be_taken(name: str) -> None:
     suite = load_suite(name)

@@ -159,6 +159,46 @@ def test_learning_rate_rises_and_falls_along_a_cosine():
     assert [s.learning_rate for s in steps[:-1]] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_a_number_of_steps_ends_training_within_an_epoch_and_spans_the_schedule(tmp_path: Path, steps: int):
+    run = prepared(tmp_path, max_steps=steps, milestones=(), schedule="cosine")  # an epoch is of three steps
+    *done, last = run.steps()
+    assert [step.step for step in done] == list(range(1, steps + 1))
+    assert [step.learning_rate for step in done] == pytest.approx(
+        [1e-2 * (1 + np.cos(np.pi * n / steps)) / 2 for n in range(steps)]
+    )
+    n_epochs = -(-steps // 3)
+    assert [step.ends_epoch for step in done] == [n in (3, 6, steps) for n in range(1, steps + 1)]
+    assert (last.epoch, last.step, last.stop) == (n_epochs, steps, f"all {steps} steps done")
+    assert [row["step"] for row in log_of(tmp_path)] == [str(n) for n in sorted({3, 6, steps}) if n <= steps]
+    assert equal(run.models["last"][0], copied(run.trainer.output_network))
+    assert [step.stop for step in prepared(tmp_path, max_steps=steps, milestones=(), schedule="cosine").steps()] == [
+        f"all {steps} steps done"
+    ]
+
+
+def test_a_number_of_steps_is_part_of_what_a_run_is(tmp_path: Path):
+    prepared(tmp_path, max_steps=2).steps()
+    with pytest.raises(CheckpointError, match=r"max_steps \(2 -> 4\)"):
+        prepared(tmp_path, max_steps=4).steps()
+
+
+def test_a_stopped_run_of_steps_goes_on_bit_for_bit(tmp_path: Path):
+    whole = prepared(max_steps=8)
+    whole.steps()
+    for stop in (2, 3, 100):
+        parts = prepared(tmp_path, max_steps=8, should_stop=after(stop))
+        parts.steps()
+    assert equal(parts.weights(), whole.weights())
+    assert equal(parts.models["last"][0], copied(whole.trainer.output_network))
+
+
+def test_as_many_steps_as_epochs_have_are_the_same_run():
+    by_epochs, by_steps = prepared(epochs=2), prepared(max_steps=6)
+    assert len(by_epochs.steps()) == len(by_steps.steps())
+    assert equal(by_epochs.weights(), by_steps.weights())
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_computing_few_records_at_once_changes_last_bits_only(size: int):
     """Gradients, not weights: AdamW turns the last bits of a gradient near 0 into a full step."""

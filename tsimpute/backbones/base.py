@@ -14,7 +14,10 @@ VectorField = Callable[[Tensor, Tensor], Tensor]
 
 
 class Backbone(Protocol):
-    """A torch module that maps a partly noisy record and what is known of it to one number per cell."""
+    """A torch module that maps a partly noisy record and what is known of it to one number per cell.
+
+    A backbone may have an attribute ``max_length``, the most steps of a record that it takes; without it any.
+    """
 
     def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
         """The regressed quantity of the process, (R, K, L); only the cells of ``condition.query_mask`` mean something.

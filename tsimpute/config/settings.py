@@ -116,6 +116,7 @@ class TrainingConfig:
         batch_size: records per optimiser step, over all processes.
         micro_batch: records computed together; changes memory and speed, and weights in the last bits only. On a CPU as
             many such parts of a batch are computed side by side as torch may use threads.
+        max_steps: optimiser steps in all, in place of ``epochs``; the last epoch ends there. None = ``epochs`` decides.
         learning_rate, weight_decay: of AdamW.
         warmup_steps: steps over which the learning rate rises evenly from 0.
         schedule: "steps" (falls at ``milestones``) or "cosine" (falls along half a cosine to 0 at the last step).
@@ -145,6 +146,7 @@ class TrainingConfig:
     epochs: int = 200
     batch_size: int = 16
     micro_batch: int = 4
+    max_steps: int | None = None
     learning_rate: float = 1e-3
     weight_decay: float = 1e-6
     warmup_steps: int = 0
@@ -172,6 +174,11 @@ class TrainingConfig:
         for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "base_folds", "devices", "nodes"):
             count = getattr(self, name)
             _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
+        steps = self.max_steps
+        ok = steps is None or (isinstance(steps, int) and steps >= 1)
+        _require(ok, "training.max_steps", "none or a whole number from 1", steps)
+        counts_epochs = self.ask_unobserved > 0 and steps is not None
+        _require(not counts_epochs, "training.max_steps", "none with ask_unobserved, which counts epochs", steps)
         object.__setattr__(self, "masks", registry.named("masks", self.masks)[0])
         expected = f"one of {', '.join(MASKS)}, or an import path as package.module:function"
         _require(self.masks in MASKS or registry.is_known("masks", self.masks), "training.masks", expected, self.masks)

@@ -227,7 +227,8 @@ class GenerativeImputer:
             self._take(*read_model(folder / "best.safetensors"))
         elif trainer.best is not None:
             model.network.load_state_dict(trainer.best)
-            model.fitted = {"epoch": trainer.at.best_epoch, "step": trainer.at.best_epoch * trainer.train.n_batches}
+            best = trainer.at.best_epoch
+            model.fitted = {"epoch": best, "step": min(best * trainer.train.n_batches, trainer.n_steps)}
 
     def _loader(
         self, model: FittedModel, windows: Windows, policy: MaskPolicy, seed: int,

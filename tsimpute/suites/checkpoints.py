@@ -157,22 +157,23 @@ def _train(
         if epoch < max(seconds, default=0):
             model_file(folder, [_of_epoch(epoch)])
     last = config.training.epochs  # logged after its model is written
-    if last in seconds and (folder / f"{_of_epoch(last)}.safetensors").is_file():
+    of_epochs, step = config.training.max_steps is None, None
+    if of_epochs and last in seconds and (folder / f"{_of_epoch(last)}.safetensors").is_file():
         return True
-    step = None
     for step in runs.train(config, task, runs.new_imputer(config), folder, should_stop=should_stop):
         progress(what, step.step, step.n_steps)
-    return step is not None and step.epoch >= config.training.epochs and not should_stop()
+    return step is not None and step.step >= step.n_steps and not should_stop()
 
 
 def _stored(job: Job, folder: Path, sampling: SamplingConfig) -> Iterator[Checkpoint]:
     """The checkpoints in the folder of a run."""
     seconds = _seconds(folder)
-    *earlier, last = [epoch for epoch in job.epochs if epoch is not None]
+    *earlier, last = job.epochs
     for epoch in earlier:
+        assert epoch is not None  # alone, where training is of a number of steps
         model = GenerativeImputer.load(model_file(folder, [_of_epoch(epoch)]), sampling)
         yield Checkpoint(model, epoch, seconds.get(epoch))
-    path = model_file(folder, [_of_epoch(last), *LAST])
+    path = model_file(folder, [*([] if last is None else [_of_epoch(last)]), *LAST])
     for n in (None, *job.n_steps):
         model = GenerativeImputer.load(path, sampling if n is None else replace(sampling, n_steps=n))
         yield Checkpoint(model, last, max(seconds.values(), default=None), n)

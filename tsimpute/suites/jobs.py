@@ -38,7 +38,8 @@ class Job:
         source: file of weights, folder of a finished run or of a user's module, or None.
         files: all that its numbers depend on, beside settings and data: weights, a run's files, a user's modules.
         config: of its training; None = it is not trained here.
-        epochs: after which it is scored, the last at the end; None for a method that is not trained in epochs.
+        epochs: after which it is scored, the last at the end; None for a method that is not trained in epochs, or for
+            ``training.max_steps`` of them.
         n_steps: further numbers of solver steps with which its last checkpoint is scored.
         key: of settings and files. Results with another key belong to another job. "" where ``problem`` is set.
         problem: why it can neither be run nor shown, or None.
@@ -117,6 +118,8 @@ def settings_that_count(config: RunConfig) -> dict[str, Any]:
     idle = [] if config.network.guess == "gaussian" else ["masks_per_record", "base_folds"]
     for name in ("keep_epochs", *idle):
         del values["training"][name]
+    if config.training.max_steps is None:
+        del values["training"]["max_steps"]
     if not config.sampling.antithetic:
         del values["sampling"]["antithetic"]
     return values
@@ -187,7 +190,7 @@ def _training_config(suite: Suite, job: Job) -> RunConfig:
         config,
         data=task.data,
         protocol=replace(task.protocol, fold=job.fold),
-        training=replace(training, keep_epochs=(*sorted(epochs), training.epochs)),
+        training=replace(training, keep_epochs=() if training.max_steps else (*sorted(epochs), training.epochs)),
         sampling=sampling,
         evaluation=replace(config.evaluation, at_epochs=()),
     )
@@ -238,6 +241,8 @@ def _existing(path: Path) -> Path:
 def _epochs(suite: Suite, job: Job) -> tuple[int | None, ...]:
     """Of a finished run those that it kept, and its last."""
     asked = _at_epochs(suite, job.task_config)
+    if job.config is not None and job.config.training.max_steps is not None:
+        return (None,)
     if job.config is not None:
         last = job.config.training.epochs
         return (*(epoch for epoch in asked if epoch < last), last)

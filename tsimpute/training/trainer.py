@@ -106,7 +106,7 @@ class Trainer:
         self.average = None
         if settings.ema is not None:
             self.average = AveragedModel(network, multi_avg_fn=moving_average(settings.ema))
-        self.n_steps = settings.epochs * train.n_batches
+        self.n_steps = settings.max_steps or settings.epochs * train.n_batches
         self.at = Progress()
         self.best: dict[str, torch.Tensor] | None = None
 
@@ -175,7 +175,7 @@ class Trainer:
         self.at.step += 1
         self.at.batch += 1
         self.at.losses.append(total)
-        ends_epoch = self.at.batch == self.train.n_batches
+        ends_epoch = self.at.batch == self.train.n_batches or self.at.step == self.n_steps
         return Step(self.at.epoch, self.at.step, self.n_steps, total, rate, ends_epoch)
 
     def _accumulate(self, share: RankShard) -> float:
@@ -270,8 +270,9 @@ class Trainer:
 
     def _finished(self) -> str | None:
         """Why training is complete; None = it is not."""
-        if self.at.epoch > self.settings.epochs:
-            return f"all {self.settings.epochs} epochs done"
+        if self.at.step >= self.n_steps:
+            steps, epochs = self.settings.max_steps, self.settings.epochs
+            return f"all {epochs} epochs done" if steps is None else f"all {steps} steps done"
         patience = self.settings.patience
         if patience is not None and self.at.batch == 0 and self.epochs_done - self.at.best_epoch >= patience:
             return f"no better validation loss for {patience} epochs; the best was epoch {self.at.best_epoch}"
