@@ -19,6 +19,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "sampling": SamplingConfig(n_steps=2),
     },
     "iterative": {"max_iter": 2},
+    "mice": {"max_iter": 2},
     "miss_forest": {"n_trees": 3, "max_iter": 2},
 }
 """Settings that make an imputer small enough for tests, by its name; none = its defaults."""

@@ -9,7 +9,7 @@ import numpy as np
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, moved_gaps
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, moved_gaps, rows_of
 
 _CHANGE = 1e-4
 
@@ -42,7 +42,7 @@ class LowRankImputer(StandardisedImputer):
         if not ranks:
             return {"projection": np.zeros((n_features, n_features))}
         hidden = moved_gaps(known, self.seed)
-        shown, truth, cells = _rows(np.where(hidden, np.nan, known)), _rows(known), _rows(hidden)
+        shown, truth, cells = rows_of(np.where(hidden, np.nan, known)), rows_of(known), rows_of(hidden)
         errors = []
         for rank in ranks if len(ranks) > 1 else ():
             guess = solved(shown, iterated(shown, rank, self.max_iter))
@@ -90,11 +90,6 @@ def solved(rows: np.ndarray, projection: np.ndarray) -> np.ndarray:
             right = projection[np.ix_(gaps, ~gaps)] @ rows[np.ix_(of_one, ~gaps)].T
             out[np.ix_(of_one, gaps)] = np.linalg.solve(left, right).T
     return out
-
-
-def _rows(cells: np.ndarray) -> np.ndarray:
-    """(N, K, L) as (N * L, K) steps."""
-    return cells.transpose(0, 2, 1).reshape(-1, cells.shape[1])
 
 
 PLUGIN = LowRankImputer

@@ -112,6 +112,11 @@ def _known(windows: Windows, scaler: Standardizer) -> np.ndarray:
     return scaler.transform(np.where(windows.visible, windows.values, np.nan))
 
 
+def rows_of(known: np.ndarray) -> np.ndarray:
+    """(N, K, L) as (N * L, K): a row for each step."""
+    return known.transpose(0, 2, 1).reshape(-1, known.shape[1])
+
+
 def check_counts(**settings: int | None) -> None:
     """Refuses settings that are neither positive integers nor None.
 

@@ -1,0 +1,117 @@
+"""Baselines of tables, records of one step: closed forms, and columns and rows that have nothing to tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tsimpute.config import registry
+from tsimpute.core.windows import Feature, Windows
+from tsimpute.errors import ConfigError
+
+QUICK: dict[str, dict[str, Any]] = {"mice": {"max_iter": 3, "n_sweeps": 5}}
+"""Methods and settings that make them quick."""
+
+
+def table(values: np.ndarray) -> Windows:
+    """Rows (N, K) as records of one step."""
+    n, k = values.shape
+    features = tuple(Feature(f"f{i}") for i in range(k))
+    return Windows(values[:, :, None], np.zeros((n, 1)), features, tuple(map(str, range(n))))
+
+
+def made(name: str, **settings: Any) -> Any:
+    kind = "imputers" if registry.is_known("imputers", name) else "peers"
+    return registry.make(kind, name, **QUICK.get(name, {}) | settings)
+
+
+def filled(name: str, values: np.ndarray, n_samples: int = 1, **settings: Any) -> np.ndarray:
+    """(S, N, K) completed versions of the table that it learns from."""
+    return made(name, **settings).fit(table(values)).impute(table(values), n_samples).values[..., 0]
+
+
+COVARIANCE = np.array([[4.0, 3.0, -1.0], [3.0, 5.0, 0.5], [-1.0, 0.5, 2.0]])
+MEAN = np.array([10.0, -5.0, 0.0])
+
+
+def gaussian(n: int, missing: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of one Gaussian, whole and with gaps."""
+    rng = np.random.default_rng(seed)
+    rows = rng.multivariate_normal(MEAN, COVARIANCE, n)
+    return rows, np.where(rng.random(rows.shape) < missing, np.nan, rows)
+
+
+def conditional(shown: dict[int, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the other features given some."""
+    b = list(shown)
+    a = [k for k in range(3) if k not in shown]
+    gain = COVARIANCE[np.ix_(a, b)] @ np.linalg.inv(COVARIANCE[np.ix_(b, b)])
+    return MEAN[a] + gain @ (np.array(list(shown.values())) - MEAN[b]), COVARIANCE[np.ix_(a, a)] - gain @ COVARIANCE[
+        np.ix_(b, a)
+    ]
+
+
+# -- closed forms ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shown", [{0: 13.0}, {1: -9.0, 2: 1.0}])
+@pytest.mark.parametrize("name", ["mice"])
+def test_draws_are_of_the_conditional_gaussian(name: str, shown: dict[int, float]) -> None:
+    imputer = made(name, **{"mice": {"max_iter": 10, "n_sweeps": 20}}[name]).fit(table(gaussian(1500, 0.25)[1]))
+    row = np.full((1, 3), np.nan)
+    row[0, list(shown)] = list(shown.values())
+    draws = imputer.impute(table(row), 4000).values[:, 0, :, 0]
+    mean, covariance = conditional(shown)
+    others = [k for k in range(3) if k not in shown]
+    np.testing.assert_allclose(draws[:, others].mean(0), mean, atol=0.2)
+    np.testing.assert_allclose(np.cov(draws[:, others].T), np.squeeze(covariance), atol=0.35)
+
+
+# -- columns and rows with nothing to tell -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_constant_column_stays_constant_and_an_empty_row_is_filled(name: str) -> None:
+    values = gaussian(60, 0.2)[1]
+    values[:, 1] = np.where(np.isnan(values[:, 1]), np.nan, 7.0)
+    values[5] = np.nan
+    values[6] = [11.0, 7.0, 0.5]
+    got = filled(name, values, 3)
+    np.testing.assert_allclose(got[:, :, 1], 7.0, atol=1e-6)
+    assert np.isfinite(got).all()
+    assert (got[:, 6] == values[6]).all()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_equal_columns_and_more_columns_than_rows(name: str) -> None:
+    rng = np.random.default_rng(1)
+    line = rng.normal(size=(80, 1))
+    values = np.concatenate([line, 250 * line, rng.normal(size=(80, 1))], 1)
+    values[:20, 1] = np.nan
+    assert np.corrcoef(filled(name, values)[0, :20, 1], line[:20, 0])[0, 1] > 0.9
+    wide = rng.normal(size=(4, 9))
+    wide[0, 0] = wide[2, 5] = np.nan
+    assert np.isfinite(filled(name, wide)).all()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_one_row_one_column_and_a_column_without_values(name: str) -> None:
+    assert (filled(name, np.array([[3.0, 4.0]])) == [3.0, 4.0]).all()
+    one_row = filled(name, np.array([[3.0, np.nan]]))
+    assert (one_row[..., 0] == 3.0).all()
+    assert one_row[..., 1] == pytest.approx(0.0)  # the centre of a feature that was never shown
+    column = np.array([[1.0], [2.0], [np.nan], [3.0]])
+    assert -10 < filled(name, column, 3)[:, 2].mean() < 14
+    never = gaussian(50, 0.2)[1]
+    never[:, 2] = np.nan
+    imputer = made(name).fit(table(never))
+    assert imputer.no_data_ == ("f2",)
+    assert np.isfinite(imputer.impute(table(never), 1).values).all()
+
+
+@pytest.mark.parametrize(("name", "settings"), [("mice", {"n_chains": 0}), ("mice", {"n_sweeps": 1.5})])
+def test_senseless_settings_are_refused(name: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(settings))):
+        registry.make("imputers", name, **settings)
