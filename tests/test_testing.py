@@ -250,7 +250,7 @@ class Fresh(Few):
 class Unitless(Few):
     def load(self, root: Path | None = None) -> Windows:
         windows = super().load(root)
-        return replace(windows, features=tuple(Feature(feature.name) for feature in windows.features))
+        return replace(windows, features=(Feature(windows.features[0].name), *windows.features[1:]))
 
 
 SMALL = {key: SIZES[key] for key in ("width", "n_heads", "n_blocks")}

@@ -55,9 +55,18 @@ def pm25_tables(n_stations: int = 5) -> dict[str, str]:
     return {"pm25_ground.txt": "\n".join([*ground, ""]), "pm25_missing.txt": "\n".join([*missing, ""])}
 
 
+def uci_table() -> str:
+    """Made-up flowers in the layout of the 24 tables: numbers, and the class last."""
+    rng, rows = np.random.default_rng(24), []
+    for kind in ("a", "b"):
+        size = rng.normal(5 + 2 * (kind == "b"), 1, 12)
+        rows += [",".join([f"{x:.1f}" for x in (s, s / 2 + 0.2, s - 1, 0.3 * s)] + [kind]) for s in size]
+    return "\n".join(["sepal_length,sepal_width,petal_length,petal_width,target", *rows, ""])
+
+
 def sample_files() -> dict[str, str]:
     stays = {f"physionet2012/set-a/{record_id}.txt": stay(record_id) for record_id in range(900001, 900007)}
-    return stays | {f"pm25/{name}": text for name, text in pm25_tables().items()}
+    return stays | {f"pm25/{name}": text for name, text in pm25_tables().items()} | {"uci/iris.csv": uci_table()}
 
 
 def write_samples(folder: Path) -> None:
@@ -67,5 +76,5 @@ def write_samples(folder: Path) -> None:
 
 
 def test_committed_samples_are_the_generated_ones() -> None:
-    found = {path.relative_to(SAMPLES).as_posix(): path.read_text() for path in SAMPLES.rglob("*.txt")}
+    found = {path.relative_to(SAMPLES).as_posix(): path.read_text() for path in SAMPLES.rglob("*.*")}
     assert found == sample_files()

@@ -134,8 +134,8 @@ def _add_fetch(parser: ArgumentParser) -> None:
 def _add_describe(parser: ArgumentParser) -> None:
     parser.add_argument(
         "source", type=Path,
-        help="a table that impute can read, or a data set: physionet2012, pm25 or synthetic; the next two options are "
-        "for data sets, the others for tables",
+        help="a table that impute can read, or a data set: physionet2012, pm25, synthetic or uci; the next two options "
+        "are for data sets, the others for tables",
     )  # fmt: skip
     parser.add_argument("--root", type=str | None, default=None, help="folder of a data set's raw files")
     parser.add_argument("--picture", type=Path | None, default=None, help="PNG file to write: a map of its gaps")

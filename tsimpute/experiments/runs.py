@@ -47,7 +47,7 @@ def load_windows(name: str | DatasetAdapter, root: str | Path | None = None, **o
         ((3, 8, 24), Feature(name='Temp', unit='degC', given=False))
 
     Args:
-        name: "physionet2012", "pm25", "synthetic", an import path, or an adapter, which is given ``root`` as it is.
+        name: of a data set, as "pm25" or "uci", an import path, or an adapter, which is given ``root`` as it is.
         root: folder of its raw files; None = TSIMPUTE_DATA, then the user cache.
         options: the adapter's own, such as ``within_hour="mean"`` or ``valid_month=2``.
 
