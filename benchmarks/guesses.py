@@ -35,8 +35,8 @@ GUESSES = ("none", "linear", "gaussian")
 METRICS = ("crps", "crps_fair", "mae_median", "rmse_mean", "coverage_90")
 NETWORK = {"width": 32, "n_heads": 4, "n_blocks": 3, "width_time": 128, "width_feature": 16, "width_tau": 128}
 TASKS: dict[str, dict[str, Any]] = {
-    "physionet2012": {"rate": 0.1, "masks": "random", "base_folds": 3, "units": "standardised"},
-    "pm25": {"rate": None, "masks": "mix", "base_folds": 7, "units": "data"},
+    "physionet2012": {"rate": 0.1, "mask_policy": "random", "base_folds": 3, "units": "standardised"},
+    "pm25": {"rate": None, "mask_policy": "mix", "base_folds": 7, "units": "data"},
 }
 
 
@@ -48,10 +48,10 @@ def config_of(data: str, guess: Any) -> ti.RunConfig:
         data=DataConfig(data),
         protocol=ProtocolConfig("csdi", rate=about["rate"]),
         process=ProcessConfig("flow_matching", path),
-        network=ti.NetworkConfig("context_cells", NETWORK, guess=guess),
+        network=ti.NetworkConfig("context_cells", NETWORK, base=guess),
         training=ti.TrainingConfig(
-            epochs=1000, batch_size=16, micro_batch=8, warmup_steps=100, milestones=(), ema=0.99, masks=about["masks"],
-            base_folds=about["base_folds"],
+            epochs=1000, batch_size=16, micro_batch=8, warmup_steps=100, milestones=(), ema=0.99,
+            mask_policy=about["mask_policy"], base_folds=about["base_folds"],
         ),
         evaluation=EvaluationConfig(n_samples=20, units=about["units"]),
     )  # fmt: skip

@@ -57,7 +57,7 @@ def prepare(data: str, n_records: int, folder: Path) -> Prepared:
     name = f"{data}_flow_matching"
     training = load_config(config_path(name)).training if name in shipped_configs() else RunConfig().training
     training = dataclasses.replace(training, epochs=ENDLESS, batch_size=len(train), keep_epochs=(), patience=None)
-    loader = Loader(train, task.scaler, make_policy(training.masks, train), len(train), training.seed)
+    loader = Loader(train, task.scaler, make_policy(training.mask_policy, train), len(train), training.seed)
     batches = tuple(share.batch for epoch in range(1, N_BATCHES + 1) for share in loader.epoch(epoch))
     n_cells = test.observed.sum((1, 2))
     typical = int(np.abs(n_cells - n_cells.mean()).argmin())

@@ -35,7 +35,7 @@ SMALL = {"width": 8, "n_heads": 2, "n_blocks": 2}
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("gpu") / "data.npz"
-    prepare(out, "synthetic", rate=0.2, guess="gaussian", base_folds=2)
+    prepare(out, "synthetic", rate=0.2, base="gaussian", base_folds=2)
     return out
 
 
@@ -119,7 +119,7 @@ def test_the_loss_is_that_of_the_package(
 def test_from_data_to_a_model_file(prepared: Path, tmp_path: Path) -> None:
     same = {"data": str(prepared), "network": SMALL, "steps": 4, "batch_size": 4, "masks_per_record": 2}
     jobs = [
-        Job("flow", process_options={"path": "trigonometric"}, ask_unobserved=0.5, keep=(0.5, 1.0), **same),
+        Job("flow", process_options={"path": "trigonometric"}, query_unobserved=0.5, keep=(0.5, 1.0), **same),
         Job("diffusion", process="diffusion", **same),
     ]
     (tmp_path / "jobs.json").write_text(json.dumps([{"name": "unused"}]))

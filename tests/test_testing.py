@@ -331,8 +331,8 @@ def test_every_law_is_stated_in_one_sentence(kind: str):
 
 
 def test_what_cannot_be_checked_is_refused():
-    with pytest.raises(ConfigError, match=r"kind: expected one of peers, solvers.*came 'masks'"):
-        laws("masks")
+    with pytest.raises(ConfigError, match=r"kind: expected one of peers, solvers.*came 'mask_policies'"):
+        laws("mask_policies")
     with pytest.raises(ConfigError, match="expected root=, the folder of pm25's files"):
         check_plugin("datasets", "pm25")
     with pytest.raises(ConfigError, match="it has no solve"):

@@ -72,7 +72,7 @@ def convert(
             task.scaler,
             task.train.features,
             RecordClock.of(task.train),
-            imputer.network.guess,
+            imputer.network.base,
             process,
             usual_cells=task.train.n_features * task.train.n_steps,  # no record is dense
             fitted={"epoch": epoch, "step": step},
@@ -94,8 +94,8 @@ def convert(
 def _unfitted(settings: dict[str, Any], n_records: int, n_folds: int) -> GenerativeImputer:
     """``n_folds``: see ``TrainingConfig.base_folds``; 0 = there is no Gaussian process."""
     same = (
-        "batch_size", "learning_rate", "weight_decay", "warmup_steps", "clip_norm", "ema", "masks", "ask_unobserved",
-        "ask_from",
+        "batch_size", "learning_rate", "weight_decay", "warmup_steps", "clip_norm", "ema", "mask_policy",
+        "query_unobserved", "query_from",
     )  # fmt: skip
     training = TrainingConfig(
         epochs=max(1, settings["steps"] * settings["batch_size"] // n_records),
@@ -106,7 +106,7 @@ def _unfitted(settings: dict[str, Any], n_records: int, n_folds: int) -> Generat
     )
     return GenerativeImputer(
         ProcessConfig(settings["process"], settings["process_options"]),
-        NetworkConfig("context_cells", settings["network"], guess="gaussian" if n_folds else "none"),
+        NetworkConfig("context_cells", settings["network"], base="gaussian" if n_folds else "none"),
         training,
     )
 

@@ -1,10 +1,10 @@
 """Writes what ``train.py`` needs: standardised training records, and the Gaussian processes they start from.
 
 Usage: python scripts/gpu/prepare.py OUT.npz pm25|physionet2012 [--root DIR] [--fold N] [--rate R]
-       [--all_records true] [--guess gaussian|none] [--base_folds N]
+       [--all_records true] [--base gaussian|none] [--base_folds N]
 
-With ``all_records`` the validation records are trained on as well. Runs on a CPU; for PM2.5 with a Gaussian guess some
-minutes.
+With ``all_records`` the validation records are trained on as well. Runs on a CPU; for PM2.5 with a Gaussian process
+some minutes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def prepare(
     fold: int = 0,
     rate: float | None = None,
     all_records: bool = False,
-    guess: str = "none",
+    base: str = "none",
     base_folds: int = 1,
     seed: int = 0,
 ) -> None:
@@ -53,25 +53,25 @@ def prepare(
         root: its folder.
         fold, rate: of the csdi protocol.
         all_records: whether validation records are trained on.
-        guess: "gaussian" or "none".
+        base: "gaussian" or "none".
         base_folds: see ``TrainingConfig``.
         seed: of the processes.
     """
     task = ti.csdi(ti.load_windows(data, root=root), rate=rate, fold=fold)
     train = joined(task.train, task.valid) if all_records else task.train
-    base = base_of(train, task.scaler, guess, None, seed, base_folds)
-    scale = task.scaler if base is None else Scores(task.scaler, base)
+    process = base_of(train, task.scaler, base, None, seed, base_folds)
+    scale = task.scaler if process is None else Scores(task.scaler, process)
     policy = make_policy("mix", train)
     arrays: dict[str, np.ndarray] = {"patterns": policy.patterns}
     for name, windows in (("train", train), ("valid", task.valid)):
         loader = Loader(windows, scale, policy, 16)
         arrays |= {f"{name}_values": loader.values, f"{name}_shown": loader.visible, f"{name}_times": loader.times}
         arrays[f"{name}_ids"] = np.array(loader.record_ids)
-    if base is not None:
-        arrays |= {f"base.{name}": x for name, x in base.to_arrays().items()}
+    if process is not None:
+        arrays |= {f"base.{name}": x for name, x in process.to_arrays().items()}
         if base_folds > 1:
             arrays["fold_of"] = np.arange(len(train)) * base_folds // len(train)
-            guess_of = guesses_apart(train, task.scaler, base, base_folds, seed)
+            guess_of = guesses_apart(train, task.scaler, process, base_folds, seed)
             for n in range(base_folds):
                 apart = guess_of(int(np.flatnonzero(arrays["fold_of"] == n)[0])).apart
                 arrays |= {f"apart{n}.{name}": x for name, x in apart.to_arrays().items()}

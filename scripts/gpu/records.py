@@ -26,14 +26,14 @@ class Resident:
     """
 
     def __init__(
-        self, arrays: dict[str, np.ndarray], part: str, masks: str, n_masks: int, device: torch.device
+        self, arrays: dict[str, np.ndarray], part: str, mask_policy: str, n_masks: int, device: torch.device
     ) -> None:
         # Many validation windows overlap: some of them tell as much.
         thinned = slice(None, None, max(1, len(arrays["valid_values"]) // MOST_VALID) if part == "valid" else 1)
         there = lambda name: torch.from_numpy(arrays[f"{part}_{name}"][thinned]).to(device)
         self.values, self.visible, self.times = there("values"), there("shown"), there("times")
         self.patterns = torch.from_numpy(arrays["patterns"]).to(device)
-        self.masks, self.n_masks = masks, n_masks
+        self.mask_policy, self.n_masks = mask_policy, n_masks
         self.generator = torch.Generator(device).manual_seed(int(part == "valid"))
         self.pool: tuple[Tensor, Tensor, Tensor] | None = None
         self.given_all: tuple[Tensor, Tensor] | None = None
@@ -43,7 +43,7 @@ class Resident:
     def mask(self, shown: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """(B, K, L) bool, the cells that are shown; see ``masking.RandomTargets`` and ``masking.Mix``."""
         random = random_targets(shown, generator)
-        if self.masks == "random":
+        if self.mask_policy == "random":
             return random
         donor = torch.randint(len(self.patterns), (len(shown),), device=shown.device, generator=generator)
         historical = shown & self.patterns[donor]
@@ -75,11 +75,14 @@ class Resident:
 
 
 @cache
-def residents(path: Path, masks: str, n_masks: int, device: torch.device) -> tuple[Resident, Resident, bool]:
+def residents(path: Path, mask_policy: str, n_masks: int, device: torch.device) -> tuple[Resident, Resident, bool]:
     """Training and validation records, shared by jobs, and whether they have a Gaussian process."""
     with np.load(path) as file:
         arrays = dict(file)
-    records, valid = Resident(arrays, "train", masks, n_masks, device), Resident(arrays, "valid", masks, 4, device)
+    records, valid = (
+        Resident(arrays, "train", mask_policy, n_masks, device),
+        Resident(arrays, "valid", mask_policy, 4, device),
+    )
     return records, valid, has_base(arrays)
 
 

@@ -45,11 +45,11 @@ class Job:
         name: of its files.
         data: file of ``prepare_gpu_data.py``, beside the list of jobs.
         process, process_options, network: as in a run's config.
-        masks: "random" or "mix".
+        mask_policy: "random" or "mix".
         masks_per_record: size of the pool where there is a Gaussian process.
         steps: at most.
         batch_size, learning_rate, weight_decay, warmup_steps, clip_norm, ema: see ``TrainingConfig``.
-        ask_from, ask_unobserved: see ``TrainingConfig``; without a first guess only.
+        query_from, query_unobserved: see ``TrainingConfig``; without a first guess only.
         keep: shares of the training after which weights are kept.
         seed: of everything drawn.
         precision: "float32" or "bfloat16".
@@ -61,7 +61,7 @@ class Job:
     process: str = "flow_matching"
     process_options: dict[str, Any] = field(default_factory=dict)
     network: dict[str, Any] = field(default_factory=dict)
-    masks: str = "mix"
+    mask_policy: str = "mix"
     masks_per_record: int = 32
     steps: int = 60_000
     batch_size: int = 16
@@ -70,8 +70,8 @@ class Job:
     warmup_steps: int = 100
     clip_norm: float = 2.0
     ema: float = 0.999
-    ask_from: float = 0.75
-    ask_unobserved: float = 0.0
+    query_from: float = 0.75
+    query_unobserved: float = 0.0
     keep: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
     seed: int = 0
     precision: str = "float32"
@@ -84,7 +84,9 @@ class Training:
     def __init__(self, job: Job, folder: Path, out: Path, device: torch.device) -> None:
         started = time.monotonic()
         self.job, self.out, self.device = job, out, device
-        self.records, self.valid, with_spread = residents(folder / job.data, job.masks, job.masks_per_record, device)
+        self.records, self.valid, with_spread = residents(
+            folder / job.data, job.mask_policy, job.masks_per_record, device
+        )
         process = make("processes", job.process, **job.process_options)
         self.levels = Levels(process, device)
         torch.manual_seed(job.seed)
@@ -107,7 +109,7 @@ class Training:
         self.rows: list[list[float]] = []
         self.stream = torch.cuda.Stream() if device.type == "cuda" else None
         self.plain, self.asking = self._captured(asks=False), None
-        if job.ask_unobserved:
+        if job.query_unobserved:
             self.asking = self._captured(asks=True)
         self._reset()
         print(f"{job.name}: ready after {time.monotonic() - started:.1f} s", flush=True)
@@ -132,7 +134,7 @@ class Training:
             tensor[: self.n_steps] = torch.from_numpy(array).to(tensor)
 
     def step(self) -> None:
-        asks = self.asking is not None and self.done >= self.job.ask_from * self.n_steps > 0
+        asks = self.asking is not None and self.done >= self.job.query_from * self.n_steps > 0
         run = self.asking if asks else self.plain
         with torch.cuda.stream(self.stream) if self.stream else nullcontext():
             run()  # type: ignore[misc]
@@ -146,7 +148,7 @@ class Training:
         # One process time in each of B equal parts of the unit interval.
         uniform = (torch.rand(size, dtype=torch.float64, device=device) + torch.arange(size, device=device)) / size
         noise = torch.randn(size, *self.records.values.shape[1:], device=device)
-        ask = torch.rand(size, device=device) < job.ask_unobserved if asks else None
+        ask = torch.rand(size, device=device) < job.query_unobserved if asks else None
         with self._autocast():
             loss = batch_loss(self.network, self.levels, self.records, index, masks, uniform, noise, ask)
         self.optimiser.zero_grad(set_to_none=True)
@@ -247,7 +249,7 @@ def run(jobs: list[Job], folder: Path, out: Path, seconds: float, device: torch.
     took = rounds(0, timed)
     for training in trainings:
         training._reset()
-    asking = sum((1 - job.ask_from) / job.rounds for job in jobs if job.ask_unobserved)
+    asking = sum((1 - job.query_from) / job.rounds for job in jobs if job.query_unobserved)
     costly = 1 + asking / sum(1 / job.rounds for job in jobs)
     left = seconds - (time.monotonic() - started) - 10
     n_rounds = max(timed, min(max(job.steps * job.rounds for job in jobs), int(0.93 * left / took / costly)))

@@ -63,7 +63,7 @@ def test_with_a_first_guess_targets_hold_the_difference_to_it_and_it_is_made_of_
         expected = first_guess(shown, batch.cond_mask.numpy(), batch.times.numpy(), 8.0)
         np.testing.assert_allclose(guess.numpy(), expected, atol=1e-6)
         assert batch.guess_given_all is None
-    asking = Loader(windows, scaler, RandomTargets(), 3, 0, ask_unobserved=0.5, ask_from_epoch=2, guess=Linear(8.0))
+    asking = Loader(windows, scaler, RandomTargets(), 3, 0, query_unobserved=0.5, query_from_epoch=2, guess=Linear(8.0))
     assert all(share.batch.guess_given_all is None for share in asking.epoch(1))
     for plain, share in zip(loader(windows).epoch(2), asking.epoch(2), strict=True):
         observed = share.batch.observed.numpy()
@@ -202,7 +202,7 @@ def test_times_that_single_precision_cannot_tell_apart_are_refused():
 
 def test_unobserved_cells_are_asked_for_in_a_share_of_the_records_from_an_epoch_on():
     windows = waves(200, n_steps=20)
-    made = Loader(windows, Standardizer.fit(windows), RandomTargets(), 200, 0, ask_unobserved=0.3, ask_from_epoch=3)
+    made = Loader(windows, Standardizer.fit(windows), RandomTargets(), 200, 0, query_unobserved=0.3, query_from_epoch=3)
     plain = Loader(windows, Standardizer.fit(windows), RandomTargets(), 200, 0)
     assert next(made.epoch(2)).batch.unobserved_query is None
     assert next(made.fixed()).batch.unobserved_query is None
@@ -231,6 +231,6 @@ def test_usual_cells_are_as_many_as_all_but_a_few_records_hold_of_features_that_
 def test_records_are_crowded_in_training_only_in_passes_that_ask_for_unobserved_cells():
     windows = whole(8)
     windows.values[..., :4] = np.nan
-    asking = Loader(windows, Standardizer.fit(windows), RandomTargets(), 8, 0, ask_unobserved=1.0, ask_from_epoch=2)
+    asking = Loader(windows, Standardizer.fit(windows), RandomTargets(), 8, 0, query_unobserved=1.0, query_from_epoch=2)
     for shares, usual in ((asking.epoch(1), math.inf), (asking.epoch(2), 12), (asking.fixed(), math.inf)):
         assert all(share.batch.condition.usual_cells == usual for share in shares)

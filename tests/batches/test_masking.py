@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tsimpute.batches.masking import Historical, LikeGaps, MaskPolicy, Mix, RandomTargets, make_policy
-from tsimpute.config.settings import MASKS
+from tsimpute.config.settings import MASK_POLICIES
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
 
@@ -17,7 +17,7 @@ def policies() -> list[MaskPolicy]:
     return [RandomTargets(), Historical(PATTERNS), Mix(PATTERNS), LikeGaps.of(PATTERNS)]
 
 
-@pytest.mark.parametrize("policy", policies(), ids=MASKS)
+@pytest.mark.parametrize("policy", policies(), ids=MASK_POLICIES)
 def test_shown_within_observed_and_something_to_predict(policy: MaskPolicy):
     rng = np.random.default_rng(1)
     for n_cells in [1, 2, 7, 60] * 50:
@@ -32,12 +32,12 @@ def test_shown_within_observed_and_something_to_predict(policy: MaskPolicy):
         np.testing.assert_array_equal(observed, before)
 
 
-@pytest.mark.parametrize("policy", policies(), ids=MASKS)
+@pytest.mark.parametrize("policy", policies(), ids=MASK_POLICIES)
 def test_record_without_observation_shows_nothing(policy: MaskPolicy):
     assert not policy(np.zeros((5, 12), bool), np.random.default_rng(0)).any()
 
 
-@pytest.mark.parametrize("policy", policies(), ids=MASKS)
+@pytest.mark.parametrize("policy", policies(), ids=MASK_POLICIES)
 def test_same_generator_state_same_mask_another_state_another_mask(policy: MaskPolicy):
     observed = PATTERNS[0]
     masks = [policy(observed, np.random.default_rng(seed)).tobytes() for seed in (*range(10), *range(10))]

@@ -172,7 +172,7 @@ def test_shipped_configs_are_the_papers_settings() -> None:
         config = from_dict(RunConfig, yaml.safe_load(config_path(name).read_text(encoding="utf-8")))
         training = config.training
         assert (training.epochs, training.batch_size, training.learning_rate) == (200, 16, 1e-3)
-        assert (training.weight_decay, training.clip_norm, training.masks) == (1e-6, 2.0, "mix")
+        assert (training.weight_decay, training.clip_norm, training.mask_policy) == (1e-6, 2.0, "mix")
         assert config.sampling.n_steps == (100 if config.process.name == "flow_matching" else 50)
         assert name == f"{config.data.name}_{config.process.name}"
 

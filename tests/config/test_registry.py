@@ -169,18 +169,18 @@ def test_what_cannot_be_found_again_is_refused():
 def test_settings_take_classes_and_instances_and_files_keep_their_names(tmp_path: Path):
     config = RunConfig(
         process=ProcessConfig(Slow(pace=2.0)),  # type: ignore[arg-type]
-        training=TrainingConfig(masks=every_other_cell),  # type: ignore[arg-type]
+        training=TrainingConfig(mask_policy=every_other_cell),  # type: ignore[arg-type]
         sampling=SamplingConfig(solver=Halves(0.25)),  # type: ignore[arg-type]
     )
     assert (config.process.name, config.process.options) == (f"{__name__}:Slow", {"pace": 2.0})
     assert (config.sampling.solver, config.sampling.eta) == (f"{__name__}:Halves", 0.25)
-    assert config.training.masks == f"{__name__}:every_other_cell"
+    assert config.training.mask_policy == f"{__name__}:every_other_cell"
     save_config(config, tmp_path / "run.yaml")
     assert load_config(tmp_path / "run.yaml") == config
 
 
 def test_a_model_with_parts_of_another_package_is_trained_saved_and_read_again(tmp_path: Path):
-    training = TrainingConfig(epochs=1, masks=f"{__name__}:every_other_cell")
+    training = TrainingConfig(epochs=1, mask_policy=f"{__name__}:every_other_cell")
     imputer = GenerativeImputer(Slow(pace=2.0), NETWORK, training, SamplingConfig(solver=f"{__name__}:Halves")).fit(
         waves(), progress=False
     )

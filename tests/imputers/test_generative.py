@@ -22,7 +22,7 @@ from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.testing._records import FEATURES
 
-TRAINING = TrainingConfig(epochs=2, batch_size=3, learning_rate=1e-2, masks="mix")
+TRAINING = TrainingConfig(epochs=2, batch_size=3, learning_rate=1e-2, mask_policy="mix")
 SAMPLING = SamplingConfig(n_steps=3, rows_at_once=2)
 TEST = waves(4, seed=5, name="t")
 
@@ -46,16 +46,16 @@ def bits(values: np.ndarray) -> bytes:
 
 def test_asking_for_unobserved_cells_changes_training_from_its_epoch_on_and_needs_a_continuous_process():
     plain = new().fit(waves(7)).network_.state_dict()
-    late = new(training=replace(TRAINING, ask_unobserved=1.0, ask_from=1.0)).fit(waves(7)).network_.state_dict()
-    asked = new(training=replace(TRAINING, ask_unobserved=1.0, ask_from=0.5)).fit(waves(7)).network_.state_dict()
+    late = new(training=replace(TRAINING, query_unobserved=1.0, query_from=1.0)).fit(waves(7)).network_.state_dict()
+    asked = new(training=replace(TRAINING, query_unobserved=1.0, query_from=0.5)).fit(waves(7)).network_.state_dict()
     assert all(torch.equal(plain[name], late[name]) for name in plain)
     assert any(not torch.equal(plain[name], asked[name]) for name in plain)
-    with pytest.raises(ConfigError, match="ask_unobserved: expected 0 with diffusion"):
-        new("diffusion", replace(TRAINING, ask_unobserved=0.1)).fit(waves(7))
+    with pytest.raises(ConfigError, match="query_unobserved: expected 0 with diffusion"):
+        new("diffusion", replace(TRAINING, query_unobserved=0.1)).fit(waves(7))
 
 
 def test_with_a_first_guess_a_model_that_learnt_nothing_is_centred_on_interpolation(tmp_path: Path):
-    network = replace(NETWORK, guess="linear")
+    network = replace(NETWORK, base="linear")
     steep = replace(waves(7), values=np.tile(np.arange(8.0), (7, 3, 1)) * 100)
     steep.values[:, :, 3] = np.nan
     imputer = GenerativeImputer("flow_matching", network, TRAINING, SAMPLING).fit(steep)
@@ -65,13 +65,13 @@ def test_with_a_first_guess_a_model_that_learnt_nothing_is_centred_on_interpolat
     assert off.mean() < 0.7 * np.abs(plain.median()[:, :, 3] - 300).mean()
     imputer.save(tmp_path / "m.safetensors")
     again = GenerativeImputer.load(tmp_path / "m.safetensors")
-    assert again.network.guess == "linear"
+    assert again.network.base == "linear"
     assert bits(again.impute(steep, 20).values) == bits(found.values)
 
 
 @pytest.mark.parametrize("process", ["flow_matching", "diffusion"])
 def test_a_model_that_starts_from_a_gaussian_process_comes_back_from_its_file(process: str, tmp_path: Path):
-    imputer = GenerativeImputer(process, replace(NETWORK, guess="gaussian"), TRAINING, SAMPLING).fit(waves(30))
+    imputer = GenerativeImputer(process, replace(NETWORK, base="gaussian"), TRAINING, SAMPLING).fit(waves(30))
     found = imputer.impute(TEST, 5)
     imputer.save(tmp_path / "m.safetensors")
     again = GenerativeImputer.load(tmp_path / "m.safetensors", SAMPLING)
@@ -89,7 +89,7 @@ def test_a_model_that_starts_from_a_gaussian_process_comes_back_from_its_file(pr
 def test_a_model_that_learnt_nothing_draws_from_the_posterior_of_its_process(tmp_path: Path):
     """Nothing learnt: the network says that clean data are the noise, which is the posterior's own."""
     train = waves(60, seed=2)
-    imputer = GenerativeImputer("flow_matching", replace(NETWORK, guess="gaussian"), replace(TRAINING, epochs=1))
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, base="gaussian"), replace(TRAINING, epochs=1))
     next(imputer.fit_steps(train))
     for weights in imputer.network_.parameters():
         torch.nn.init.zeros_(weights)
@@ -106,7 +106,7 @@ def test_a_model_that_learnt_nothing_draws_from_the_posterior_of_its_process(tmp
 
 
 def test_a_process_that_is_handed_over_is_started_from_and_must_fit(tmp_path: Path):
-    network = replace(NETWORK, guess="gaussian")
+    network = replace(NETWORK, base="gaussian")
     other = GenerativeImputer("flow_matching", network, TRAINING).fit(waves(20, seed=4)).base_
     imputer = GenerativeImputer("flow_matching", network, TRAINING)
     list(imputer.fit_steps(waves(7), base=other))
@@ -117,13 +117,13 @@ def test_a_process_that_is_handed_over_is_started_from_and_must_fit(tmp_path: Pa
     few = replace(waves(7), values=waves(7).values[:, :2], features=FEATURES[:2])
     with pytest.raises(ConfigError, match="base: expected a Gaussian process of 2 features"):
         next(imputer.fit_steps(few, base=other))
-    with pytest.raises(ConfigError, match=r"base: expected none with network\.guess 'none'"):
+    with pytest.raises(ConfigError, match=r"base: expected none with network\.base 'none'"):
         next(new().fit_steps(waves(7), base=other))
 
 
 def test_a_stopped_training_from_a_gaussian_process_goes_on_bit_for_bit(tmp_path: Path):
     def training() -> GenerativeImputer:
-        return GenerativeImputer("flow_matching", replace(NETWORK, guess="gaussian"), replace(TRAINING, epochs=4))
+        return GenerativeImputer("flow_matching", replace(NETWORK, base="gaussian"), replace(TRAINING, epochs=4))
 
     whole, parts = training(), training()
     list(whole.fit_steps(waves(7), folder=tmp_path / "a"))
@@ -138,8 +138,8 @@ def test_a_stopped_training_from_a_gaussian_process_goes_on_bit_for_bit(tmp_path
 
 @pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
 def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
-    network = replace(NETWORK, guess=guess)
-    data, asking = held_out(waves(7)), replace(TRAINING, ask_unobserved=1.0, ask_from=0.0)
+    network = replace(NETWORK, base=guess)
+    data, asking = held_out(waves(7)), replace(TRAINING, query_unobserved=1.0, query_from=0.0)
     assert not data.visible.all()
     loud = replace(data, values=np.where(data.held_out, 1e9, data.values))
     weights = [GenerativeImputer("flow_matching", network, asking).fit(w).network_.state_dict() for w in (data, loud)]
@@ -148,7 +148,7 @@ def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
 
 @pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
 def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: Any):
-    imputer = GenerativeImputer("flow_matching", replace(NETWORK, guess=guess), TRAINING, SAMPLING).fit(waves(7))
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, base=guess), TRAINING, SAMPLING).fit(waves(7))
     long = waves(1, n_steps=100, seed=3)
     whole = list(imputer.impute_long(long, 4, seed=1, progress=(shares := []).append))
     assert [steps for steps, _ in whole] == [slice(0, 100)]
@@ -172,7 +172,7 @@ def test_a_long_record_may_begin_at_any_time(guess: Any):
         seconds = np.cumsum(rng.integers(1, 4, windows.times.shape), 1)
         return replace(windows, times=start + seconds / 3600)
 
-    imputer = GenerativeImputer("flow_matching", replace(NETWORK, guess=guess), TRAINING, SAMPLING)
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, base=guess), TRAINING, SAMPLING)
     imputer.fit(stamped(waves(7), 0.0))
     late = stamped(waves(1, n_steps=100, seed=3), 10 * 8766.0)
     early = replace(late, times=late.times - late.times[0, 0])
@@ -603,7 +603,7 @@ def test_one_record_and_one_feature(n: int):
     windows = waves(n).select([0])
     one = replace(windows, values=windows.values[:, :1], features=windows.features[:1])
     for data in (windows, one):
-        imputer = new("diffusion", replace(TRAINING, masks="random")).fit(data)
+        imputer = new("diffusion", replace(TRAINING, mask_policy="random")).fit(data)
         assert np.isfinite(imputer.impute(data, 2).values).all()
 
 

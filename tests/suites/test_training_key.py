@@ -14,7 +14,7 @@ def test_settings_of_the_gaussian_guess_count_with_it_alone() -> None:
     task = task_of(config)
 
     def keys(guess: str) -> set[str]:
-        network = NetworkConfig(guess=guess)  # type: ignore[arg-type]
+        network = NetworkConfig(base=guess)  # type: ignore[arg-type]
         changed = TrainingConfig(), TrainingConfig(masks_per_record=9), TrainingConfig(base_folds=3)
         return {training_key(replace(config, network=network, training=training), task) for training in changed}
 

@@ -48,7 +48,7 @@ class Loader:
         policy: chooses targets among the shown cells.
         batch_size: records of a global batch.
         seed: of everything drawn.
-        ask_unobserved: share of records in which all unobserved cells are queried too, from ``ask_from_epoch`` on.
+        query_unobserved: share of records in which all unobserved cells are queried too, from ``query_from_epoch`` on.
         guess: where given, targets are the differences to it, in units of its spread where it has one.
         guess_of: another guess for some records, by their index; None = ``guess`` for all.
         n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
@@ -65,8 +65,8 @@ class Loader:
         policy: MaskPolicy,
         batch_size: int,
         seed: int = 0,
-        ask_unobserved: float = 0.0,
-        ask_from_epoch: int = 1,
+        query_unobserved: float = 0.0,
+        query_from_epoch: int = 1,
         guess: Guess | None = None,
         guess_of: Callable[[int], Guess] | None = None,
         n_masks: int = 0,
@@ -79,8 +79,8 @@ class Loader:
         self.targetable = _not_given(windows)
         self.usable = np.flatnonzero(self.visible[:, self.targetable].any((1, 2)))
         self.policy, self.batch_size, self.seed = policy, batch_size, seed
-        self.ask_unobserved, self.ask_from_epoch = ask_unobserved, ask_from_epoch
-        self.usual_cells = usual_cells(windows) if ask_unobserved else math.inf
+        self.query_unobserved, self.query_from_epoch = query_unobserved, query_from_epoch
+        self.usual_cells = usual_cells(windows) if query_unobserved else math.inf
         at_rest = self.values, self.visible, self.times, self.record_ids
         self.guesses: Masks | None = masks
         if guess is not None and masks is None:
@@ -118,8 +118,8 @@ class Loader:
         masks, numbers = zip(*(draw(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)), strict=True)
         cond_mask, observed, values = np.stack(masks), self.visible[index], self.values[index]
         queried = None
-        if self.ask_unobserved > 0 and epoch >= self.ask_from_epoch:
-            whole = np.array([rng.random() < self.ask_unobserved for rng in rngs])[:, None, None]
+        if self.query_unobserved > 0 and epoch >= self.query_from_epoch:
+            whole = np.array([rng.random() < self.query_unobserved for rng in rngs])[:, None, None]
             queried = ~observed & self.targetable[:, None] & whole
         guess, guess_given_all = None, None
         if self.guesses is not None:

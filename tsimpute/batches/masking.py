@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from tsimpute.config.registry import is_known, plugin
-from tsimpute.config.settings import MASKS
+from tsimpute.config.settings import MASK_POLICIES
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
 
@@ -163,10 +163,10 @@ class LikeGaps:
 
 
 def make_policy(name: str, train: Windows) -> MaskPolicy:
-    """The policy of that name: one of ``config.MASKS``, or one that a function of another package makes.
+    """The policy of that name: one of ``config.MASK_POLICIES``, or one that a function of another package makes.
 
     Args:
-        name: one of ``MASKS``, an import path or an entry point: see ``registry``, kind "masks".
+        name: one of ``MASK_POLICIES``, an import path or an entry point: see ``registry``, kind "mask_policies".
         train: training records; their shown cells are the patterns, of those records only that
             ``train.pattern_donor`` marks (all where it is None). Given features are no part of them.
 
@@ -175,10 +175,10 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
     """
     if name == "random":
         return RandomTargets()
-    if name not in MASKS and not is_known("masks", name):
-        raise ConfigError(f"mask policy: expected one of {', '.join(MASKS)}; came {name!r}.")
-    if name not in MASKS:
-        return plugin("masks", name)(train)
+    if name not in MASK_POLICIES and not is_known("mask_policies", name):
+        raise ConfigError(f"mask policy: expected one of {', '.join(MASK_POLICIES)}; came {name!r}.")
+    if name not in MASK_POLICIES:
+        return plugin("mask_policies", name)(train)
     shown = train.visible[:, [not feature.given for feature in train.features]]
     if name == "gaps":
         return LikeGaps.of(shown)

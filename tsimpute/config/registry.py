@@ -35,7 +35,7 @@ CONTRACTS = {
     "imputers": _IMPUTER,
     "peers": _IMPUTER,
     "datasets": ("card", "load"),
-    "masks": (),
+    "mask_policies": (),
     "mechanisms": (),
 }
 """By kind, what a class has to have, beside being callable where it has nothing else; what lacks it is never called."""

@@ -9,7 +9,7 @@ from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 
 T = TypeVar("T")
-MASKS = ("random", "historical", "mix", "gaps")
+MASK_POLICIES = ("random", "historical", "mix", "gaps")
 """Names of the package's own mask policies."""
 
 
@@ -70,14 +70,14 @@ class NetworkConfig:
     Attributes:
         name: of its file, or an import path; a class, too, see ``tsimpute.config.registry``.
         options: its own settings (width, n_heads, n_blocks, ...).
-        guess: what is learnt and drawn. "none" = the values themselves; "linear" = the difference to linear
-            interpolation, which pays where training is short and gaps are; "gaussian" = the difference to the posterior
-            mean of a Gaussian process that is fitted first, in units of its posterior standard deviation.
+        base: the base estimate, whose residual the network learns. "none" = the values themselves; "linear" = linear
+            interpolation, which pays where training is short and gaps are; "gaussian" = the posterior mean of a
+            Gaussian process that is fitted first, in units of its posterior standard deviation.
     """
 
     name: str = "context_cells"
     options: dict[str, Any] = field(default_factory=dict)
-    guess: Literal["none", "linear", "gaussian"] = "none"
+    base: Literal["none", "linear", "gaussian"] = "none"
 
     def __post_init__(self) -> None:
         _name_plugin(self, "backbones")
@@ -123,24 +123,24 @@ class TrainingConfig:
         milestones, decay: shares of all steps at which the learning rate is multiplied, and by what; "steps" only.
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
-        masks: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps"; or
-            an import path of a function from training records to a mask policy, see ``pipeline.masking``.
-        masks_per_record: with the guess "gaussian" alone: different masks that each record gets over the epochs. The
+        mask_policy: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps"; or an
+            import path of a function from training records to a mask policy, see ``pipeline.masking``.
+        masks_per_record: with the base "gaussian" only: different masks that each record gets over the epochs. The
             posterior of each takes time once, and memory.
-        base_folds: with the guess "gaussian" alone: records, in their order, are parted into so many stretches, and
-            those of each are guessed by a process learnt from the others. A process knows the records that it was
-            learnt from better than others; where those to be filled are others (other months, other people), training
-            should not see it so sure. 1 = one process for all, for series that are filled themselves.
-        ask_unobserved: share of records in which all unobserved cells are asked for beside the targets, as in use,
+        base_folds: with the base "gaussian" only: number of folds of cross-fitting. The folds are runs of consecutive
+            records, and the posterior of each comes from a process that is fitted to the other folds. A process is too
+            sure of the records that it was fitted to; where the records to impute are others (other months, other
+            people), training should not see that. 1 = one process for all, for series that are imputed themselves.
+        query_unobserved: share of records in which all unobserved cells are queried beside the targets, as in use,
             where every missing cell is; without a loss on them. Flow matching only.
-        ask_from: share of the epochs after which that begins.
+        query_from: share of the epochs after which that begins.
         patience: stop after so many epochs without a better validation loss, and keep the best; None = never stop
             early, and keep the last.
         seed: of order, masks, times and noise.
         checkpoint_minutes: longest time between two states on disk.
         keep_epochs: epochs whose model is kept in a file of its own.
         max_minutes: stop after so many minutes of this call; None = never.
-        accelerator, devices, nodes, precision: as in lightning-fabric; precision "32-true" or "bf16-mixed".
+        accelerator, devices, precision: as in lightning-fabric; precision "32-true" or "bf16-mixed".
     """
 
     epochs: int = 200
@@ -155,11 +155,11 @@ class TrainingConfig:
     decay: float = 0.1
     clip_norm: float = 2.0
     ema: float | None = None
-    masks: str = "random"
+    mask_policy: str = "random"
     masks_per_record: int = 4
     base_folds: int = 1
-    ask_unobserved: float = 0.0
-    ask_from: float = 0.9
+    query_unobserved: float = 0.0
+    query_from: float = 0.9
     patience: int | None = None
     seed: int = 0
     checkpoint_minutes: float = 2.0
@@ -167,21 +167,22 @@ class TrainingConfig:
     max_minutes: float | None = None
     accelerator: str = "cpu"
     devices: int = 1
-    nodes: int = 1
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "base_folds", "devices", "nodes"):
+        for name in ("epochs", "batch_size", "micro_batch", "masks_per_record", "base_folds", "devices"):
             count = getattr(self, name)
             _require(isinstance(count, int) and count >= 1, f"training.{name}", "a whole number from 1", count)
         steps = self.max_steps
         ok = steps is None or (isinstance(steps, int) and steps >= 1)
         _require(ok, "training.max_steps", "none or a whole number from 1", steps)
-        counts_epochs = self.ask_unobserved > 0 and steps is not None
-        _require(not counts_epochs, "training.max_steps", "none with ask_unobserved, which counts epochs", steps)
-        object.__setattr__(self, "masks", registry.named("masks", self.masks)[0])
-        expected = f"one of {', '.join(MASKS)}, or an import path as package.module:function"
-        _require(self.masks in MASKS or registry.is_known("masks", self.masks), "training.masks", expected, self.masks)
+        counts_epochs = self.query_unobserved > 0 and steps is not None
+        _require(not counts_epochs, "training.max_steps", "none with query_unobserved, which counts epochs", steps)
+        policy = registry.named("mask_policies", self.mask_policy)[0]
+        object.__setattr__(self, "mask_policy", policy)
+        expected = f"one of {', '.join(MASK_POLICIES)}, or an import path as package.module:function"
+        known = policy in MASK_POLICIES or registry.is_known("mask_policies", policy)
+        _require(known, "training.mask_policy", expected, policy)
         for name in ("schedule", "precision"):
             known = get_args(get_type_hints(TrainingConfig)[name])
             _require(
@@ -192,7 +193,7 @@ class TrainingConfig:
         for name in ("weight_decay", "checkpoint_minutes", "warmup_steps"):
             _require(getattr(self, name) >= 0, f"training.{name}", "0 or more", getattr(self, name))
         _require(0 < self.decay <= 1, "training.decay", "a number in (0, 1]", self.decay)
-        for name in ("ask_unobserved", "ask_from"):
+        for name in ("query_unobserved", "query_from"):
             _require(0 <= getattr(self, name) <= 1, f"training.{name}", "a share in [0, 1]", getattr(self, name))
         _require(self.ema is None or 0 <= self.ema < 1, "training.ema", "none or a number in [0, 1)", self.ema)
         _require(all(0 < m < 1 for m in self.milestones), "training.milestones", "shares in (0, 1)", self.milestones)

@@ -36,7 +36,7 @@ def demo_config(process: str, epochs: int) -> RunConfig:
         protocol=ProtocolConfig("clean", rate=0.2, mechanism="random"),
         process=ProcessConfig(process),
         network=NetworkConfig(options={"width": 32, "n_heads": 4, "n_blocks": 2}),
-        training=TrainingConfig(epochs=epochs, micro_batch=16, learning_rate=2e-3, ema=0.99, masks="mix"),
+        training=TrainingConfig(epochs=epochs, micro_batch=16, learning_rate=2e-3, ema=0.99, mask_policy="mix"),
         sampling=SamplingConfig("one_step", n_steps=steps, eta=eta),
         evaluation=EvaluationConfig(n_samples=20, max_records=20, at_epochs=at),
     )

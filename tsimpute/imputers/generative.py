@@ -176,11 +176,11 @@ class GenerativeImputer:
             folder: where the state, ``epochs.csv`` and models go; a state found there is taken up.
             should_stop: asked after each step; True ends with the state on disk.
             masks: with a ``base`` alone: masks of ``train`` and what is guessed of the cells that they hide, by who
-                sees more than the records; None = drawn as ``training.masks`` says.
+                sees more than the records; None = drawn as ``training.mask_policy`` says.
 
         Raises:
             DataError: ``valid`` has other features than ``train``, given ones are not last, or no record shows a cell.
-            ConfigError: patience without ``valid``, a base that does not fit, or ``ask_unobserved`` with a process on
+            ConfigError: patience without ``valid``, a base that does not fit, or ``query_unobserved`` with a process on
                 discrete levels.
             TrainingError, CheckpointError: see ``Trainer.run``.
         """
@@ -188,17 +188,17 @@ class GenerativeImputer:
             check_features(train.features, valid.features)
         check_given(train.features)
         process, training = self._sampler.process, self.training
-        if training.ask_unobserved and not process.continuous:
+        if training.query_unobserved and not process.continuous:
             raise ConfigError(
-                f"training.ask_unobserved: expected 0 with {self.process.name}, which has levels and no times between "
-                f"them; came {training.ask_unobserved}."
+                f"training.query_unobserved: expected 0 with {self.process.name}, which has levels and no times "
+                f"between them; came {training.query_unobserved}."
             )
         scaler = scaler or Standardizer.fit(train)
-        start = base_of(train, scaler, self.network.guess, base, training.seed, training.base_folds)
+        start = base_of(train, scaler, self.network.base, base, training.seed, training.base_folds)
         network = new_network(self.network, train.features, process.tau_frequency, training.seed)
         clock, usual = RecordClock.of(train, time_unit), usual_cells(train)
-        model = FittedModel(network, scaler, train.features, clock, self.network.guess, start, usual, {})
-        self.model_, policy, guess_of = model, make_policy(training.masks, train), None
+        model = FittedModel(network, scaler, train.features, clock, self.network.base, start, usual, {})
+        self.model_, policy, guess_of = model, make_policy(training.mask_policy, train), None
         if start is not None and training.base_folds > 1:
             guess_of = guesses_apart(train, scaler, start, training.base_folds, training.seed)
 
@@ -217,7 +217,7 @@ class GenerativeImputer:
             save_model,
             should_stop,
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
-            + f", guess {self.network.guess}" * (model.guess is not None)
+            + f", guess {self.network.base}" * (model.guess is not None)
             + (f", base {digest_of(base)}" if base else ""),
         )
         for step in trainer.run():
@@ -235,7 +235,7 @@ class GenerativeImputer:
         guess_of: Callable[[int], Guess] | None = None, masks: Masks | None = None,
     ) -> Loader:  # fmt: skip
         settings = self.training
-        asks = settings.ask_unobserved, 1 + round(settings.ask_from * settings.epochs)
+        asks = settings.query_unobserved, 1 + round(settings.query_from * settings.epochs)
         n_masks = 0 if model.base is None else settings.masks_per_record
         guessing = model.guess, guess_of, n_masks, masks
         return Loader(windows, model.scale, policy, settings.batch_size, seed, *asks, *guessing)

@@ -115,7 +115,7 @@ def select(jobs: Sequence[Job], tasks: Sequence[str] = (), methods: Sequence[str
 def settings_that_count(config: RunConfig) -> dict[str, Any]:
     """The settings that the numbers of a training depend on. A later setting is left out at its default."""
     values = to_dict(config)
-    idle = [] if config.network.guess == "gaussian" else ["masks_per_record", "base_folds"]
+    idle = [] if config.network.base == "gaussian" else ["masks_per_record", "base_folds"]
     for name in ("keep_epochs", *idle):
         del values["training"][name]
     if config.training.max_steps is None:

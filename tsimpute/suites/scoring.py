@@ -101,7 +101,7 @@ def leakage_result(job: Job, prepared: Prepared, model: Checkpoint | None = None
         return leakage_of_filling(model.imputer, prepared.test, job.seed)
     if job.config is not None:  # two steps of training are enough
         training = replace(job.config.training, epochs=1, max_steps=None, keep_epochs=())
-        training = replace(training, ask_unobserved=0.0, warmup_steps=0)
+        training = replace(training, query_unobserved=0.0, warmup_steps=0)
         job = replace(job, config=replace(job.config, training=training))
     try:
         with global_seeds(job.seed):

@@ -44,7 +44,6 @@ def launched(settings: TrainingConfig) -> Fabric:
         fabric = Fabric(
             accelerator=settings.accelerator,
             devices=settings.devices,
-            num_nodes=settings.nodes,
             precision=settings.precision,  # type: ignore[arg-type]
         )
     except (RuntimeError, ValueError) as error:

@@ -18,7 +18,7 @@ COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "learning_rate", "second
 """Columns of ``epochs.csv``."""
 
 _FREE = {
-    "checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "nodes", "precision", "patience",
+    "checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "precision", "patience",
     "micro_batch",
 }  # fmt: skip
 

@@ -208,11 +208,11 @@ def test_what_is_given_is_never_a_target_of_training_nor_filled_in() -> None:
     windows = ti.Windows(values, np.tile(np.arange(8.0), (8, 1)), features, tuple(map(str, range(8))))
     from tsimpute.batches.loading import Loader
     from tsimpute.batches.masking import make_policy
-    from tsimpute.config.settings import MASKS
+    from tsimpute.config.settings import MASK_POLICIES
     from tsimpute.scaling.standardizer import Standardizer
 
-    for name in MASKS:
-        loader = Loader(windows, Standardizer.fit(windows), make_policy(name, windows), 4, ask_unobserved=1.0)
+    for name in MASK_POLICIES:
+        loader = Loader(windows, Standardizer.fit(windows), make_policy(name, windows), 4, query_unobserved=1.0)
         for share in loader.epoch(1):
             assert not share.batch.target_mask[:, 1].any()
             assert share.batch.target_mask[:, 0].any()

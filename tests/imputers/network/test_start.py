@@ -61,7 +61,7 @@ def test_a_guess_of_a_process_of_scores_is_on_the_scale_of_the_base() -> None:
 def test_folds_change_training_alone_and_are_at_most_the_records() -> None:
     def imputer(n_folds: int) -> GenerativeImputer:
         training = TrainingConfig(epochs=1, batch_size=6, base_folds=n_folds)
-        return GenerativeImputer("flow_matching", replace(NETWORK, guess="gaussian"), training).fit(TRAIN)
+        return GenerativeImputer("flow_matching", replace(NETWORK, base="gaussian"), training).fit(TRAIN)
 
     one, three = imputer(1), imputer(3)
     assert one.base_ is not None

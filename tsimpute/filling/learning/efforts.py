@@ -41,7 +41,7 @@ class Effort:
             "width": self.width, "n_heads": self.width // 8, "n_blocks": self.n_blocks, "width_time": 64,
             "width_feature": 16, "width_tau": 64,
         }  # fmt: skip
-        return NetworkConfig("context_cells", options, guess="linear" if self.methods == "network" else "gaussian")
+        return NetworkConfig("context_cells", options, base="linear" if self.methods == "network" else "gaussian")
 
     def training(self, n_windows: int, seed: int) -> TrainingConfig:
         """A cosine schedule over about ``steps`` steps."""
@@ -50,7 +50,7 @@ class Effort:
         return TrainingConfig(
             epochs=max(1, round(self.steps / batches)), batch_size=batch, micro_batch=max(1, batch // 4),
             learning_rate=1e-3, warmup_steps=min(50, self.steps // 10), schedule="cosine", clip_norm=2.0, ema=0.99,
-            masks="mix" if self.methods == "network" else "gaps", seed=seed,
+            mask_policy="mix" if self.methods == "network" else "gaps", seed=seed,
         )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ class FittedModel:
             RecordClock(
                 about["time_step"], about.get("regular", True), about.get("n_steps", 0), about.get("time_unit")
             ),
-            config.guess,
+            config.base,
             GaussianModel.from_arrays(base) if base else None,
             about.get("usual_cells", 0),
             about["fitted"],
@@ -169,7 +169,7 @@ def new_network(config: NetworkConfig, features: Sequence[Feature], tau_frequenc
     options: dict[str, Any] = {"max_frequency": tau_frequency} | config.options
     if n_given := sum(feature.given for feature in features):
         options["n_given"] = n_given
-    if config.guess == "gaussian":
+    if config.base == "gaussian":
         options["with_spread"] = True
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed: that would reseed every other device, too.

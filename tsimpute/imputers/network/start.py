@@ -30,7 +30,7 @@ def base_of(
     """
     if guess != "gaussian":
         if base is not None:
-            raise ConfigError(f'base: expected none with network.guess {guess!r}, came one. Set guess to "gaussian".')
+            raise ConfigError(f'base: expected none with network.base {guess!r}, came one. Set it to "gaussian".')
         return None
     n_features = len(train.features)
     if base is not None:
