@@ -32,6 +32,7 @@ DETERMINISTIC = {
     "pchip",
     "seasonal",
     "low_rank",
+    "softimpute",
     "knn",
     "chained_lags",
     "miss_forest",

@@ -10,8 +10,9 @@ import pytest
 from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
+from tsimpute.imputers.low_rank import solved
 
-QUICK: dict[str, dict[str, Any]] = {"mice": {"max_iter": 3, "n_sweeps": 5}}
+QUICK: dict[str, dict[str, Any]] = {"mice": {"max_iter": 3, "n_sweeps": 5}, "softimpute": {}}
 """Methods and settings that make them quick."""
 
 
@@ -69,6 +70,38 @@ def test_draws_are_of_the_conditional_gaussian(name: str, shown: dict[int, float
     np.testing.assert_allclose(np.cov(draws[:, others].T), np.squeeze(covariance), atol=0.35)
 
 
+def objective(rows: np.ndarray, completed: np.ndarray, penalty: float) -> float:
+    """Of SoftImpute, by an independent way: half the squared error plus the nuclear norm."""
+    error = np.nansum((rows - completed) ** 2)
+    return 0.5 * float(error) + penalty * float(np.linalg.norm(completed, "nuc"))
+
+
+def test_softimpute_recovers_a_matrix_of_low_rank() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 10))
+    gaps = rng.random(truth.shape) < 0.3
+    gaps[0] = True
+    got = filled("softimpute", np.where(gaps, np.nan, truth), max_iter=3000)[0]
+    gaps[0] = False
+    assert np.abs(got - truth)[gaps].mean() < 0.05 * truth.std()
+    np.testing.assert_allclose(got[0], np.nanmean(np.where(gaps, np.nan, truth)[1:], 0), atol=1e-9)
+
+
+def test_softimpute_minimises_its_objective_and_is_a_soft_thresholded_decomposition() -> None:
+    rng = np.random.default_rng(1)
+    rows = gaussian(40, 0.3, 1)[1] - MEAN
+    penalty = 4.0
+    imputer = registry.make("imputers", "softimpute", max_iter=5000, tol=1e-12)
+    completed, projection = imputer._iterated(rows, np.zeros_like(rows), penalty)
+    left, values, right = np.linalg.svd(completed, full_matrices=False)
+    low_rank = (left * np.maximum(values - penalty, 0)) @ right
+    np.testing.assert_allclose(low_rank, completed @ projection, atol=1e-8)
+    np.testing.assert_allclose(solved(rows, projection), np.where(np.isnan(rows), low_rank, rows), atol=1e-8)
+    least = objective(rows, low_rank, penalty)
+    others = [objective(rows, low_rank + 1e-3 * rng.normal(size=rows.shape), penalty) for _ in range(50)]
+    assert least < min(others)
+
+
 # -- columns and rows with nothing to tell -----------------------------------------------------------------------------
 
 
@@ -111,7 +144,9 @@ def test_one_row_one_column_and_a_column_without_values(name: str) -> None:
     assert np.isfinite(imputer.impute(table(never), 1).values).all()
 
 
-@pytest.mark.parametrize(("name", "settings"), [("mice", {"n_chains": 0}), ("mice", {"n_sweeps": 1.5})])
+@pytest.mark.parametrize(
+    ("name", "settings"), [("mice", {"n_chains": 0}), ("mice", {"n_sweeps": 1.5}), ("softimpute", {"max_iter": 0})]
+)
 def test_senseless_settings_are_refused(name: str, settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
         registry.make("imputers", name, **settings)

@@ -1,4 +1,4 @@
-"""Steps times features as a matrix of low rank: a truncated singular value decomposition, iterated over its gaps."""
+"""Steps times features as a matrix of low rank: singular values truncated or soft-thresholded, over rounds."""
 
 from __future__ import annotations
 
@@ -59,6 +59,57 @@ class LowRankImputer(StandardisedImputer):
         return np.repeat(filled[None], n_samples, 0)
 
 
+class SoftImputer(StandardisedImputer):
+    """SoftImpute (Mazumder, Hastie and Tibshirani 2010): singular values lose ``lambda``, and none falls below 0.
+
+    A row is one step of a record, so a table is records of one step. The penalty ``lambda`` is chosen in ``fit`` by the
+    squared error on a tenth of the visible cells, which are hidden for it, among shares of the largest singular value
+    from 0.001 to 1 with even ratios; each begins where the next larger one ended. At the end of its iterations a row's
+    gaps solve linear equations given its visible cells. These are solved for each record, of the table or not.
+
+    Args:
+        n_penalties: values of ``lambda`` that are tried.
+        max_iter: iterations for each of them.
+        tol: relative change of the missing cells at which the iterations end.
+        seed: of the cells that are hidden to choose on.
+    """
+
+    name = "softimpute"
+    _LEARNT: ClassVar = ("projection",)
+
+    def __init__(self, n_penalties: int = 15, max_iter: int = 1000, tol: float = 1e-5, seed: int = 0) -> None:
+        check_counts(n_penalties=n_penalties, max_iter=max_iter)
+        self.n_penalties, self.max_iter, self.tol, self.seed = n_penalties, max_iter, tol, seed
+
+    def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
+        hidden = moved_gaps(known, self.seed)
+        rows, cells = rows_of(known), rows_of(hidden)
+        largest = np.linalg.norm(np.nan_to_num(rows), 2) or 1.0  # 0 where all that is visible is the mean
+        penalties = largest * np.geomspace(1, 1e-3, self.n_penalties)
+        shown = np.where(cells, np.nan, rows)
+        guess, errors = np.zeros_like(rows), []
+        for penalty in penalties:
+            guess, _ = self._iterated(shown, guess, penalty)
+            errors.append(np.square(guess - rows, where=cells, out=np.zeros_like(rows)).sum())
+        return {"projection": self._iterated(rows, guess, penalties[np.argmin(errors)])[1]}
+
+    def _iterated(self, rows: np.ndarray, guess: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (R, K) without gaps, which start from ``guess``, and the (K, K) projection that fills them."""
+        gaps = np.isnan(rows)
+        filled, projection = np.where(gaps, guess, rows), np.zeros((rows.shape[1],) * 2)
+        for _ in range(self.max_iter):
+            weights, vectors = np.linalg.eigh(filled.T @ filled)  # squared singular values
+            values = np.sqrt(np.maximum(weights, 1e-300))
+            projection = (vectors * np.maximum(1 - penalty / values, 0)) @ vectors.T
+            before, filled[gaps] = filled[gaps], (filled @ projection)[gaps]
+            if np.linalg.norm(filled[gaps] - before) <= self.tol * np.linalg.norm(before):
+                break
+        return filled, projection
+
+    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        return np.repeat(solved(known.T, self.learnt_["projection"]).T[None], n_samples, 0)
+
+
 def iterated(rows: np.ndarray, rank: int, max_iter: int) -> np.ndarray:
     """(K, K) projection of a row onto ``rank`` shrunk components, of rows (R, K) with NaN at their gaps."""
     rows = rows[~np.isnan(rows).all(1)]
@@ -92,4 +143,4 @@ def solved(rows: np.ndarray, projection: np.ndarray) -> np.ndarray:
     return out
 
 
-PLUGIN = LowRankImputer
+PLUGINS = {cls.name: cls for cls in (LowRankImputer, SoftImputer)}
