@@ -174,7 +174,7 @@ PUBLIC = """
 Batch Condition EvaluationConfig EvaluationContext Feature GenerativeImputer Imputation ImputationWarning Limits
 LinearImputer LocfImputer MeanImputer MedianImputer NetworkConfig ProcessConfig ProtocolConfig Report RunConfig Samples
 SamplingConfig TableImputer TrainingConfig Windows clean csdi describe draw_lazily evaluate fill_file impute
-impute_lazily load_windows to_dataset to_frame transductive
+impute_lazily load_windows pool to_dataset to_frame transductive
 """
 """What users import; a name that comes or goes changes this list and the changelog."""
 

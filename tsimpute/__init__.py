@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tsimpute.datasets.describing import describe
     from tsimpute.errors import ImputationWarning
     from tsimpute.evaluation.evaluate import evaluate
+    from tsimpute.evaluation.pooling import pool
     from tsimpute.evaluation.reporting import EvaluationContext, Report
     from tsimpute.experiments.runs import load_windows
     from tsimpute.filling.files.fill_file import fill_file
@@ -53,6 +54,7 @@ _HOME = {
     "datasets.describing": ("describe",),
     "errors": ("ImputationWarning",),
     "evaluation.evaluate": ("evaluate",),
+    "evaluation.pooling": ("pool",),
     "evaluation.reporting": ("EvaluationContext", "Report"),
     "experiments.runs": ("load_windows",),
     "filling.files.fill_file": ("fill_file",),
