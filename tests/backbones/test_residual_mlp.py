@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -56,6 +58,39 @@ def test_every_process_and_solver_takes_it(process: str, solver: str) -> None:
     assert np.isfinite(samples.values).all()
     visible = np.broadcast_to(table.observed, samples.values.shape)
     assert np.array_equal(samples.values[visible], np.broadcast_to(table.values, visible.shape)[visible])
+
+
+@pytest.mark.parametrize(("process", "solver"), [("flow_matching", None), ("diffusion", "one_step")])
+@pytest.mark.parametrize("antithetic", [False, True])
+def test_a_row_gets_the_same_bits_alone_in_any_order_and_with_more_draws(
+    process: str, solver: str | None, antithetic: bool
+) -> None:
+    table = rows(150)
+    training = ti.TrainingConfig(max_steps=2, batch_size=8)
+    sampling = ti.SamplingConfig(solver=solver, n_steps=3, antithetic=antithetic)
+    imputer = ti.GenerativeImputer(process, ti.NetworkConfig("residual_mlp"), training, sampling).fit(table)
+    together = imputer.impute(table, n_samples=2, seed=4).values
+    backwards = imputer.impute(table.select(np.arange(150)[::-1]), n_samples=3, seed=4).values
+    assert np.array_equal(backwards[:2, ::-1], together, equal_nan=True)
+    for n in (0, 77, 149):
+        assert np.array_equal(imputer.impute(table.select([n]), n_samples=1, seed=4).values[0, 0], together[0, n])
+    cells = np.broadcast_to(~table.observed, together.shape)
+    assert len(np.unique(together[cells])) == cells.sum()  # no two draws are alike
+
+
+def test_a_draw_is_that_of_the_record_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, training = rows(20), ti.TrainingConfig(max_steps=2, batch_size=8)
+    imputer = ti.GenerativeImputer(network=ti.NetworkConfig("residual_mlp"), training=training).fit(table)
+    blocks = imputer.impute(table, n_samples=3, seed=4).values
+    monkeypatch.setattr(ResidualMLP, "__getattribute__", _without_max_length)
+    np.testing.assert_allclose(imputer.impute(table, n_samples=3, seed=4).values, blocks, rtol=1e-4, atol=1e-5)
+
+
+def _without_max_length(network: ResidualMLP, name: str) -> object:
+    """As for a backbone that takes records of any length, which are sampled one by one."""
+    if name == "max_length" and inspect.stack()[1].function == "sample":
+        raise AttributeError(name)
+    return object.__getattribute__(network, name)
 
 
 def test_records_of_several_steps_are_refused() -> None:

@@ -50,6 +50,34 @@ def test_an_epoch_holds_every_record_once_in_an_order_of_its_own():
     assert made.n_batches == 3
 
 
+def test_a_row_gets_the_same_in_any_batch_size_process_and_order():
+    rows = waves(40, n_steps=1)
+    by_batch_size = [
+        {
+            r: (b.seeds[i], b.cond_mask[i].tolist())
+            for s in loader(rows, n).epoch(2)
+            for b in [s.batch]
+            for i, r in enumerate(b.record_ids)
+        }
+        for n in (3, 64)
+    ]
+    assert by_batch_size[0] == by_batch_size[1]
+    later = {seed for s in loader(rows).epoch(3) for seed in s.batch.seeds}
+    assert not later & {seed for seed, _ in by_batch_size[0].values()}
+    (whole,), parts = loader(rows, 64).epoch(1), [next(loader(rows, 64).epoch(1, 0, rank, 2)) for rank in (0, 1)]
+    assert whole.batch.seeds[::2] == parts[0].batch.seeds
+    assert torch.equal(whole.batch.cond_mask[1::2], parts[1].batch.cond_mask)
+    assert same(next(loader(rows, 64).fixed()).batch, next(loader(rows, 64).fixed()).batch)
+
+
+def test_given_features_of_rows_stay_visible():
+    rows = waves(40, n_steps=1)
+    rows = replace(rows, features=(*rows.features[:2], replace(rows.features[2], given=True)))
+    for share in loader(rows).epoch(1):
+        assert torch.equal(share.batch.cond_mask[:, 2], share.batch.observed[:, 2])
+        assert share.batch.target_mask[:, :2].any(1).all()
+
+
 def test_with_a_first_guess_targets_hold_the_difference_to_it_and_it_is_made_of_shown_cells_alone():
     windows, scaler = waves(8), Standardizer.fit(waves(8))
     guessing = Loader(windows, scaler, RandomTargets(), 3, 0, guess=Linear(8.0))

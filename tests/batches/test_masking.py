@@ -57,6 +57,24 @@ def test_share_of_random_targets_is_uniform_and_cells_are_alike():
     assert np.abs(often - 0.5).max() < 5 * 0.5 / 4000**0.5
 
 
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_random_targets_of_rows_are_those_of_records_in_distribution(k: int):
+    rng = np.random.default_rng(6)
+    observed = np.tile(rng.random(k) < 0.8, (8000, 1))
+    observed[:, 0] = True
+    rows = RandomTargets().of_rows(observed, rng.random((8000, 1 + k)))
+    records = np.array([RandomTargets()(one[:, None], rng)[:, 0] for one in observed])
+    assert not (rows & ~observed).any()
+    assert (observed & ~rows).any(1).all()
+    powers = 2 ** np.arange(k)  # each set of visible cells has a number
+    often = [np.bincount(masks @ powers, minlength=2**k) / 8000 for masks in (rows, records)]
+    assert np.abs(often[0] - often[1]).max() < 5 * (0.5 / 8000) ** 0.5
+
+
+def test_rows_without_an_observation_show_nothing():
+    assert not RandomTargets().of_rows(np.zeros((3, 2), bool), np.full((3, 3), 0.5)).any()
+
+
 def test_random_targets_take_round_of_share_at_least_one_at_most_all():
     class Fixed(np.random.Generator):
         share = 0.0

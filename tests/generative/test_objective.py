@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 from tiny_models import tiny_network
 from torch import Tensor
 
@@ -14,6 +16,7 @@ from tsimpute.config import registry
 from tsimpute.core.containers import Batch, Condition
 from tsimpute.generative.objective import draw, loss_per_record, squared_errors
 from tsimpute.processes.base import Process
+from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.testing._records import random_batch
 
 PROCESSES = [registry.make("processes", name) for name in registry.available("processes")]
@@ -77,9 +80,17 @@ def test_depends_on_hidden_targets_and_not_on_noise_elsewhere(process: Process):
     assert torch.equal(losses(process, batch, noise), losses(process, batch, elsewhere))
 
 
+def test_noise_of_records_of_one_step_is_standard_normal_and_tau_uniform():
+    tau, noise = draw(random_batch(4000, 3, 1), FlowMatching())
+    assert stats.kstest(tau.numpy(), "uniform").pvalue > 1e-3
+    assert min(stats.kstest(noise[:, k, 0].numpy(), "norm").pvalue for k in range(3)) > 1e-3
+    assert abs(np.corrcoef(torch.cat([tau[:, None], noise[..., 0]], 1).T) - np.eye(4)).max() < 0.06
+
+
 @every_process
-def test_what_is_drawn_for_a_record_depends_on_its_seed_alone(process: Process):
-    batch = random_batch()
+@pytest.mark.parametrize("length", [1, 8])
+def test_what_is_drawn_for_a_record_depends_on_its_seed_alone(process: Process, length: int):
+    batch = random_batch(length=length)
     tau, noise = draw(batch, process)
     for b in range(len(batch)):
         alone_tau, alone_noise = draw(batch.select(slice(b, b + 1)), process)

@@ -12,9 +12,9 @@ import torch
 
 from tsimpute.batches.guessing import Guess, Guessed
 from tsimpute.batches.mask_pool import MaskPool, Masks
-from tsimpute.batches.masking import MaskPolicy
+from tsimpute.batches.masking import MaskPolicy, RandomTargets
 from tsimpute.core.containers import Batch, Condition
-from tsimpute.core.seeding import derive_seed
+from tsimpute.core.seeding import derive_seed, seeds_at, uniforms
 from tsimpute.core.windows import Windows
 from tsimpute.errors import DataError
 from tsimpute.scaling.standardizer import Scale
@@ -85,6 +85,10 @@ class Loader:
         self.guesses: Masks | None = masks
         if guess is not None and masks is None:
             self.guesses = MaskPool(guess_of or (lambda record: guess), self._mask, *at_rest, n_masks, seed)
+        self._keys = None  # of the records' own random numbers, where those of a batch are drawn at once
+        plain = isinstance(policy, RandomTargets) and guess is None and masks is None and not query_unobserved
+        if plain and windows.n_steps == 1:
+            self._keys = np.array([derive_seed(seed, record) for record in windows.record_ids], np.uint64)
         if not len(self.usable):
             raise DataError(
                 f"records to learn from: expected at least one with a shown cell; none of {len(windows)} has."
@@ -112,6 +116,8 @@ class Loader:
             yield RankShard(batch, len(chosen), float(len(of_rank) > 0))
 
     def _batch(self, index: np.ndarray, epoch: int) -> Batch:
+        if self._keys is not None:
+            return self._batch_of_rows(index, seeds_at(self._keys[index], epoch))
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         draw = (lambda record, rng: (self._mask(record, rng), -1)) if self.guesses is None else self.guesses.draw
@@ -143,6 +149,15 @@ class Loader:
             spread_given_all=_tensor(guess_given_all and guess_given_all.spread),
             usual_cells=math.inf if queried is None else self.usual_cells,
         )
+
+    def _batch_of_rows(self, index: np.ndarray, seeds: np.ndarray) -> Batch:
+        """Records of one step with random targets, drawn for all of them at once, each from its own seed."""
+        observed, targetable = self.visible[index], self.targetable
+        cond_mask = observed.copy()
+        drawn = uniforms(seeds, 1 + targetable.sum(), "targets")
+        cond_mask[:, targetable, 0] = RandomTargets().of_rows(observed[:, targetable, 0], drawn)
+        arrays = self.values[index], observed, cond_mask, self.times[index]
+        return Batch(*map(torch.from_numpy, arrays), tuple(self.record_ids[i] for i in index), tuple(seeds.tolist()))
 
     def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
         mask = self.visible[record].copy()

@@ -48,6 +48,13 @@ class RandomTargets:
             cond_mask.reshape(-1)[rng.permutation(cells)[:count]] = False
         return cond_mask
 
+    def of_rows(self, observed: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+        """(B, K) bool cond_mask of many records of one step, from (B, 1 + K) uniform numbers; each row as above."""
+        n_cells = observed.sum(1)
+        count = np.clip(np.rint(drawn[:, 0] * n_cells), 1, n_cells)
+        rank = np.where(observed, drawn[:, 1:], 2.0).argsort(1).argsort(1)
+        return observed & (rank >= count[:, None])
+
 
 @dataclass(frozen=True, eq=False)
 class Historical:

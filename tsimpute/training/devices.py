@@ -92,7 +92,8 @@ def gradients_side_by_side(network: nn.Module, parts: Sequence[Batch], losses: L
         total += loss
         for of, gradient in zip(weights, gradients, strict=True):
             if gradient is not None:
-                of.grad = gradient.clone() if of.grad is None else of.grad.add_(gradient)
+                mine = gradient if len(parts) == 1 else gradient.clone()
+                of.grad = mine if of.grad is None else of.grad.add_(gradient)
     return total
 
 

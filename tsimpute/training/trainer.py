@@ -100,7 +100,11 @@ class Trainer:
         self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
         self.fabric = fabric or launched(settings)
         wait_for_gloo(self.fabric)
-        optimiser = torch.optim.AdamW(network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay)
+        # A fused step differs from a plain one in last bits, which results of time series keep.
+        kind = {"fused": True} if getattr(network, "max_length", None) == 1 else {}
+        optimiser = torch.optim.AdamW(
+            network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, **kind
+        )
         self.network = network
         self.model, self.optimiser = self.fabric.setup(CallableModule(network), optimiser)
         self.average = None
