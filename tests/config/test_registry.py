@@ -35,7 +35,7 @@ KINDS = {
     "processes": {"diffusion", "flow_matching"},
     "solvers": {"heun", "midpoint", "multistep", "one_step", "runge_kutta_3"},
     "imputers": {"generative", "mean", "median", "locf", "linear"},
-    "datasets": {"physionet2012", "pm25", "synthetic", "uci"},
+    "datasets": {"densities", "physionet2012", "pm25", "synthetic", "uci"},
 }
 
 
