@@ -12,7 +12,11 @@ from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.imputers.low_rank import solved
 
-QUICK: dict[str, dict[str, Any]] = {"mice": {"max_iter": 3, "n_sweeps": 5}, "softimpute": {}}
+QUICK: dict[str, dict[str, Any]] = {
+    "mice": {"max_iter": 3, "n_sweeps": 5},
+    "softimpute": {},
+    "miss_forest": {"n_trees": 5},
+}
 """Methods and settings that make them quick."""
 
 

@@ -98,6 +98,24 @@ def test_a_tree_kept_as_numbers_predicts_what_scikit_learns_does(depth: int) -> 
     assert (predicted(_nodes(alone.estimators_[0].tree_), other) == target[0]).all()
 
 
+def test_forests_of_a_table_are_scikit_learns() -> None:
+    """One column with gaps: a forest of the others, whose predictions are scikit-learn's own."""
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=(150, 3))
+    truth[:, 2] = truth[:, 0] * truth[:, 1]
+    values = truth.copy()
+    values[::4, 2] = np.nan
+    rows = Windows(values[:, :, None], np.zeros((150, 1)), tuple(map(Feature, "abc")), tuple(map(str, range(150))))
+    settings = {"n_trees": 10, "max_depth": None, "min_samples_leaf": 1, "max_features": 1.0, "max_iter": 1}
+    peer = registry.make("peers", "miss_forest", seed=3, **settings).fit(rows)
+    known = peer.scaler_.transform(values[:, :, None])[:, :, 0]
+    gaps = np.isnan(values[:, 2])
+    columns = known[:, peer.learnt_["neighbours"][2]]
+    forest = RandomForestRegressor(10, random_state=3 + 2).fit(columns[~gaps], known[~gaps, 2])
+    got = peer.scaler_.transform(peer.impute(rows, 1).values[0])[gaps, 2, 0]
+    np.testing.assert_allclose(got, forest.predict(columns[gaps]), atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
@@ -108,6 +126,8 @@ def test_a_tree_kept_as_numbers_predicts_what_scikit_learns_does(depth: int) -> 
         ("chained_lags", {"max_iter": 0}),
         ("miss_forest", {"n_trees": 0}),
         ("miss_forest", {"max_depth": 1.5}),
+        ("miss_forest", {"min_samples_leaf": 0}),
+        ("miss_forest", {"max_features": 0.0}),
     ],
 )
 def test_senseless_settings_are_refused(name: str, settings: dict) -> None:

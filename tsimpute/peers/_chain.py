@@ -12,7 +12,6 @@ from tsimpute.errors import ConfigError
 from tsimpute.imputers.shared.interpolation import interpolated
 from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts
 
-_MOST_NEIGHBOURS = 30
 _CHANGE = 1e-3
 
 
@@ -30,6 +29,9 @@ class ChainedImputer(StandardisedImputer):
         seed: of that draw, and of what is random in a regression.
     """
 
+    n_nearest_features: int = 30
+    """The other features that a regression looks at, those that go with it most."""
+
     def __init__(self, lags: Sequence[int], max_iter: int, max_rows: int, seed: int) -> None:
         if not all(isinstance(lag, int) and lag for lag in lags) or len(set(lags)) < len(lags):
             raise ConfigError(f"lags: expected whole numbers of steps, each once and none of them 0; came {lags!r}.")
@@ -38,7 +40,7 @@ class ChainedImputer(StandardisedImputer):
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         there = ~np.isnan(known)
-        neighbours = _neighbours(known)
+        neighbours = _neighbours(known, self.n_nearest_features)
         wide = 0.5 * (np.nanmax(known, initial=0.0) - np.nanmin(known, initial=0.0)) + 1e-9
         bounds = np.array([np.nanmin(known, initial=0.0) - wide, np.nanmax(known, initial=0.0) + wide])
         filled = interpolated(known, train.times, np.zeros(known.shape[1]))
@@ -60,18 +62,25 @@ class ChainedImputer(StandardisedImputer):
         return {"neighbours": neighbours, "bounds": bounds, **self._as_arrays(learnt, known.shape[1])}
 
     def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        gaps = np.isnan(known)
-        filled = interpolated(known[None], times[None], np.zeros(len(known)))
-        learnt = self._from_arrays(self.learnt_, len(known))
+        return np.repeat(self._filled(known[None], times[None]), n_samples, 0)
+
+    def _filled(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(N, K, L) without gaps; the rounds of a record end where its own predictions change little."""
+        gaps, learnt = np.isnan(known), self._from_arrays(self.learnt_, known.shape[1])
+        filled = interpolated(known, times, np.zeros(known.shape[1]))
+        active = np.flatnonzero(gaps.any((1, 2)))
         for _ in range(self.max_iter):
-            before = filled.copy()
+            before, now, at = filled[active], filled[active], gaps[active]
             for k, regression in learnt.items():
-                if gaps[k].any():
-                    columns = _columns(filled, k, self.learnt_["neighbours"][k], self.lags)[gaps[k]]
-                    filled[0, k, gaps[k]] = np.clip(self._predicted(regression, columns), *self.learnt_["bounds"])
-            if not gaps.any() or np.abs(filled - before)[0][gaps].mean() < _CHANGE:
+                if at[:, k].any():
+                    columns = _columns(now, k, self.learnt_["neighbours"][k], self.lags)[at[:, k].reshape(-1)]
+                    now[:, k][at[:, k]] = np.clip(self._predicted(regression, columns), *self.learnt_["bounds"])
+            filled[active] = now
+            changes = [np.abs(new - old)[cells].mean() for new, old, cells in zip(now, before, at, strict=True)]
+            active = active[np.array(changes) >= _CHANGE] if len(active) else active
+            if not len(active):
                 break
-        return np.repeat(filled, n_samples, 0)
+        return filled
 
     def _regression(self, columns: np.ndarray, target: np.ndarray, feature: int) -> Any:
         """What is learnt of one feature (M,) from columns (M, C)."""
@@ -89,15 +98,15 @@ class ChainedImputer(StandardisedImputer):
         raise NotImplementedError
 
 
-def _neighbours(known: np.ndarray) -> np.ndarray:
-    """(K, M) the other features that each one goes with most, at most 30."""
+def _neighbours(known: np.ndarray, most: int) -> np.ndarray:
+    """(K, M) the other features that each one goes with most."""
     rows = known.transpose(0, 2, 1).reshape(-1, known.shape[1])
     there = (~np.isnan(rows)).astype(float)
     filled = np.nan_to_num(rows)
     products, counts = filled.T @ filled, there.T @ there
     likeness = np.abs(products) / np.maximum(counts, 1) * (counts / (counts + 10))
     np.fill_diagonal(likeness, -1.0)
-    return np.argsort(-likeness, axis=1, kind="stable")[:, : min(_MOST_NEIGHBOURS, len(likeness) - 1)]
+    return np.argsort(-likeness, axis=1, kind="stable")[:, : min(most, len(likeness) - 1)]
 
 
 def _columns(filled: np.ndarray, k: int, neighbours: np.ndarray, lags: Sequence[int]) -> np.ndarray:

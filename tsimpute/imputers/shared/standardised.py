@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -60,10 +61,9 @@ class StandardisedImputer:
         self._check(windows)
         known = _known(windows, self.scaler_)
         values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
-        for n, record_id in enumerate(windows.record_ids):
-            rng = np.random.default_rng(derive_seed(int(seed), record_id))
-            draws = self._draw(known[n], windows.times[n], n_samples, rng)[:, None]
-            values[:, n] = completed(windows.select([n]), self.scaler_, draws, cells[n : n + 1]).values[:, 0]
+        for n, draws in enumerate(self._draws(known, windows, n_samples, seed)):
+            record = completed(windows.select([n]), self.scaler_, draws[:, None], cells[n : n + 1])
+            values[:, n] = record.values[:, 0]
         return Samples(values, windows.visible, windows.features, windows.record_ids)
 
     def save(self, path: Path) -> None:
@@ -102,6 +102,12 @@ class StandardisedImputer:
 
     def _check(self, windows: Windows) -> None:
         """Refuses records of other steps than those learnt."""
+
+    def _draws(self, known: np.ndarray, windows: Windows, n_samples: int, seed: int) -> Iterator[np.ndarray]:
+        """``_draw`` of one record of (N, K, L) after another."""
+        for n, record_id in enumerate(windows.record_ids):
+            rng = np.random.default_rng(derive_seed(int(seed), record_id))
+            yield self._draw(known[n], windows.times[n], n_samples, rng)
 
     def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """(S, K, L) completed versions of one record (K, L), NaN where it is not shown, with its times (L,)."""
