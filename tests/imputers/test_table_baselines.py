@@ -15,7 +15,7 @@ from tsimpute.imputers.low_rank import solved
 QUICK: dict[str, dict[str, Any]] = {
     "mice": {"max_iter": 3, "n_sweeps": 5},
     "softimpute": {},
-    "miss_forest": {"n_trees": 5},
+    "miss_forest": {"n_trees": 10, "max_features": 1.0},
 }
 """Methods and settings that make them quick."""
 

@@ -19,8 +19,8 @@ _NODES = ("feature", "threshold", "left", "right", "value")
 class MissForestImputer(ChainedImputer):
     """Small forests of scikit-learn, each feature predicted from the others at the same step; see ``ChainedImputer``.
 
-    A saved model holds the nodes of the trees as numbers, and no pickle. The forests of the last round fill each record,
-    of the training table or not. The defaults are for long records. ``n_trees=100, max_depth=None, min_samples_leaf=1,
+    A saved model holds the nodes of the trees as numbers, and no pickle. The last round's forests fill all records, of
+    the training table or not. The defaults are for long records. ``n_trees=100, max_depth=None, min_samples_leaf=1,
     max_features=1.0`` are the defaults of scikit-learn's forest. Such forests go on changing their predictions by more
     than a thousandth of a standard deviation, so that ``max_iter`` ends them.
 
