@@ -45,8 +45,8 @@ class Accessor:
 
     def draw(self, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Imputation:
         """The table filled, with quantiles and what each cell is, learnt from the table itself or by a ``model``."""
-        return TableImputer(**settings).fit_draw(self._table, folder=folder, progress=progress)
+        return TableImputer().set_params(**settings).fit_draw(self._table, folder=folder, progress=progress)
 
     def describe(self, **settings: Any) -> str:
         """What the table is understood to be and what looks wrong in it, before anything is learnt; to be printed."""
-        return TableImputer(**settings).prepared(self._table).text
+        return TableImputer().set_params(**settings).prepared(self._table).text

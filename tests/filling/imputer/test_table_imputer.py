@@ -13,6 +13,7 @@ import tsimpute as ti
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import PROVENANCE
 from tsimpute.errors import ConfigError, DataError, ImputationWarning, NotFittedError
+from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.measuring.hiding import hidden_cells
 
 # Tables are small, and an effort given beside a model makes its measuring quick.
@@ -308,3 +309,27 @@ def test_values_below_zero_where_none_was_observed_are_named_with_the_way_out() 
     assert "b" not in named[0]
     kept = ti.TableImputer(effort="trial", calibrate=False, n_samples=20, limits={"a": (0, None), "c": (0, None)})
     assert kept.fit(frame).draw(frame).hints() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_sample": 3}, r"came 'n_sample'\. Did you mean 'n_samples'\?"),
+        ({"quantile": 0.5}, r"came 'quantile'\. Did you mean 'quantiles'\?"),
+        ({"foo": 1}, r"came 'foo'\. Use one of model, time, group"),
+        ({"effort": "fast"}, "effort: expected one of auto, instant"),
+    ],
+)
+def test_a_wrong_setting_is_refused_before_the_table_is_looked_at(settings: dict, message: str, tmp_path: Path) -> None:
+    import tsimpute.accessors  # noqa: F401 - registers the methods of frames
+
+    frame = stations()
+    for call in (
+        lambda: ti.impute(object(), **settings),  # no table at all: the setting is what is refused
+        lambda: frame.tsimpute.impute(**settings),
+        lambda: frame.tsimpute.draw(**settings),
+        lambda: frame.tsimpute.describe(**settings),
+        lambda: fill_file(tmp_path / "absent.csv", tmp_path / "out.csv", settings),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            call()

@@ -90,7 +90,7 @@ def fill_file(
         OSError: a file cannot be read or written.
     """
     began = time.monotonic()
-    imputer = TableImputer(**settings)
+    imputer = TableImputer().set_params(**settings)
     imputer.check()
     outputs = Outputs.named_after(out, learns=imputer.model is None, is_folder=is_folder_of_files(source))
     outputs.check(source, force)
@@ -116,7 +116,7 @@ def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | Non
     Raises:
         DataError, ConfigError: as ``fill_file``.
     """
-    return _read(TableImputer(**settings), source, form)
+    return _read(TableImputer().set_params(**settings), source, form)
 
 
 @dataclass(frozen=True)

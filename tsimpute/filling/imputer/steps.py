@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
@@ -214,9 +215,12 @@ class ImputerSteps:
         Raises:
             ConfigError: there is no such setting.
         """
-        unknown = sorted(set(settings) - set(self.get_params()))
-        if unknown:
-            raise ConfigError(f"settings: expected some of {', '.join(self.get_params())}; came {unknown[0]!r}.")
+        known = list(self.get_params())
+        for name in settings:
+            if name not in known:
+                close = get_close_matches(name, known, 1)
+                advice = f"Did you mean {close[0]!r}?" if close else f"Use one of {', '.join(known)}."
+                raise ConfigError(f"settings: expected names of settings, came {name!r}. {advice}")
         for name, value in settings.items():
             setattr(self, name, value)
         return self

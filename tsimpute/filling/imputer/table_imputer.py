@@ -301,4 +301,4 @@ def impute(table: Any, *, folder: Path | str | None = None, progress: Progress =
         >>> int(frame.isna().sum().sum()), int(filled.isna().sum().sum())
         (40, 0)
     """
-    return TableImputer(**settings).fit_draw(table, folder=folder, progress=progress).table
+    return TableImputer().set_params(**settings).fit_draw(table, folder=folder, progress=progress).table
