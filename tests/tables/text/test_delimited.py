@@ -348,3 +348,28 @@ def test_a_line_is_taken_apart_once_however_many_follow_it(tmp_path: Path, monke
 def test_one_line_of_wrong_length_is_one_and_two_are_two(tmp_path: Path) -> None:
     assert "(1 such line). Correct it, or" in str(outcome(tmp_path, "a,b\n1,2\n1,2,3\n1,2\n"))
     assert "(2 such lines). Correct them, or" in str(outcome(tmp_path, "a,b\n1,2\n1,2,3\n1,2\n1,2,3\n"))
+
+
+MARKS = {
+    "utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff",
+    "utf-32-le": b"\xff\xfe\0\0", "utf-32-be": b"\0\0\xfe\xff",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *((mark, "the file is empty or blank") for mark in (b"", *MARKS.values())),
+        *((mark + " \n\t\r\n".encode(codec), "the file is empty or blank") for codec, mark in MARKS.items()),
+        *((b"\0" * n, "expected a text file, came zero bytes") for n in (1, 2, 5)),
+        *((bytes([byte]), "no delimiter that splits the lines") for byte in b'A"7\x1a\xff\xfe'),
+        *((bytes([byte]), "empty or blank") for byte in b" \t\r\n,;"),
+        (b"\xff\xfeA", "expected text in utf-16-le, some bytes are not"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_file_without_a_table_is_refused_by_its_name(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(DataError, match=f"{name}: .*{message}"):
+        read_delimited(path)

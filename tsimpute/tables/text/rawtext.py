@@ -48,8 +48,6 @@ def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
         DataError: the file is a folder, empty, no text, or would not be written back as it is.
     """
     data = _read_bytes(path)
-    if not data.strip():
-        raise DataError(f"{path.name}: expected a table, the file is empty or blank.")
     mark, marked = next(((mark, codec) for mark, codec in _MARKS if data.startswith(mark)), (b"", ""))
     if encoding is None:
         codecs_to_try = (marked,) if marked else ("utf-8", "cp1252")
@@ -241,6 +239,8 @@ def _decoded(data: bytes, codec: str) -> str | None:
 
 
 def _checked(name: str, data: bytes, text: str) -> str:
+    if not text.strip():
+        raise DataError(f"{name}: expected a table, the file is empty or blank.")
     if "\0" not in text:
         return text
     kind = next((kind for start, kind in _KINDS.items() if data.startswith(start)), "no text, or text in UTF-16")
