@@ -14,7 +14,7 @@ RUNS = (
     "physionet2012/few_steps_diffusion", "physionet2012/laptop_present_cells", "physionet2012/cpu_8_epochs",
     "pm25/laptop", "pm25/cpu_2_epochs",
 )  # fmt: skip
-"""Folders of single runs, with a ``table.md`` each."""
+"""Folders of single runs, with a ``tables.md`` each."""
 OPTIONAL = ("other-libraries-and-efforts-against-instant", "without-scores")
 """Sections on real tables that are left out where nothing would stand in them."""
 INTERVALS = ("physionet2012/laptop", "pm25/laptop")
@@ -27,7 +27,7 @@ def fragments(root: Path) -> Iterator[tuple[str, str]]:
         for task, text in sections(results / suite / "tables.md").items():
             yield f"evidence/{suite}-{_slug(task)}.md", _with_pictures(text, suite)
     for run in RUNS:
-        yield f"evidence/{run.replace('/', '-')}.md", _with_pictures(_read(results / run / "table.md"), run)
+        yield f"evidence/{run.replace('/', '-')}.md", _with_pictures(_read(results / run / "tables.md"), run)
     of_tables = {_slug(title): text for title, text in sections(results / "tables" / "tables.md").items()}
     for title, text in (dict.fromkeys(OPTIONAL, "None.\n") | of_tables).items():
         yield f"evidence/tables-{title}.md", _with_pictures(text, "tables")

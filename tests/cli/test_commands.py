@@ -46,7 +46,7 @@ def test_train_leaves_models_losses_metrics_and_curves(run: Path) -> None:
         "epochs.csv",
         "last.safetensors",
         "metrics.csv",
-        "table.md",
+        "tables.md",
         "curves.png",
     }
     report = Report.read(run)

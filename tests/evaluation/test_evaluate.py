@@ -313,7 +313,7 @@ def test_a_report_reads_back_equal(windows: Windows, tmp_path: Path) -> None:
     csv_path, table_path = report.write(tmp_path / "results")
     assert Report.read(csv_path) == report
     assert Report.read(tmp_path / "results") == report
-    assert sorted(p.name for p in (tmp_path / "results").iterdir()) == ["metrics.csv", "table.md"]
+    assert sorted(p.name for p in (tmp_path / "results").iterdir()) == ["metrics.csv", "tables.md"]
     assert table_path.read_text(encoding="utf-8") == report.markdown()
     with csv_path.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))

@@ -193,7 +193,7 @@ def demo(options: Namespace) -> None:
 
     report = run_demo(options.out, options.epochs, lambda what, total: Bar(what, total, "step"))
     print(report.markdown())
-    print(f"The data are synthetic. Wrote metrics.csv, table.md, curves.png, records.png and models to {options.out}/")
+    print(f"The data are synthetic. Wrote metrics.csv, tables.md, curves.png, records.png and models to {options.out}/")
 
 
 def fetch(options: Namespace) -> None:
@@ -291,8 +291,8 @@ def evaluate(options: Namespace) -> None:
     with Bar("scoring", 1, "record") as bar:
         imputer = runs.score_run(config, task, options.run, epochs, out=out, progress=bar.update)
     runs.draw_records(config, task, imputer, out / f"records_{imputer.name}.png")
-    print((out / "table.md").read_text(encoding="utf-8"))
-    print(f"wrote metrics.csv, table.md, curves.png and records_{imputer.name}.png to {out}/")
+    print((out / "tables.md").read_text(encoding="utf-8"))
+    print(f"wrote metrics.csv, tables.md, curves.png and records_{imputer.name}.png to {out}/")
 
 
 SUITE = "Runs, checks or shows a suite: tasks, methods, folds and seeds in one file."

@@ -172,8 +172,8 @@ class Report:
         return Report(tuple(rows.values()))
 
     def write(self, folder: Path) -> tuple[Path, Path]:
-        """Writes ``metrics.csv`` and ``table.md`` into ``folder``, each whole or not at all; gives back their paths."""
-        table, text = Path(folder) / "metrics.csv", Path(folder) / "table.md"
+        """Writes ``metrics.csv`` and ``tables.md`` into ``folder``, each whole or not at all; returns their paths."""
+        table, text = Path(folder) / "metrics.csv", Path(folder) / "tables.md"
         atomic_write_text(table, self.csv())
         atomic_write_text(text, self.markdown())
         return table, text

@@ -36,7 +36,7 @@ def few_steps(
 ) -> Iterator[Row]:
     """Scores a model on its test records with every sampler, fewest evaluations first.
 
-    Each result is added at once to ``metrics.csv`` and ``table.md`` in ``out``, which runs of several processes may
+    Each result is added at once to ``metrics.csv`` and ``tables.md`` in ``out``, which runs of several processes may
     share; what stands there already is not computed again. ``steps.png`` is drawn at the end.
 
     Args:

@@ -2,7 +2,7 @@
 
 What a run writes lies in one folder: ``config.yaml``, ``run.json`` (what was done with which data and versions),
 ``state.pt`` (to go on from), ``epochs.csv`` (losses), ``last``, ``best`` and ``epoch-NNNN.safetensors`` (models), and
-of its evaluations ``metrics.csv``, ``table.md``, ``curves.png`` and ``records_*.png``.
+of its evaluations ``metrics.csv``, ``tables.md``, ``curves.png`` and ``records_*.png``.
 """
 
 from __future__ import annotations

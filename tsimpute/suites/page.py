@@ -64,7 +64,7 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
         for row in result.report.rows
         if row.feature == "all" or (row.metric in BY_FEATURE and row.epoch == last[result.job.task, result.job.method])
     ]
-    Report(tuple(rows)).write(out)
+    atomic_write_text(out / "metrics.csv", Report(tuple(rows)).csv())
     hidden = not_shown(jobs, out)
     differences = {task: difference_table(suite, task, results, out) for task in suite.tasks}
     atomic_write_text(

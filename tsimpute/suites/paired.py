@@ -18,7 +18,7 @@ from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import METRICS, Table, value_text
 
 FEWEST = 20
-"""Records of a fold; of fewer, there is no interval."""
+"""Records of a fold; with fewer, resamples of them are no measure of the difference."""
 
 _N_RESAMPLES, _AT_ONCE = 2000, 100
 _METRICS = ("crps", "crps_fair", "mae_median", "rmse_mean")
@@ -57,8 +57,8 @@ def difference_table(suite: Suite, task: str, results: Sequence[Result], out: Pa
     """The last state of each method against that of the suite's first one on a task, over the folds that both have.
 
     Returns:
-        A head and rows; no rows while the first method is not done. "-" stands where a method was made with other
-        records, its samples are not there or cannot be read, or a fold has fewer than ``FEWEST`` records.
+        A head and rows; no rows while the first method is not done. Where a method cannot be compared, its row has the
+        reason in place of the number of records.
     """
     methods = [name for name, method in suite.methods.items() if method.takes_part(task)]
     done = [result for result in results if result.job.task == task]
@@ -71,15 +71,18 @@ def difference_table(suite: Suite, task: str, results: Sequence[Result], out: Pa
     return [f"difference to {methods[0] if methods else ''}", "records", *_TITLES], rows
 
 
-def difference(method: Mapping[int, Sequence[Run]], other: Mapping[int, Sequence[Run]]) -> Difference | None:
-    """None where no fold can be compared.
+def difference(method: Mapping[int, Sequence[Run]], other: Mapping[int, Sequence[Run]]) -> Difference | str:
+    """The difference over the folds that can be compared; the reason where none can be.
 
     Args:
         method, other: fold -> runs, one for each seed.
     """
-    folds = [fold for fold in other if fold in method and _alike(method[fold], other[fold])]
+    both = [fold for fold in other if fold in method]
+    alike = [fold for fold in both if _alike(method[fold], other[fold])]
+    folds = [fold for fold in alike if len(other[fold][0].sums) >= FEWEST]
     if not folds:
-        return None
+        few = f"{max((len(other[fold][0].sums) for fold in alike), default=0)}, fewer than {FEWEST}"
+        return few if alike else "other records" if both else "no samples of the same fold"
     rng = np.random.default_rng(derive_seed(0, "resamples of records"))
     values, resampled, n_records = [], [], 0
     for fold in folds:
@@ -99,10 +102,9 @@ def difference(method: Mapping[int, Sequence[Run]], other: Mapping[int, Sequence
 
 
 def _alike(method: Sequence[Run], other: Sequence[Run]) -> bool:
-    """Whether these runs have the same cells, of enough records."""
+    """Whether these runs have the same cells."""
     cells = [{name: row[0] for name, row in run.sums.items()} for run in (*method, *other)]
-    same = len({run.records for run in (*method, *other)}) == 1 and all(one == cells[0] for one in cells)
-    return same and len(cells[0]) >= FEWEST
+    return len({run.records for run in (*method, *other)}) == 1 and all(one == cells[0] for one in cells)
 
 
 def _less(sums: Sequence[np.ndarray], split: int, fair: bool) -> np.ndarray:
@@ -160,9 +162,9 @@ def _sums(path: Path, epoch: int | None) -> dict[str, np.ndarray]:
     return dict(sorted(sums.items()))
 
 
-def _cells(result: Difference | None) -> list[str]:
-    if result is None:
-        return ["-"] * (1 + len(_TITLES))
+def _cells(result: Difference | str) -> list[str]:
+    if isinstance(result, str):
+        return [result, *["-"] * len(_TITLES)]
     each = zip(result.values, result.low, result.high, strict=True)
     texts = [
         "-" if np.isnan(value) else f"{_signed(value)} [{_signed(low)}, {_signed(high)}]" for value, low, high in each
