@@ -38,6 +38,9 @@ from tsimpute.training.progress import Progress, Step, check_same, log_epoch, se
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+_REST = 10.0
+"""Seconds between two files of the last model, at least, where training is of a number of steps."""
+
 SaveModel = Callable[[str, nn.Module, dict[str, Any]], None]
 """(name such as "last", "best" or "epoch-0005", network, where it stands) -> writes a model file."""
 
@@ -147,11 +150,13 @@ class Trainer:
                 step = self._step(share)
                 now = time.monotonic()
                 self.at.seconds = before + now - started
+                # Epochs of a few steps are not worth a file each where it is steps that count.
+                rests = self.settings.max_steps is None or self.at.step == self.n_steps or now - saved > _REST
                 if step.ends_epoch:
-                    step = self._end_epoch(step)
+                    step = self._end_epoch(step, rests)
                 # Clocks and signals differ between processes: the first one decides for all.
                 stop = self.fabric.broadcast(self._finished() or self._reason_to_stop(now - started))
-                if step.ends_epoch or stop or now - saved > 60 * self.settings.checkpoint_minutes:
+                if (step.ends_epoch and rests) or stop or now - saved > 60 * self.settings.checkpoint_minutes:
                     self._save_state()
                     saved = now
                 yield step
@@ -233,7 +238,7 @@ class Trainer:
             "Look for extreme values in that record, or lower the learning rate."
         )
 
-    def _end_epoch(self, step: Step) -> Step:
+    def _end_epoch(self, step: Step, writes: bool) -> Step:
         train_loss = math.fsum(self.at.losses) / len(self.at.losses)
         valid_loss = None if self.valid is None else self._validate(self.valid)
         better = valid_loss is not None and valid_loss < self.at.best_loss
@@ -243,11 +248,11 @@ class Trainer:
                 self.best = {name: x.detach().clone() for name, x in self.output_network.state_dict().items()}
         if self.fabric.is_global_zero:
             about = self._about() | {"train_loss": train_loss, "valid_loss": valid_loss}
-            names = ["last"] + ["best"] * better
+            names = ["last"] * writes + ["best"] * better
             names += [f"epoch-{self.at.epoch:04d}"] * (self.at.epoch in self.settings.keep_epochs)
             for name in names:
                 self.save_model(name, self.output_network, about)
-            if self.folder is not None:
+            if self.folder is not None and writes:
                 row = [self.at.epoch, self.at.step, train_loss, valid_loss, step.learning_rate, self.at.seconds]
                 log_epoch(self.folder / "epochs.csv", row)
         self.at.epoch, self.at.batch, self.at.losses = self.at.epoch + 1, 0, []
