@@ -151,6 +151,12 @@ DATED = {
     "yyyymm, whatever its name": ("obs", "MS", lambda t: (f"{t:%Y%m}",)),
     "year-month": ("month", "MS", lambda t: (f"{t:%Y-%m}",)),
     "month/year": ("Month", "MS", lambda t: (f"{t.month}/{t.year}",)),
+    "month.year": ("time", "MS", lambda t: (f"{t:%m.%Y}",)),
+    "month.year without zeros": ("time", "MS", lambda t: (f"{t.month}.{t.year}",)),
+    "month.year of a Monat": ("Monat", "MS", lambda t: (f"{t.month}.{t.year}",)),
+    "month.year, whatever its name": ("obs", "MS", lambda t: (f"{t:%m.%Y}",)),
+    "month-year": ("time", "MS", lambda t: (f"{t:%m-%Y}",)),
+    "year.month of a time": ("time", "MS", lambda t: (f"{t:%Y.%m}",)),
     "year.month": ("date", "MS", lambda t: (f"{t:%Y.%m}",)),
     "decimal years": ("decimal_date", "MS", lambda t: (f"{t.year + (t.month - 1) / 12:.4f}",)),
     "middles of months": ("Year", "MS", lambda t: (f"{t.year + (t.month - 0.5) / 12:.3f}",)),
@@ -176,6 +182,57 @@ def test_days_weeks_months_quarters_and_years_are_read_and_written_again(kind: s
     names, freq, write = DATED[kind]
     times = pd.date_range("1999-11-01", periods=60, freq=freq)
     check(tmp_path, names, rows_of(write, times), times)
+
+
+def test_months_with_a_point_are_read_beside_decimal_commas_and_in_groups(tmp_path: Path) -> None:
+    times = pd.date_range("1999-11-01", periods=60, freq="MS")
+    rows = [[f"{t:%m.%Y}", f"{k},5" if k % 5 else ""] for k, t in enumerate(times)]
+    table = read(tmp_path, "\n".join(["Monat;Wert", *map(";".join, rows)]))
+    assert table.panel.series[0].labels.astype("M8[us]").tolist() == times.to_numpy().astype("M8[us]").tolist()
+    grouped = [[s, f"{t.month}.{t.year}", f"{t.year / 100}"] for s in "AB" for t in times]
+    table = read(tmp_path, "\n".join(["station,time,load", *map(",".join, grouped)]))
+    assert [len(series.times) for series in table.panel.series] == [60, 60]
+    assert [feature.name for feature in table.panel.features] == ["load"]
+
+
+@pytest.mark.parametrize("name", ["time", "Monat"])
+def test_one_month_that_cannot_be_is_named_with_its_line(name: str, tmp_path: Path) -> None:
+    rows = rows_of(lambda t: (f"{t:%m.%Y}",), pd.date_range("1999-11-01", periods=60, freq="MS"))
+    rows[7] = ["13.2000"]
+    with pytest.raises(DataError, match=r"line 9: expected a date .* such as '11\.1999', came '13\.2000'"):
+        read(tmp_path, text_of(name, rows))
+
+
+@pytest.mark.parametrize("name", ["time", "month", "date"])
+def test_months_that_were_read_as_numbers_are_months(name: str) -> None:
+    times = pd.date_range("1999-11-01", periods=60, freq="MS")
+    frame = pd.DataFrame({name: [t.month + t.year / 10_000 for t in times], "load": np.sin(np.arange(60.0))})
+    table = read_table(frame.drop(index=30).round(4))
+    assert table.panel.series[0].labels.astype("M8[us]").tolist() == times.to_numpy().astype("M8[us]").tolist()
+    assert table.n_added == 1
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [f"{1.1990 + k / 10_000:.4f}" for k in range(60)],  # seconds to four decimals
+        [f"{k + 0.2020:.4f}" for k in range(60)],
+        [f"{1 + k / 5:.4f}" for k in range(60)],
+        [f"{2000 + k / 100:.2f}" for k in range(60)],
+    ],
+)
+def test_a_time_in_decimal_numbers_stays_one(numbers: list[str], tmp_path: Path) -> None:
+    table = read(tmp_path, text_of("time", [[number] for number in numbers]))
+    assert "times are numbers" in table.notes
+    assert table.panel.series[0].labels.tolist() == pytest.approx([float(number) for number in numbers])
+
+
+def test_values_that_look_like_months_stay_numbers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    values = [f"{rng.integers(1, 13)}.{rng.integers(1950, 2040)}" for _ in HOURS]
+    table = read(tmp_path, text_of("time,pH", [[f"{t:%Y-%m-%d %H:%M}", v] for t, v in zip(HOURS, values, strict=True)]))
+    assert [feature.name for feature in table.panel.features] == ["pH", "load"]
+    assert table.panel.series[0].values[0].tolist() == list(map(float, values))
 
 
 def test_hours_of_several_stations_are_series_of_their_own(tmp_path: Path) -> None:

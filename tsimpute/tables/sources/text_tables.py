@@ -35,6 +35,7 @@ from tsimpute.tables.text.numbers import (
 )
 from tsimpute.tables.text.row_errors import RowError, RowNote
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.time.numbers import are_months
 from tsimpute.tables.time.stamps import forms_note
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
@@ -193,7 +194,7 @@ def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) 
     known = [text for text in texts if text.casefold() not in folded]
     if not known:
         return Numbers(np.full(len(texts), np.nan), {}, 0, False)
-    if len(known) == len(texts) and _are_codes(name, known):
+    if len(known) == len(texts) and (_are_codes(name, known) or are_months(pd.Series(texts, name=name))):
         return None
     if spec.features is None and are_catalogue_codes(name, known):
         return None

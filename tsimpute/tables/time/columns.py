@@ -12,7 +12,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.text.row_errors import RowError
-from tsimpute.tables.time.numbers import are_compact, dates_of_numbers, decimal_texts, digits_of, is_compact
+from tsimpute.tables.time.numbers import are_compact, are_months, dates_of_numbers, decimal_texts, digits_of, is_compact
 from tsimpute.tables.time.text_formats import CLOCKS, DATES, ELAPSED
 from tsimpute.tables.time.texts import fits, parse
 from tsimpute.tables.time.wall_times import Column, Form, WallTimes, like, text_form
@@ -140,7 +140,7 @@ def _objects(series: pd.Series, part: str, what: str) -> Column | Numbers:
     if part != "clock" and all(NUMBER.fullmatch(text.strip()) for text in items):
         if part == "date" and (dates := _dates_of_digits(series)):
             return dates
-        if part == "whole" and not are_compact([text.strip() for text in items]):
+        if part == "whole" and not are_compact([text.strip() for text in items]) and not are_months(series):
             return dates_of_numbers(series) or _number_texts(series, what)
     return _texts(items, lambda new: like(series, new), part, what)
 

@@ -15,7 +15,7 @@ from tsimpute.errors import DataError
 from tsimpute.tables.columns.number_texts import is_hashable
 from tsimpute.tables.columns.time_names import is_time_name, part_of, speaks_of_time
 from tsimpute.tables.time.columns import NUMBER
-from tsimpute.tables.time.numbers import dates_of_numbers, digits_of, is_compact, is_decimal_year
+from tsimpute.tables.time.numbers import are_months, dates_of_numbers, digits_of, is_compact, is_decimal_year
 from tsimpute.tables.time.text_formats import DATES, ELAPSED, MARKED_CLOCKS
 from tsimpute.tables.time.texts import SAMPLE, read_texts, spread
 
@@ -120,7 +120,7 @@ def _of_numbers(series: pd.Series) -> Look:
 
 def _of_texts(series: pd.Series, texts: list[str]) -> Look:
     sample = spread(texts, SAMPLE)
-    if all(map(NUMBER.fullmatch, sample)):
+    if all(map(NUMBER.fullmatch, sample)) and not are_months(series):
         return _of_numbers(series) if all(map(NUMBER.fullmatch, texts)) else Look()
     for patterns in (DATES, ELAPSED, MARKED_CLOCKS):
         readable = max(reading.valid.sum() for reading in read_texts(sample, patterns).values())

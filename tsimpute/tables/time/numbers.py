@@ -1,9 +1,9 @@
-"""Columns of numbers that are dates: 2024091, 202403, epoch seconds, serial days; the column's name decides, too."""
+"""Columns of numbers that are dates: 2024091, 202403, 03.2024, epoch seconds, serial days; the name decides, too."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,10 @@ _FIRST, _LAST = 631_152_000, 4_102_444_800
 _DIGITS = re.compile(r"\d{1,18}|[1-8]\d{18}", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,18}(?:[.,]\d*)?", re.ASCII)
 _COMPACT = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?:\d\d){0,3}", re.ASCII)
+_MONTH = re.compile(r"(?P<month>0?[1-9]|1[0-2])\.(?P<year>(?:19|20)\d\d)", re.ASCII)
+_YEAR_FIRST = re.compile(r"(?P<year>(?:19|20)\d\d)\.(?P<month>0[1-9]|1[0-2])", re.ASCII)
+_MOST = 0.9
+"""Share of the texts of a column that are months before those that are not are errors."""
 _DATED = frozenset(("date", "datum", "fecha", "data", "yymmdd", "aammjj", "aammdd"))
 """Words of names of columns that may hold dates such as 240301."""
 _EPOCHS = (("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))
@@ -108,6 +112,48 @@ def are_compact(texts: list[str]) -> bool:
     return all(map(_COMPACT.fullmatch, texts))
 
 
+def are_months(column: pd.Series | pd.Index, texts: Sequence[str] | None = None) -> bool:
+    """Whether numbers are months written with a point, as 03.2024 or 2024.03, and not numbers with decimals.
+
+    In a column with a name of times, a zero before the month decides (then one row in ten may be wrong, which the
+    reading of dates refuses by its line), or a name such as Monat, or months without many gaps over a change of years.
+    In another column, months do that follow each other over a change of years; see ``is_decimal_year`` for 2024.2486.
+
+    Args:
+        texts: of the numbers; None = those of the column.
+    """
+    texts = [str(item).strip() for item in column] if texts is None else texts
+    form = max((_MONTH, _YEAR_FIRST), key=lambda form: sum(map(bool, map(form.fullmatch, texts[:20]))))
+    if not any(map(form.fullmatch, texts[:20])):
+        return False
+    matches = [match for match in map(form.fullmatch, texts) if match]
+    if len(matches) < max(1, _MOST * len(texts)) or is_decimal_year(column):
+        return False
+    named, whole = column.name is not None and is_time_name(column.name), len(matches) == len(texts)
+    if named and form is _MONTH and any(match[0][0] == "0" for match in matches):
+        return True
+    numbers = np.array([int(match["year"]) * 100 + int(match["month"]) for match in matches])
+    if not named or not whole:
+        return whole and _turns_years(numbers)
+    if set(words_of(column.name)) & _DATED or (part_of(column.name) or ("", False))[0] == "month":
+        return True
+    months = np.unique(numbers // 100 * 12 + numbers % 100)
+    varied = len(np.unique(numbers // 100)) > 1 and len(np.unique(numbers % 100)) > 2
+    return varied and 2 * len(months) > months[-1] - months[0]
+
+
+def _months_first(column: pd.Series | pd.Index) -> Column | None:
+    """Numbers such as 3.2024: the month, and the year as four decimals; see ``are_months``."""
+    decimals = decimals_of(column) if pd.api.types.is_float_dtype(column.dtype) else None
+    if decimals is None or not are_months(column, decimal_texts(decimals.numbers, 4, comma=False)):
+        return None
+    month = decimals.numbers.astype(np.int64)
+    years = np.rint(decimals.numbers % 1 * 10_000).astype(np.int64)
+    number = lambda times: np.round(times.part("month") + times.part("year") / 10_000, 4)
+    dates = decimals.months(years * 12 + month - 1, number)
+    return dates and Column.of(*dates, "dates are read as month.year")
+
+
 def dates_of_numbers(column: pd.Series | pd.Index) -> Column | None:
     """The dates that a column of numbers holds, or None where its name and numbers are not those of dates.
 
@@ -118,6 +164,8 @@ def dates_of_numbers(column: pd.Series | pd.Index) -> Column | None:
     digits = digits_of(column)
     if is_decimal_year(column):
         return _months_of_years(column)
+    if digits is None and (months := _months_first(column)):
+        return months
     if digits is not None and (named or _turns_years(digits.numbers)):
         dates = _joined_parts(digits, named) or (_epoch(digits) if named else None)
         if dates:

@@ -35,6 +35,7 @@ DATES = tuple(
         rf"{_WEEKDAY}{_NAME}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_CLOCK}",
         rf"(?P<year>\d{{4}})[-/ ]{_NAME}[-/ ](?P<day>\d{{1,2}}){_CLOCK}",
         r"(?P<month>\d{1,2})[-/](?P<year>\d{4})",
+        r"(?P<month>\d{1,2})\.(?P<year>(?:19|20)\d\d)",
         rf"{_NAME}[-/. ](?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)"
         rf"(?:[Tt _]?(?P<hour>\d\d)(?:(?P<minute>\d\d)(?P<second>\d\d)?)?{_OFFSET})?",
