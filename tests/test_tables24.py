@@ -48,8 +48,9 @@ def test_small_edition(study: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert mean.value.between(0.6, 1.5).all()
     study.main(["report", str(out), str(tmp_path / "results")])
     text = (tmp_path / "results" / "tables.md").read_text(encoding="utf-8")
-    assert text.count("Ranked on 2 incomplete tables (2 of 24 tables): iris, yacht_hydrodynamics.") == 2
+    assert text.count("Ranked on 2 pairs of table and mask, 2 of 24 tables: iris, yacht_hydrodynamics.") == 2
     assert text.count("Nothing is done yet.") == 2
+    assert text.count("not measured yet") == 11  # two of 13 sentences are on flow matching and diffusion alone
     assert (tmp_path / "results" / "ranks.png").stat().st_size > 5000
 
 
