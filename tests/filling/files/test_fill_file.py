@@ -78,7 +78,7 @@ def test_what_is_beside_the_table_says_what_each_cell_is(done: Path) -> None:
     assert list(marks["time"]) == list(table["time"])
     assert marks[["pm", "temp"]].stack().value_counts().to_dict() == {"observed": 186, "imputed": 14}
     cells = pd.read_csv(done / "out.cells.csv")
-    assert list(cells) == ["group", "time", "feature", "unit", "provenance", "value", "q0.05", "q0.5", "q0.95"]
+    assert list(cells) == ["group", "time", "step", "feature", "unit", "provenance", "value", "q0.05", "q0.5", "q0.95"]
     assert len(cells) == 14
     assert (cells["q0.05"] <= cells["value"]).all()
     assert (cells["value"] <= cells["q0.95"]).all()

@@ -243,6 +243,36 @@ def test_cells_marks_and_counts_agree_on_a_wide_table_with_every_kind_of_cell() 
     assert one["value"] == -1.0
 
 
+def autumn(station: str) -> pd.DataFrame:
+    """Two days in Berlin: the hour from 02:00 on 27 October comes twice."""
+    hours = pd.date_range("2024-10-26", periods=48, freq="h", tz="Europe/Berlin").tz_localize(None)
+    x = np.where(hours.hour.isin([2, 5]), np.nan, np.sin(np.arange(48)))
+    return pd.DataFrame({"station": station, "time": hours.strftime("%Y-%m-%d %H:%M"), "x": x, "y": np.cos(x)})
+
+
+def night(station: str) -> pd.DataFrame:
+    """A night without a date, every ten minutes."""
+    times = pd.date_range("2024-01-01 21:00", periods=48, freq="10min")
+    x = np.where(np.arange(48) % 5 == 2, np.nan, np.sin(np.arange(48)))
+    return pd.DataFrame({"station": station, "time": times.strftime("%H:%M"), "x": x, "y": np.cos(x)})
+
+
+@pytest.mark.parametrize("made", [autumn, night])
+@pytest.mark.parametrize("is_long", [False, True])
+@pytest.mark.parametrize("stations", ["a", "ab"])
+def test_group_step_and_feature_name_one_cell(made: Any, is_long: bool, stations: str) -> None:
+    frame = pd.concat([made(station) for station in stations], ignore_index=True)
+    rows = frame.melt(["station", "time"], ["x", "y"]) if is_long else frame
+    zone = "Europe/Berlin" if made is autumn else None
+    done = imputed(prepared(rows, time_options=TimeOptions(timezone=zone)))
+    cells_agree(done, rows, ["group", "step", "feature"])
+    for name, of_station in done.cells[done.cells["feature"] == "x"].groupby("group"):
+        expected = np.flatnonzero(made(name)["x"].isna())  # rows are in the order of time
+        assert of_station["step"].tolist() == expected.tolist()
+    twice = done.cells.duplicated(["group", "time", "feature"])
+    assert twice.sum() == (2 * len(stations) if made is autumn else 0)
+
+
 def test_a_feature_that_a_group_of_a_long_table_lacks_has_no_cells_there() -> None:
     rows = (
         [("a", "CO", h) for h in range(6)] + [("a", "O3", h) for h in (0, 1, 3, 5)] + [("b", "CO", h) for h in range(6)]
@@ -264,7 +294,7 @@ def test_a_table_without_gaps_comes_back_as_it_is_with_no_cells_listed() -> None
     done = imputed(prepared(frame))
     pd.testing.assert_frame_equal(done.table, frame)
     assert len(done.cells) == 0
-    assert {"group", "time", "feature", "unit", "provenance", "value", "q0.05", "q0.95"} == set(done.cells)
+    assert {"group", "time", "step", "feature", "unit", "provenance", "value", "q0.05", "q0.95"} == set(done.cells)
 
 
 def test_air_quality_codes_are_found_and_filled_and_nothing_else_changes(data_root: Path) -> None:

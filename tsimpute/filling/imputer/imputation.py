@@ -36,8 +36,9 @@ class Imputation:
         fillings: one per series.
         prepared: the table as it was understood.
         provenance: in the shape of ``table``, what each cell is: see ``panel.PROVENANCE``.
-        cells: one row for each cell that was not observed: group, time, feature, unit, provenance, value, quantiles.
-            Values are as drawn, also where a column of whole numbers holds them rounded.
+        cells: one row for each cell that was not observed: group, time, step, feature, unit, provenance, value,
+            quantiles. ``step`` numbers the times of a series from 0: a time by the wall clock stands twice when clocks
+            go back. Values are as drawn, also where a column of whole numbers holds them rounded.
     """
 
     table: Any
@@ -67,6 +68,7 @@ class Imputation:
             columns = {
                 "group": np.full(len(k), series.name, object),
                 "time": series.labels[step],
+                "step": step,
                 "feature": names[k],
                 "unit": units[k],
                 "provenance": np.array(PROVENANCE, object)[filling.provenance[k, step]],
