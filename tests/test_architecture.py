@@ -150,7 +150,7 @@ def test_scripts_import_what_there_is():
                         alias.name,
                     )
                     checked.add(script)
-    assert checked == {"densities", "few_steps", "intervals"}
+    assert checked == {"few_steps", "intervals"}
 
 
 def test_test_files_have_names_of_their_own():
@@ -217,7 +217,6 @@ def test_no_print_no_argument_parsing_and_no_global_seeds_in_the_library():
 
 
 NOT_OF_DRAWS = {
-    "experiments/densities.py": "of points of a density",
     "datasets/describing.py": "of observed values",
     "suites/paired.py": "of 2,000 resamples of records",
     "filling/measuring/calibration.py": "the conformal rank among scores of cells",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import pytest
 from tsimpute.config.settings import NetworkConfig
 from tsimpute.datasets.densities import DENSITIES
 from tsimpute.errors import CheckpointError
-from tsimpute.experiments import densities
-from tsimpute.experiments.densities import MEASURES, QUANTILES, Row, Study
 from tsimpute.plots.densities import Drawn, kernel_density
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+import densities
+from densities import MEASURES, QUANTILES, Row, Study
 
 SMALL = NetworkConfig("residual_mlp", {"width": 32, "n_blocks": 1})
 STUDY = Study(("cosine",), (10, 200), 300, 100, 20, SMALL, max_steps=200)
@@ -99,9 +102,11 @@ def test_the_kernel_density_integrates_to_one_and_is_that_of_the_truth() -> None
     assert abs(density - np.exp(DENSITIES["banana"].log(x1[:, None], x2))).max() < 0.01
 
 
-def test_tables_and_pictures_show_every_entry(finished: Path) -> None:
-    densities.write_tables(finished)
-    densities.write_pictures(finished)
+def test_tables_and_pictures_show_every_entry(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["densities.py", "report", str(finished), str(tmp_path / "report")])
+    densities.main()
+    finished = tmp_path / "report"
+    assert [str(row) for row in densities.read_rows(finished)] != []
     lines = (finished / "tables.md").read_text().splitlines()
     assert [line for line in lines if line.startswith("## ")] == ["## cosine"]
     assert len([line for line in lines if line.startswith("| ") and "process" not in line]) == 7

@@ -1,5 +1,8 @@
 """The study of five densities in two dimensions: what both processes learn from half-missing points, by training steps.
 
+    python benchmarks/densities.py run OUT [--last STEPS]   what is not done yet; the same command goes on
+    python benchmarks/densities.py report OUT DIR           metrics.csv, tables.md and pictures of what is done
+
 After Simkus and Gutmann 2025. What the paper leaves open is chosen here: exactly half of all cells are hidden at random
 (protocol ``transductive``: points left empty are not trained on, but imputed), values are standardised, and a batch has
 64 points. There is no schedule, so the budgets are checkpoints of one training. Measures, all in the data's own units:
@@ -14,10 +17,16 @@ After Simkus and Gutmann 2025. What the paper leaves open is chosen here: exactl
 
 from __future__ import annotations
 
+import argparse
 import csv
+import os
+import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from scipy.stats import wasserstein_distance
@@ -170,8 +179,8 @@ def other_points(density: str, n: int, seed: int) -> np.ndarray:
     return Densities(density, n, seed).load().values[..., 0]
 
 
-def write_tables(out: Path) -> None:
-    """``tables.md``: for each density a line for each entry, with the mean of each measure over its places."""
+def write_tables(out: Path, folder: Path) -> None:
+    """Writes ``metrics.csv`` and ``tables.md``: a line for each entry, with means of measures over places."""
     means: dict[tuple[str, str, int, str], dict[str, list[float]]] = {}
     for row in read_rows(out):
         names = row.density, row.process, row.steps, row.sampler
@@ -187,11 +196,12 @@ def write_tables(out: Path) -> None:
             steps = f"{names[2]:,}" if names[2] else "-"
             label = f"| {names[1].replace('_', ' ')} | {steps} | {names[3] or '-'} | "
             text += f"{label}{first:.3f} | {second:.3f} | {1000 * mmd:.2f} |\n"
-    atomic_write_text(out / "tables.md", text)
+    atomic_write_text(folder / "tables.md", text)
+    shutil.copy(out / "metrics.csv", folder / "metrics.csv")
 
 
-def write_pictures(out: Path) -> None:
-    """Of each density: what was learnt in the longest training, and contours and differences by training steps.
+def write_pictures(out: Path, folder: Path) -> None:
+    """Draws for each density what was learnt in the longest training, and contours and differences by training steps.
 
     Flow matching is shown with 100 Euler steps.
     """
@@ -205,13 +215,13 @@ def write_pictures(out: Path) -> None:
         truth = other_points(density, 20_000, seed=2)
         for process, steps in dict(sorted(drawn)).items():
             title = f"{density}: {process.replace('_', ' ')}, {steps:,} training steps, {shown[process]}"
-            learnt_density(density, truth, drawn[process, steps], title, out / f"{density}_{process}.png")
+            learnt_density(density, truth, drawn[process, steps], title, folder / f"{density}_{process}.png")
         points = {key: of.points for key, of in drawn.items()}
         if points:
             title = f"{density}: imputed points (blue) and truth (grey), by training steps"
-            density_grid(density, truth, points, title, out / f"{density}_steps.png")
+            density_grid(density, truth, points, title, folder / f"{density}_steps.png")
             title = f"{density}: imputed points less truth (blue = too many, red = too few), by training steps"
-            density_grid(density, truth, points, title, out / f"{density}_differences.png", differences=True)
+            density_grid(density, truth, points, title, folder / f"{density}_differences.png", differences=True)
 
 
 def _entries(study: Study) -> Iterator[tuple[str, GenerativeImputer | None, int]]:
@@ -268,3 +278,27 @@ def _write(path: Path, rows: Sequence[Row]) -> None:
         lines = csv.writer(file)
         lines.writerow([field.name for field in fields(Row)])
         lines.writerows(map(astuple, rows))
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("what", choices=("run", "report"))
+    parser.add_argument("out", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="of the report")
+    parser.add_argument("--last", type=int, default=BUDGETS[-1], help="the largest budget of training steps")
+    given = parser.parse_args()
+    if given.what == "run":
+        for row in run_study(given.out, replace(STUDY, budgets=tuple(n for n in BUDGETS if n <= given.last))):
+            if row.measure == MEASURES[-1]:
+                print(f"{time.process_time():8.0f} s CPU", row.density, row.process, row.steps, row.sampler, flush=True)
+        return
+    if given.folder is None:
+        parser.error("report: expected OUT and the folder of the report")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    write_tables(given.out, given.folder)
+    write_pictures(given.out, given.folder)
+
+
+if __name__ == "__main__":
+    main()
