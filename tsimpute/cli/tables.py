@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SETTINGS = (
     "timezone", "dayfirst", "duplicates", "missing_times", "irregular", "drop_invalid", "no_information", "max_gap",
     "calendar", "n_samples", "seed", "effort", "minutes", "calibrate", "recalibrate", "feature", "value", "unit",
-    "model", "limits",
+    "model", "limits", "records",
 )  # fmt: skip
 """Arguments that are settings of ``TableImputer`` as they are."""
 COLUMNS = ("time", "group", "features", "text", "predict")
@@ -105,6 +105,11 @@ def add_reading_arguments(parser: ArgumentParser) -> None:
     add: Any = parser.add_argument
     for name, what in TEXTS.items():
         add(f"--{name}", type=str | None, default=None, help=what)
+    add(
+        "--records", type=Literal["series", "rows"], default="series",
+        help="rows: each row is a record by itself, as a person or a sample, in no order and without time; series: rows "
+        "follow each other in time",
+    )  # fmt: skip
     add(
         "--dayfirst", type=bool | None, default=None, metavar="{true,false}",
         help="true: 03/04/2005 is 3 April; false: it is 4 March. Default: detected, and refused where both fit",

@@ -30,11 +30,12 @@ class Clock:
     """How the times of a panel count.
 
     Attributes:
-        unit: "hours" for time stamps; "" for numbers whose unit is their own; "steps" where there is no time.
+        unit: "hours" for time stamps; "" for numbers whose unit is their own; "steps" where there is no time; "rows"
+            where the order of rows means nothing: each is a record by itself.
         step: distance between two times of a regular clock, in ``unit``; None = irregular, the true times are used.
     """
 
-    unit: Literal["hours", "steps", ""]
+    unit: Literal["hours", "steps", "rows", ""]
     step: float | None
 
 
@@ -99,6 +100,11 @@ class Panel(ShortRepr):
         check_distinct("groups", [s.name for s in self.series])
         for series in self.series:
             check_shape(f"values of {series.name!r}", series.values, (len(self.features), len(series.times)))
+
+    @property
+    def independent_rows(self) -> bool:
+        """Whether the steps of a series are records of their own, in no order."""
+        return self.clock.unit == "rows"
 
     @property
     def n_cells(self) -> int:

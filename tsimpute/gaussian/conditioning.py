@@ -45,8 +45,10 @@ class Piece:
     deviations: np.ndarray
 
 
-def window_length(n_features: int) -> int:
-    """Steps of a window of long records."""
+def window_length(n_features: int, n_lags: int | None = None) -> int:
+    """Steps of a window of long records; 1 where steps are independent of each other, which is one lag."""
+    if n_lags == 1:
+        return 1
     if is_wide(n_features):
         return max(8, MOST_CELLS_WIDE // (BLOCK + NEIGHBOURS))
     return int(np.clip(MOST_CELLS // n_features, 8, most_steps(n_features)))
@@ -66,10 +68,10 @@ def _is_one_window(n_steps: int, n_features: int) -> bool:
     return few or n_steps <= window_length(n_features)
 
 
-def windows(n_steps: int, n_features: int) -> Iterator[Window]:
+def windows(n_steps: int, n_features: int, n_lags: int | None = None) -> Iterator[Window]:
     """Windows whose middle thirds, and the ends of the record, cover all steps once, in order."""
-    length = window_length(n_features)
-    if _is_one_window(n_steps, n_features):
+    length = window_length(n_features, n_lags)
+    if n_lags != 1 and _is_one_window(n_steps, n_features):
         yield Window(0, n_steps, 0, n_steps)
         return
     stride = max(1, length // 3)
@@ -96,7 +98,7 @@ def marginals(
     gaps = np.isnan(record)
     mean, spread = np.where(gaps, 0.0, record), np.zeros(record.shape)
     queries = gaps if cells is None else cells & gaps
-    every = list(windows(record.shape[1], len(record)))
+    every = list(windows(record.shape[1], len(record), len(prior.covariance)))
     for block in prior.blocks:
         wanted = [_wanted(queries[:, w.start : w.stop].T, w, block) for w in every]
         with_queries = [n for n, of_window in enumerate(wanted) if of_window.any()]
@@ -140,7 +142,7 @@ def conditioned_pieces(
     """
     n_features, n_steps = record.shape
     paths, known, start = np.zeros((1 + n_draws, 0, n_features)), np.zeros((0, n_features), bool), 0
-    every = list(windows(n_steps, n_features))
+    every = list(windows(n_steps, n_features, len(prior.covariance)))
     for chunk in (every[n : n + CHUNK] for n in range(0, len(every), CHUNK)):
         fresh = record[:, start + len(known) : chunk[-1].stop].T
         drawn = np.zeros((1 + n_draws, *fresh.shape))

@@ -221,7 +221,8 @@ def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, perio
         return _fit(np.concatenate(rows)[some], error[some], block, widths, derive_seed(seed, "nodes", str(k)))
 
     best, chosen = tried(inputs, _WIDTHS), inputs
-    for slopes, phase in list(product((False, True), (0.0, *period)))[1:]:
+    slopes_too = (False, True) if len(model.covariance) > 1 else (False,)
+    for slopes, phase in list(product(slopes_too, (0.0, *period)))[1:]:
         other = replace(inputs, slopes=slopes, period=phase)
         fit = tried(other, (best.width, 2 * best.width))
         if fit.loss < best.loss:

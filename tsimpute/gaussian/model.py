@@ -199,7 +199,7 @@ def _empty(records: Records, periods: Sequence[float], normality: float) -> Gaus
     seasons = Seasons.fit(mapped, records.times, periods)
     pooled = np.concatenate([v - seasons.at(t) for v, t in zip(mapped, records.times, strict=True)], 1)
     centre, scale = _moments(pooled)
-    n_lags = largest_lag(max(len(t) for t in records.times), n_features)
+    n_lags = 1 if records.independent else largest_lag(max(len(t) for t in records.times), n_features)
     covariance, tails = np.zeros((n_lags, n_features, n_features)), Tails.normal(n_features)
     return GaussianModel(fitted, seasons, centre, scale, covariance, records.step, tails)
 

@@ -72,7 +72,7 @@ class GaussianModel:
     ) -> Iterator[Piece]:
         """The same draws of a long record, piece by piece in the order of time."""
         at, n_features = positions(times, self.step), len(self.maps)
-        factors = self.tails.of_draws(n_draws, len(times), window_length(n_features), rng)
+        factors = self.tails.of_draws(n_draws, len(times), window_length(n_features, len(self.covariance)), rng)
         for piece in conditioned_pieces(self.prior, self.scores(values, times), at, n_draws, rng):
             piece.deviations[:] *= factors.at(piece.steps).transpose(0, 2, 1)
             yield piece

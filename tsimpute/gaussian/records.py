@@ -23,11 +23,13 @@ class Records:
         values: (K, T) each, in the data's units, NaN where nothing is known.
         times: (T,) each, increasing.
         step: usual distance between two times.
+        independent: whether steps say nothing of each other, as rows of a table that are people.
     """
 
     values: tuple[np.ndarray, ...]
     times: tuple[np.ndarray, ...]
     step: float
+    independent: bool = False
 
     def without(self, parts: Sequence[Part], hidden: Sequence[np.ndarray]) -> Records:
         """The same, without the values of the cells that are hidden in some stretches."""
@@ -42,14 +44,14 @@ class Records:
         """Stretches of records, as records."""
         cut = [(n, slice(start, start + PIECE)) for n, start in parts]
         values, times = ([of_all[n][..., steps] for n, steps in cut] for of_all in (self.values, self.times))
-        return Records(tuple(values), tuple(times), self.step)
+        return replace(self, values=tuple(values), times=tuple(times))
 
     def halves(self) -> tuple[Records, Records]:
         """Every second quarter of two or more records, in their order: neighbours in time stay together."""
         quarter = np.arange(len(self.values)) * 4 // max(4, len(self.values))
         first, second = ([n for n, q in enumerate(quarter) if q % 2 == half] for half in (0, 1))
         return tuple(
-            Records(tuple(self.values[n] for n in half), tuple(self.times[n] for n in half), self.step)
+            replace(self, values=tuple(self.values[n] for n in half), times=tuple(self.times[n] for n in half))
             for half in (first, second)
         )  # type: ignore[return-value]
 

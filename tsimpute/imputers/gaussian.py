@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -132,7 +132,7 @@ class GaussianImputer:
             for_others: see ``gaussian.model.fit``.
             progress: called with rounds done and their number.
         """
-        scaled = Records(tuple(map(scaler.transform, records.values)), records.times, records.step)
+        scaled = replace(records, values=tuple(map(scaler.transform, records.values)))
         reported: list[Regularisation] = []
         model = fit(
             scaled, self.periods, self.settings, self.seed, progress, for_others=for_others,
@@ -148,7 +148,7 @@ class GaussianImputer:
 
     def learn_curves(self, records: Records) -> Self:
         """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``."""
-        scaled = Records(tuple(map(self.scaler_.transform, records.values)), records.times, records.step)
+        scaled = replace(records, values=tuple(map(self.scaler_.transform, records.values)))
         self.curves_ = fit_curves(self.model_, scaled, self.seed)
         return self
 

@@ -193,7 +193,7 @@ def _method_values(panel: Panel, fitted: FittedMethods, at: HiddenDraws) -> tupl
         cells, known = (at.feature[in_series], at.place[1][in_series]), fitted.base.scaler_.transform(series.values)
         for value, of_series in zip(values, fitted.values(known, clock_times(series, panel.clock)), strict=True):
             value[in_series] = of_series[cells]
-        gap_class[in_series] = gap_classes(~series.observed)[cells]
+        gap_class[in_series] = gap_classes(~series.observed, fitted.independent)[cells]
     return values, gap_class
 
 

@@ -14,7 +14,7 @@ from tsimpute.core.windows import Feature
 from tsimpute.filling.blending.mixture import GAUSSIAN, METHODS, NETWORK, FittedMethods
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
-from tsimpute.filling.measuring.simple_baselines import LINEAR
+from tsimpute.filling.measuring.simple_baselines import LINEAR, MEAN
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.imputers.base import TableModel
@@ -122,12 +122,13 @@ def _methods_text(shares: np.ndarray | None) -> str:
 
 
 def _gain_text(scores: Scores) -> str:
-    """The error of the last row on hidden cells, compared with straight lines."""
+    """The error of the last row on hidden cells, compared with a straight line, or the mean where there is no time."""
     rows = {str(row["imputer"]): row for row in scores}
-    if LINEAR not in rows:
+    simple = next((name for name in (LINEAR, MEAN) if name in rows), None)
+    if simple is None:
         return ""
-    error, of_lines, units = float(scores[-1]["MAE"]), float(rows[LINEAR]["MAE"]), scores[-1]["units"]
-    change = (of_lines - error) / of_lines if of_lines > 0 else 0.0
-    than = f"{abs(change):.0%} {'less' if change >= 0 else 'more'} than that of {LINEAR} ({of_lines:.4g})"
-    than = f"as that of {LINEAR} ({of_lines:.4g})" if abs(change) < 0.005 else than
+    error, of_simple, units = float(scores[-1]["MAE"]), float(rows[simple]["MAE"]), scores[-1]["units"]
+    change = (of_simple - error) / of_simple if of_simple > 0 else 0.0
+    than = f"{abs(change):.0%} {'less' if change >= 0 else 'more'} than that of {simple} ({of_simple:.4g})"
+    than = f"as that of {simple} ({of_simple:.4g})" if abs(change) < 0.005 else than
     return f"; mean absolute error on hidden cells {error:.4g} {units}, {than}"

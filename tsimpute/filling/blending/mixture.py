@@ -46,6 +46,11 @@ class FittedMethods:
         """The process with some of the methods."""
         return replace(self, components=tuple(c for c, is_used in zip(self.components, used, strict=True) if is_used))
 
+    @property
+    def independent(self) -> bool:
+        """Whether steps are records of their own."""
+        return len(self.base.model_.covariance) == 1
+
     def values(self, known: np.ndarray, times: np.ndarray) -> list[np.ndarray]:
         """Of each other method for a record; see ``Component.at``."""
         return [component.at(known, times) for component in self.components]
@@ -120,7 +125,7 @@ class Mixture:
         """See ``TableModel``."""
         n_features = len(self.base.features_)
         known, times = record_of(record, n_features)
-        gap_class, feature = gap_classes(np.isnan(known)), np.arange(n_features)[:, None]
+        gap_class, feature = gap_classes(np.isnan(known), self.fitted.independent), np.arange(n_features)[:, None]
         is_network = network_draws(n_samples, self.shares[feature, gap_class])
         values = self.fitted.values(self.base.scaler_.transform(known), times)
         n_even = n_samples + n_samples % 2  # so that their median is the process's

@@ -89,6 +89,7 @@ def _compared(
     feature, step = np.nonzero(cells)
     return Comparison(
         quantiles, [component.at(known, times, cells)[cells] for component in components],
-        base.scaler_.transform(whole.values)[cells], feature, gap_classes(missing)[cells], gap_numbers(missing)[cells],
+        base.scaler_.transform(whole.values)[cells], feature,
+        *(of_cells(missing, fitted.independent)[cells] for of_cells in (gap_classes, gap_numbers)),
         step // max(1, length // 2) * n_features + feature, n_features, tuple(c.local for c in components),
     )  # fmt: skip

@@ -21,6 +21,7 @@ from tsimpute.system.run import Run, never, running
 from tsimpute.system.terminal import Progress
 from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.clock.missing_times import MissingTimes
+from tsimpute.tables.frames.frames import Records
 
 _SPARE = 0.25
 """Share of the time of the first fit that is reserved for drawing."""
@@ -51,6 +52,8 @@ class TableImputer(ImputerSteps):
             defaults. A model counts as fitted: ``fit`` only measures it. None: ``fit`` trains a model.
         time, group, features: columns of times, of names of series, and to fill: one name or a list of names. None:
             detected. ``time="none"``: rows are time steps; ``group="none"``: the table is one series.
+        records: "rows": each row is a record by itself, as a person or a sample, and their order means nothing; there
+            are no times and no groups. "series": rows follow each other in time.
         feature, value, unit: in a long table, the columns of feature names, values and units. None: detected.
         text: columns that are passed through unchanged, whatever they contain.
         rename: with a model, the model's names of the table's features, as {"HeartRate": "HR"}; the table keeps its
@@ -108,6 +111,7 @@ class TableImputer(ImputerSteps):
         time: Hashable | Sequence[Hashable] | None = None,
         group: Hashable | Sequence[Hashable] | None = None,
         features: Hashable | Sequence[Hashable] | None = None,
+        records: Records = "series",
         feature: Hashable | None = None,
         value: Hashable | None = None,
         unit: Hashable | None = None,
@@ -137,6 +141,7 @@ class TableImputer(ImputerSteps):
     ) -> None:
         self.model = model
         self.time, self.group, self.features = time, group, features
+        self.records: Records = records
         self.feature, self.value, self.unit, self.units = feature, value, unit, units
         self.text, self.rename = text, rename
         self.timezone, self.dayfirst, self.irregular = timezone, dayfirst, irregular

@@ -110,7 +110,7 @@ class GuessedMasks:
         """Stores the posterior of ``wanted`` cells (K, T) of a stretch of a series; ``hidden`` ones are hidden."""
         s, inner = self._stretches[n]
         series = self.panel.series[s]
-        margin = window_length(len(series.values))
+        margin = window_length(len(series.values), len(self.base.model_.covariance))
         around = slice(max(0, inner.start - margin), min(len(series.times), inner.stop + margin))
         cells = np.zeros((len(hidden), around.stop - around.start), bool)
         cells[:, inner.start - around.start : inner.stop - around.start] = wanted[:, inner]
@@ -175,7 +175,7 @@ class GuessedMasks:
                 times.append(clock[steps])
         if not any(np.isfinite(rows).any() for rows in values):
             return None
-        records = Records(tuple(values), tuple(times), model.step)
+        records = Records(tuple(values), tuple(times), model.step, self.panel.independent_rows)
         return fit(records, settings=self._settings, seed=self.seed, should_stop=self.should_stop)
 
 

@@ -98,7 +98,7 @@ def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[Gaus
         n_rounds: of EM.
     """
     records, _ = _records(panel)
-    scaled = Records(tuple(map(base.scaler_.transform, records.values)), records.times, records.step)
+    scaled = replace(records, values=tuple(map(base.scaler_.transform, records.values)))
     model = fit(scaled, (), replace(base.chosen_, n_rounds=n_rounds), base.seed)
     return model, fit_curves(model, scaled, base.seed, base.model_.seasons.periods, base.curved)
 
@@ -114,7 +114,8 @@ def _records(panel: Panel) -> tuple[Records, bool]:
     regular = panel.clock.step is not None and all(
         np.isclose(np.median(np.diff(of_series)), step, rtol=0.05) for of_series in times if len(of_series) > 1
     )
-    return Records(tuple(s.values for s in series), times, step if regular else _usual_step(panel)), regular
+    usual = step if regular else _usual_step(panel)
+    return Records(tuple(s.values for s in series), times, usual, panel.independent_rows), regular
 
 
 def _usual_step(panel: Panel) -> float:

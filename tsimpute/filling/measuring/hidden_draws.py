@@ -13,7 +13,7 @@ import numpy as np
 from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
-from tsimpute.filling.measuring.simple_baselines import season_of, simple_baselines
+from tsimpute.filling.measuring.simple_baselines import baselines_of, season_of
 from tsimpute.filling.panels.gaps import gap_numbers
 from tsimpute.filling.panels.windows import clock_times, window_places, window_steps, windows_at, without
 from tsimpute.generative.window_averaging import window_starts
@@ -110,7 +110,7 @@ def draws_at(
         nothing = np.empty(0, int)
         return HiddenDraws(np.empty((n_samples, 0)), np.empty(0), nothing, nothing)
     season = season_of(panel)
-    of_series = lru_cache(1)(lambda s: simple_baselines(blind.series[s], season))  # parts come series by series
+    of_series = lru_cache(1)(lambda s: baselines_of(blind, s, season))  # parts come series by series
     truth = np.concatenate([panel.series[s].values[feature, step] for s, feature, step, *_ in parts])
     baselines = [{name: x[feature, step] for name, x in of_series(s).items()} for s, feature, step, *_ in parts]
     series, feature, step = (
@@ -130,7 +130,7 @@ def _runs(blind: Panel, feature: np.ndarray, place: np.ndarray) -> np.ndarray:
     out, first = np.empty(len(feature), int), 0
     for s in np.unique(place[0]).tolist():
         missing, cells = ~blind.series[s].observed, place[0] == s
-        out[cells] = first + gap_numbers(missing)[feature[cells], place[1][cells]]
+        out[cells] = first + gap_numbers(missing, blind.independent_rows)[feature[cells], place[1][cells]]
         first += missing.size + len(missing)
     return out
 

@@ -7,10 +7,21 @@ import numpy as np
 from tsimpute.core.panel import Panel, Series
 from tsimpute.imputers.shared.interpolation import carried, interpolated
 
-LINEAR = "linear interpolation"
+LINEAR, MEAN = "linear interpolation", "the mean"
 _HOUR = np.timedelta64(1, "h")
 _DAYS, _YEARS = 3, 2
 """Of which a series has to have so many for a profile."""
+
+
+def baselines_of(panel: Panel, n: int, season: str | None) -> dict[str, np.ndarray]:
+    """By the name of the imputer (K, T), for the n-th series; of independent rows those that need no order."""
+    series = panel.series[n]
+    if not panel.independent_rows:
+        return simple_baselines(series, season)
+    known = np.ma.masked_invalid(series.values)
+    middles = {"the median": np.ma.median(known, axis=1), MEAN: known.mean(axis=1)}
+    columns = {name: np.ma.filled(middle, 0.0)[:, None] for name, middle in middles.items()}
+    return {name: np.broadcast_to(column, series.values.shape) for name, column in columns.items()}
 
 
 def simple_baselines(series: Series, season: str | None = None) -> dict[str, np.ndarray]:

@@ -112,9 +112,9 @@ class _Between:
     local = True
 
     @classmethod
-    def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self:
-        """See ``Component``."""
-        return cls()
+    def fit(cls, panel: Panel, base: GaussianImputer, seed: int) -> Self | None:
+        """See ``Component``; None where the order of rows means nothing."""
+        return None if panel.independent_rows else cls()
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """See ``Component``."""

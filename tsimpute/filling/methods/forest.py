@@ -116,7 +116,7 @@ class Forest:
         if self.unseasonal is not None:
             mean, spread = self.unseasonal.model.marginals(known, times)
             other = _in_scores_of(model, self.unseasonal, mean, spread, times)
-        posterior = Posterior.of(scores, *model.marginals(known, times), times, self.base.curves_, other)
+        posterior = Posterior.of(scores, *model.marginals(known, times), times, self.base.curves_, other, len(model.covariance) == 1)
         guess = posterior.mean + posterior.move
         for k, correction in self.corrections.items():
             steps = np.flatnonzero(np.isnan(scores[k]))
@@ -225,7 +225,7 @@ def _of_mask(
     if unseasonal is not None:
         other = _in_scores_of(model, unseasonal, *pools[1].posterior(s, number)[1:], times)
     truth = pool.scores.transform(series.values) - season
-    posterior = Posterior.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other)
+    posterior = Posterior.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other, pool.panel.independent_rows)
     rng, by_feature = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
     for k, of_feature in enumerate(hidden):
         steps = np.flatnonzero(of_feature)
@@ -263,6 +263,7 @@ class Posterior:
         last, following: (K, T) step of the nearest known cell before and after each; outside the record if there is
             none.
         times: (T,).
+        independent: whether steps are records of their own: then the rows of trees hold nothing of other steps.
     """
 
     mean: np.ndarray
@@ -274,11 +275,12 @@ class Posterior:
     last: np.ndarray
     following: np.ndarray
     times: np.ndarray
+    independent: bool
 
     @classmethod
     def of(
         cls, scores: np.ndarray, mean: np.ndarray, spread: np.ndarray, times: np.ndarray, curves: Curves | None,
-        other: tuple[np.ndarray, np.ndarray] | None,
+        other: tuple[np.ndarray, np.ndarray] | None, independent: bool,
     ) -> Posterior:  # fmt: skip
         """Args:
         scores: (K, T), NaN where nothing is known.
@@ -295,7 +297,7 @@ class Posterior:
         lines = interpolated(scores[None], times[None], np.zeros(len(scores)))[0]
         last = np.maximum.accumulate(np.where(known, steps, -_FAR), 1)
         following = np.minimum.accumulate(np.where(known, steps, len(times) + _FAR)[:, ::-1], 1)[:, ::-1]
-        return cls(mean, spread, move, way, other_spread, lines, last, following, times)
+        return cls(mean, spread, move, way, other_spread, lines, last, following, times, independent)
 
     def rows(self, k: int, steps: np.ndarray, others: Sequence[int]) -> np.ndarray:
         """(M, D) single precision: the posterior around some steps of a feature.
@@ -304,6 +306,10 @@ class Posterior:
             others: the other features in the rows.
         """
         mean = self.mean[k, steps]
+        if self.independent:
+            columns = [mean, self.spread[k, steps], self.move[k, steps]]
+            columns += [of_all[j, steps] for j in others for of_all in (self.mean, self.spread)]
+            return np.stack(columns, 1).astype(np.float32)
         columns = [mean, self.spread[k, steps], self.lines[k, steps] - mean, self.move[k, steps]]
         columns += [self.way[k, steps], self.other_spread[k, steps]]
         columns += [self._at(k, steps + lag) - mean for lag in _NEAR]

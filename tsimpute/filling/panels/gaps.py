@@ -11,8 +11,14 @@ BOUNDS = (1, 4, 16, 64, 256)
 N_CLASSES = len(BOUNDS) + 1
 
 
-def gap_lengths(missing: np.ndarray) -> np.ndarray:
-    """(K, T) int: the length of the run of missing steps that each cell lies in; 0 where nothing is missing."""
+def gap_lengths(missing: np.ndarray, independent: bool = False) -> np.ndarray:
+    """(K, T) int: the length of the run of missing steps that each cell lies in; 0 where nothing is missing.
+
+    Args:
+        independent: whether steps are records of their own, so that each missing cell is a gap.
+    """
+    if independent:
+        return missing.astype(np.int64)
     edges = np.diff(np.pad(missing, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     rows, starts = np.nonzero(edges == 1)
     _, ends = np.nonzero(edges == -1)
@@ -22,13 +28,15 @@ def gap_lengths(missing: np.ndarray) -> np.ndarray:
     return np.cumsum(lengths, axis=1)[:, :-1]
 
 
-def gap_classes(missing: np.ndarray) -> np.ndarray:
-    """(K, T) int: the class of the run of missing steps that each cell lies in; 0 where nothing is missing."""
-    return np.searchsorted(BOUNDS, gap_lengths(missing))
+def gap_classes(missing: np.ndarray, independent: bool = False) -> np.ndarray:
+    """(K, T) int: the class of the length of each cell's gap; see ``gap_lengths``."""
+    return np.searchsorted(BOUNDS, gap_lengths(missing, independent))
 
 
-def gap_numbers(missing: np.ndarray) -> np.ndarray:
-    """(K, T) int: a number for each run of missing steps of each feature, the same for all cells of the run."""
+def gap_numbers(missing: np.ndarray, independent: bool = False) -> np.ndarray:
+    """(K, T) int: a number for each gap of each feature, the same for all its cells; see ``gap_lengths``."""
+    if independent:
+        return np.arange(missing.size).reshape(missing.shape)
     begins = np.diff(np.pad(missing, ((0, 0), (1, 0))).astype(np.int8), axis=1) == 1
     return np.cumsum(begins, axis=1) + missing.shape[1] * np.arange(len(missing))[:, None]
 

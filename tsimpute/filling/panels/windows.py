@@ -21,7 +21,12 @@ MOST_WINDOWS = 4000
 
 
 def window_steps(panel: Panel) -> int:
-    """Steps of a window: 16 to 64, fewer the more features there are, and at most those of the longest series."""
+    """Steps of a window: 16 to 64, fewer the more features there are, and at most those of the longest series.
+
+    Rows that are records of their own are windows of one step.
+    """
+    if panel.independent_rows:
+        return 1
     longest = max(len(series.times) for series in panel.series)
     return min(max(16, min(64, WINDOW_CELLS // sum(_is_variable(panel)))), longest)
 

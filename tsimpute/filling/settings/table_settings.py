@@ -25,7 +25,7 @@ from tsimpute.filling.learning.efforts import EFFORTS
 from tsimpute.imputers.base import TableModel
 from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.clock.missing_times import MissingTimes
-from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.frames import Records, TimeOptions
 from tsimpute.tables.roles.columns import ColumnSpec
 
 NO_COLUMN = "none"
@@ -142,7 +142,21 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
         () if isinstance(given[name], str) and given[name] == NO_COLUMN else columns_of(name, given[name])
         for name in ("time", "group")
     )
+    if given["records"] == "rows":
+        _check_rows_alone(given, ("time", "group", "feature", "value", "unit", "max_gap"))
+        time = group = ()
     return ColumnSpec(time, group, features, feature, value, unit, text=columns_of("text", given["text"]))
+
+
+def _check_rows_alone(given: Mapping[str, Any], others: Sequence[str]) -> None:
+    """Refuses settings of series in time for a table whose rows are records by themselves."""
+    for name in others:
+        value = given[name]
+        if value is not None and not (isinstance(value, str) and value == NO_COLUMN):
+            raise ConfigError(
+                f"{name}: expected none with records='rows', where each row is a record without time, came "
+                f"{name}={value!r}. Leave one of both out."
+            )
 
 
 def _time_options(given: Mapping[str, Any]) -> TimeOptions:
@@ -153,6 +167,7 @@ def _time_options(given: Mapping[str, Any]) -> TimeOptions:
         duplicates=cast(Any, one_of("duplicates", given["duplicates"], get_args(Duplicates))),
         missing_times=cast(Any, one_of("missing_times", given["missing_times"], get_args(MissingTimes))),
         irregular=true_or_false("irregular", given["irregular"], or_none=True),
+        records=cast(Any, one_of("records", given["records"], get_args(Records))),
     )
 
 

@@ -175,7 +175,7 @@ def time_text(panel: Panel, step: str = "") -> str:
     elif step or clock.unit == "hours":
         every = f"every {(step or step_text(clock.step)).removeprefix('1 ')}"
     else:
-        every = "every row" if clock.unit == "steps" else f"every {clock.step:g}"
+        every = "every row" if clock.unit in ("steps", "rows") else f"every {clock.step:g}"
     ends = [label_text(label) for label in (
         min(series.labels[0] for series in panel.series), max(series.labels[-1] for series in panel.series),
     )]  # fmt: skip

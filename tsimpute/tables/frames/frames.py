@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,10 @@ from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
 from tsimpute.tables.time.stamps import Stamps, read_stamps
 
 
+Records = Literal["series", "rows"]
+"""What a record of a table is: a series of rows in the order of time, or a row by itself."""
+
+
 @dataclass(frozen=True)
 class TimeOptions:
     """How times are read.
@@ -36,6 +40,7 @@ class TimeOptions:
         duplicates, irregular: see ``align_rows``.
         missing_times: "insert" adds rows for times that are missing, and to a long table for features at times where
             they have none; "keep" adds no row; None inserts as long as these are no more than a long table's rows.
+        records: "rows" where each row is a record by itself, in no order; it has no time.
         step: of a model, in hours, into which times are put, see ``hours.align_rows_in_steps``; None = times stay as
             they are.
     """
@@ -45,7 +50,13 @@ class TimeOptions:
     duplicates: Duplicates = "refuse"
     missing_times: MissingTimes = "auto"
     irregular: bool | None = None
+    records: Records = "series"
     step: float | None = None
+
+    @property
+    def unit_without_times(self) -> Literal["rows", "steps"]:
+        """Of the clock of a table that has no times."""
+        return "rows" if self.records == "rows" else "steps"
 
     def check_without_times(self) -> None:
         """Refuses options of times for a table without times: they would be ignored.
@@ -91,7 +102,7 @@ def read_frame(
     named_features = spec.features
     if spec.known is not None:
         spec = spec.with_known(list(frame.columns), [column for _, column in frame.items()])
-    if spec.features is None and spec.value is None:
+    if spec.features is None and spec.value is None and time_options.records == "series":
         check_wide_hours(frame)
         check_wide_times(frame)
     columns = Columns(frame)
@@ -110,7 +121,7 @@ def read_frame(
         notes, values = notes + step_notes, np.where(superseded, np.nan, values)
     entries = entries_of(values, rows.series_of_row, rows.feature_of_row, alignment, len(rows.features))
     series = map(Series, rows.series, alignment.times, entries.means(), alignment.labels)
-    unit = "steps" if stamps is None else "hours" if alignment.in_hours else stamps.unit
+    unit = time_options.unit_without_times if stamps is None else "hours" if alignment.in_hours else stamps.unit
     panel = Panel(tuple(rows.features), tuple(series), Clock(unit, alignment.step))
     cells = None
     if rows.feature_of_row is not None:
@@ -139,7 +150,7 @@ def _times(rows: Rows, time_options: TimeOptions, units: Mapping[str, str]) -> t
         if rows.feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
         time_options.check_without_times()
-        return None, _rows_as_steps(rows)
+        return None, _rows_as_steps(rows, time_options.unit_without_times)
     stamps = read_stamps(
         [columns[at] for at in roles.time],
         timezone=time_options.timezone,
@@ -169,7 +180,7 @@ def _times(rows: Rows, time_options: TimeOptions, units: Mapping[str, str]) -> t
     return stamps, alignment
 
 
-def _rows_as_steps(rows: Rows) -> RowAlignment:
+def _rows_as_steps(rows: Rows, unit: Literal["rows", "steps"]) -> RowAlignment:
     step_of_row = pd.Series(rows.series_of_row).groupby(rows.series_of_row).cumcount().to_numpy()
     lengths = np.bincount(rows.series_of_row, minlength=len(rows.series))
     steps = tuple(np.arange(n) for n in lengths)
@@ -181,5 +192,5 @@ def _rows_as_steps(rows: Rows) -> RowAlignment:
         inserted=tuple(np.zeros(n, bool) for n in lengths),
         used=np.ones(len(step_of_row), bool),
         step=1.0,
-        notes=("no column of times was found: each row counts as one step",),
+        notes=() if unit == "rows" else ("no column of times was found: each row counts as one step",),
     )
