@@ -26,13 +26,15 @@ SETTINGS = (
     "model", "limits", "records",
 )  # fmt: skip
 """Arguments that are settings of ``TableImputer`` as they are."""
-COLUMNS = ("time", "group", "features", "text", "predict")
+COLUMNS = ("time", "group", "features", "text", "categories", "predict")
 """Arguments that are lists of columns."""
 TEXTS = {
     "time": "column of times, or several as Date,Time; none: the rows are steps. Default: detected",
     "group": "columns that say which series a row belongs to, such as station; none: one series. Default: detected",
     "features": "columns to fill, comma-separated. Default: the columns of numbers that are no times, ids or groups",
     "text": "columns to pass through unchanged, comma-separated, whatever they contain",
+    "categories": "with --records rows: columns of categories to fill, comma-separated. Default: none, texts are "
+    "passed through unchanged",
     "feature": "in a long table: the column of feature names. Default: detected",
     "value": "in a long table: the column of values. Default: detected",
     "unit": "in a long table: the column of units. Default: detected",
@@ -107,8 +109,8 @@ def add_reading_arguments(parser: ArgumentParser) -> None:
         add(f"--{name}", type=str | None, default=None, help=what)
     add(
         "--records", type=Literal["series", "rows"], default="series",
-        help="rows: each row is a record by itself, as a person or a sample, in no order and without time; series: rows "
-        "follow each other in time",
+        help="rows: each row is a record by itself, as a person or a sample, in no order and without time; series: "
+        "rows follow each other in time",
     )  # fmt: skip
     add(
         "--dayfirst", type=bool | None, default=None, metavar="{true,false}",

@@ -78,7 +78,10 @@ class GaussianImputer:
         """What the process is of, and how many features are moved by curves."""
         n = 0 if self.curves_ is None else len(self.curves_.curves)
         curves = f", with curves for {n} feature{'s' if n > 1 else ''}" if n else ""
-        return f"Gaussian process over features and lags{curves}"
+        what = (
+            "Gaussian process over features and lags" if len(self.model_.covariance) > 1 else "Gaussian of the features"
+        )
+        return f"{what}{curves}"
 
     @property
     def no_data_(self) -> tuple[str, ...]:

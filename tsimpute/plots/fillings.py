@@ -74,6 +74,25 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
     return finish(figure, None)
 
 
+def distribution(panel: Panel, fillings: Sequence[Filling], feature: int) -> Figure:
+    """Histograms of one feature's observed values and of the medians that fill its gaps, over all rows."""
+    figure = new_figure(9.6, 2.2)
+    axis = figure.subplots()
+    known = np.concatenate([series.values[feature][series.observed[feature]] for series in panel.series])
+    filled = np.concatenate([filling.point[feature][filling.filled[feature]] for filling in fillings])
+    edges = np.histogram_bin_edges(np.concatenate([known, filled]), bins=min(40, 5 + len(known) // 10))
+    for values, colour, name in ((known, INK, "observed"), (filled, BLUE, "filled (median)")):
+        if len(values):
+            axis.hist(values, edges, density=True, color=colour, alpha=0.35, histtype="stepfilled", label=name)
+            axis.hist(values, edges, density=True, color=colour, lw=1.2, histtype="step")
+    unit = panel.features[feature].unit_beside
+    name = drawn(shortened(panel.features[feature].name, 40))
+    axis.set_xlabel(f"{name} ({drawn(shortened(unit, 20))})" if unit not in ("", "1") else name, parse_math=False)
+    axis.set_ylabel("density", fontsize=9)
+    axis.legend(frameon=False, fontsize=8.5)
+    return finish(figure, None)
+
+
 def stretches(fillings: Sequence[Filling], feature: int) -> list[Stretch]:
     """The (up to) three series of a feature with most filled cells; of long ones a part.
 
@@ -210,7 +229,7 @@ def time_name(clock: Clock, labels: np.ndarray) -> str:
     """The label of an axis of times; none for dates, which need none."""
     if labels.dtype.kind == "M":
         return ""
-    return {"steps": "step", "hours": "time (hours)", "": "time"}[clock.unit]
+    return {"steps": "step", "rows": "row", "hours": "time (hours)", "": "time"}[clock.unit]
 
 
 def shortened(text: str, most: int) -> str:

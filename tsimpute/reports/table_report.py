@@ -148,6 +148,9 @@ def _gap_pictures(content: ReportContent) -> dict[str, object]:
         caption.append("White: no row at that time.")
     caption.append("Features and series stand in the table's order.")
     alt = "Map of the table: time from left to right, features or series from top to bottom, coloured by what a cell is"
+    cell_map = Picture(png(gap_plots.filled_map(panel, cells)), alt, " ".join(caption))
+    if panel.independent_rows:  # a gap is one cell
+        return {"map": cell_map, "gaps": None, "empty_series": ""}
     gaps = gap_plots.gap_lengths(panel, fillings)
     empty_series = gaps.n_whole and (
         f"{several(gaps.n_whole, 'series of a feature shows', 'series of a feature show')} no value at all "
@@ -162,7 +165,6 @@ def _gap_pictures(content: ReportContent) -> dict[str, object]:
             f"Two histograms of the lengths of {n_gaps}: their number, and the cells in them",
             f"{of_gaps} {empty_series}" if empty_series else of_gaps,
         )
-    cell_map = Picture(png(gap_plots.filled_map(panel, cells)), alt, " ".join(caption))
     return {"map": cell_map, "gaps": histogram, "empty_series": empty_series}
 
 
@@ -194,14 +196,18 @@ def _feature_pictures(content: ReportContent, features: Sequence[FeatureCounts])
     pictures: dict[int, Picture] = {}
     size = 0
     for k in (k for k in candidates if not is_empty[k]):
-        stretches = plots.stretches(content.fillings, k)
-        data = png(plots.filled_feature(content.panel, content.fillings, k, stretches))
+        if content.panel.independent_rows:
+            figure, names, over = plots.distribution(content.panel, content.fillings, k), [], "histograms"
+        else:
+            stretches = plots.stretches(content.fillings, k)
+            figure, over = plots.filled_feature(content.panel, content.fillings, k, stretches), "over time, with bands"
+            names = [content.panel.series[stretch.series].name for stretch in stretches]
+        data = png(figure)
         size += len(data)
         if size > MOST_PICTURE_BYTES:
             break
-        names = [content.panel.series[stretch.series].name for stretch in stretches]
         where = f" in {', '.join(names)}" if any(names) else ""
-        alt = f"{features[k].name}{where}: observed and filled values over time, with bands"
+        alt = f"{features[k].name}{where}: observed and filled values, {over}"
         pictures[k] = Picture(data, alt, _caption(features[k], names, int(filled[k])))
     return {
         "features": [(features[k].name, picture) for k, picture in pictures.items()],

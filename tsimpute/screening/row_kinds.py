@@ -55,13 +55,13 @@ def row_kind_warnings(table: Table, observed: Sequence[np.ndarray], filled: Coll
     """
     if not isinstance(table, FrameTable) or table.roles.layout != "wide" or not filled:
         return
-    roles, is_observed = table.roles, np.concatenate(observed, 1)
+    is_observed = np.concatenate(observed, 1)
     stands = table.alignment.used
     coded = [(at, codes[stands], names) for at, codes, names in _deciding(table, filled)]
     place = table.place_of_row[stands]
     features_by_rows: dict[SilentRows, list[str]] = {}
     for k in filled if coded else ():
-        measured = pd.notna(np.asarray(table.columns[roles.features[k]], object))[stands]
+        measured = ~np.isnan(table.values[stands, k])
         known = is_observed[k, place]
         silent = _most_silent(table, coded, measured & known, known)
         if silent is not None:

@@ -19,7 +19,7 @@ from tsimpute.filling.learning.learning import learnt
 from tsimpute.filling.measuring.accuracy import calibrated_on, scores_of
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.measuring.hidden_draws import TimeBudget, draws_at
-from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.hiding import hidden_cells, hidden_together
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.filling.preparing.prepare import matched
@@ -88,6 +88,7 @@ def first_fit(prepared: Prepared, settings: Settings, run: Run, given: SavedImpu
     hidden = [np.zeros(series.values.shape, bool) for series in panel.series]
     if settings.calibrate:
         hidden = hidden_cells(panel, hidden_share(effort, panel), settings.seed)
+        hidden = hidden_together(panel, hidden, prepared.table.category_features)
     if given is None and effort.methods != "network":
         gaps = [np.isin(of_series[prepared.predicted], FILLED) for of_series in prepared.provenance]
         data = FittingData(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -87,12 +88,31 @@ class Imputation:
         codes = np.concatenate([filling.provenance[~absent].ravel() for filling, absent in pairs])
         return dict(zip(PROVENANCE, np.bincount(codes, minlength=len(PROVENANCE)).tolist(), strict=True))
 
+    def completed_tables(self) -> Iterator[Any]:
+        """One table for each draw, for multiple imputation: analyse each, and pool the estimates by Rubin's rules.
+
+        Raises:
+            ConfigError: the draws were not kept.
+        """
+        samples = [filling.samples for filling in self.fillings]
+        if any(of_series is None for of_series in samples):
+            raise ConfigError("completed_tables: expected draws, came none. Give TableImputer keep_samples=True.")
+        cells = [filling.filled for filling in self.fillings]
+        for draws in zip(*samples, strict=True):
+            values = [
+                np.where(is_filled, drawn, filling.point)
+                for is_filled, drawn, filling in zip(cells, draws, self.fillings, strict=True)
+            ]
+            yield self.prepared.table.apply(self.prepared.edits(cells, values))
+
     def hints(self) -> list[str]:
         """What a reader may want to change, seen in the filled cells."""
+        indicators = set(chain(*self.prepared.table.category_features))
         below = [
             feature.name
             for k, feature in enumerate(self.prepared.panel.features)
-            if not any((s.values[k][s.observed[k]] < 0).any() for s in self.prepared.panel.series)
+            if feature.name not in indicators
+            and not any((s.values[k][s.observed[k]] < 0).any() for s in self.prepared.panel.series)
             and any((filling.quantiles[:, k][:, filling.filled[k]] < 0).any() for filling in self.fillings)
         ]
         if not below:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ class TableReader:
             table, limits=limits_for(settings.limits, names, rules), missing_codes=settings.codes,
             drop_invalid=settings.drop_invalid, calendar=settings.calendar,
             learnt_codes=None if fitted is None else fitted.codes, kinds=None if fitted is None else fitted.kinds,
-            predict=[str(name) for name in settings.predict or ()], learnt=[name for name in names if name in known],
+            predict=[*map(str, settings.predict or ()), *chain(*table.category_features)],
+            learnt=[name for name in names if name in known],
             policy=Policy(settings.max_gap, settings.no_information == "fill"), rules=rules, units=settings.units,
         )  # fmt: skip
         if prepared.calendar and self._finds_seasons:

@@ -56,6 +56,8 @@ class TableImputer(ImputerSteps):
             are no times and no groups. "series": rows follow each other in time.
         feature, value, unit: in a long table, the columns of feature names, values and units. None: detected.
         text: columns that are passed through unchanged, whatever they contain.
+        categories: with ``records="rows"``, columns that are filled with one of their categories; each category is a
+            feature ``column=category`` that is 1 or 0, and the one with the largest value is taken.
         rename: with a model, the model's names of the table's features, as {"HeartRate": "HR"}; the table keeps its
             own names.
         units: units by feature, "*" = all others, where the table does not give them; or one unit of all features.
@@ -116,6 +118,7 @@ class TableImputer(ImputerSteps):
         value: Hashable | None = None,
         unit: Hashable | None = None,
         text: Hashable | Sequence[Hashable] | None = None,
+        categories: Hashable | Sequence[Hashable] | None = None,
         rename: Mapping[str, str] | None = None,
         units: Mapping[str, str] | str | None = None,
         timezone: str | None = None,
@@ -143,7 +146,7 @@ class TableImputer(ImputerSteps):
         self.time, self.group, self.features = time, group, features
         self.records: Records = records
         self.feature, self.value, self.unit, self.units = feature, value, unit, units
-        self.text, self.rename = text, rename
+        self.text, self.categories, self.rename = text, categories, rename
         self.timezone, self.dayfirst, self.irregular = timezone, dayfirst, irregular
         self.duplicates: Duplicates = duplicates
         self.missing_times: MissingTimes = missing_times

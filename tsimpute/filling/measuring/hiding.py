@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tsimpute.batches.masking import LikeGaps
@@ -37,6 +39,18 @@ def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
             cells |= _first(more, quota - cells.sum(1), int(rng.integers(n_steps)))
         hidden.append(cells)
     return hidden
+
+
+def hidden_together(panel: Panel, hidden: Sequence[np.ndarray], groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """The hidden cells, and with each one of a group of features the others: one category tells what the others are."""
+    names, out = [feature.name for feature in panel.features], []
+    for series, of_series in zip(panel.series, hidden, strict=True):
+        cells = of_series.copy()
+        for group in groups:
+            of_group = [names.index(name) for name in group]
+            cells[of_group] = cells[of_group].any(0) & series.observed[of_group]
+        out.append(cells)
+    return out
 
 
 def _quotas(counts: np.ndarray, share: float, seed: int) -> np.ndarray:

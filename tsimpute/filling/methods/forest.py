@@ -116,7 +116,9 @@ class Forest:
         if self.unseasonal is not None:
             mean, spread = self.unseasonal.model.marginals(known, times)
             other = _in_scores_of(model, self.unseasonal, mean, spread, times)
-        posterior = Posterior.of(scores, *model.marginals(known, times), times, self.base.curves_, other, len(model.covariance) == 1)
+        posterior = Posterior.of(
+            scores, *model.marginals(known, times), times, self.base.curves_, other, len(model.covariance) == 1
+        )
         guess = posterior.mean + posterior.move
         for k, correction in self.corrections.items():
             steps = np.flatnonzero(np.isnan(scores[k]))
@@ -225,7 +227,15 @@ def _of_mask(
     if unseasonal is not None:
         other = _in_scores_of(model, unseasonal, *pools[1].posterior(s, number)[1:], times)
     truth = pool.scores.transform(series.values) - season
-    posterior = Posterior.of(np.where(hidden, np.nan, truth), mean - season, spread, times, pool.base.curves_, other, pool.panel.independent_rows)
+    posterior = Posterior.of(
+        np.where(hidden, np.nan, truth),
+        mean - season,
+        spread,
+        times,
+        pool.base.curves_,
+        other,
+        pool.panel.independent_rows,
+    )
     rng, by_feature = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
     for k, of_feature in enumerate(hidden):
         steps = np.flatnonzero(of_feature)

@@ -6,7 +6,7 @@ used. A wrong type or value is a ``ConfigError`` here, never an error of the cod
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -145,7 +145,17 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
     if given["records"] == "rows":
         _check_rows_alone(given, ("time", "group", "feature", "value", "unit", "max_gap"))
         time = group = ()
-    return ColumnSpec(time, group, features, feature, value, unit, text=columns_of("text", given["text"]))
+    text, categories = columns_of("text", given["text"]), columns_of("categories", given["categories"]) or ()
+    if categories and given["records"] != "rows":
+        raise ConfigError(
+            f"categories: expected records='rows' with it, came {', '.join(map(str, categories))} for series in time. "
+            "Leave categories out; columns of texts are passed through unchanged."
+        )
+    if categories:
+        text = tuple(dict.fromkeys((*(text or ()), *categories)))
+    return ColumnSpec(
+        time, group, features, feature, value, unit, text=text, categories=dict.fromkeys(categories, ())
+    )  # fmt: skip
 
 
 def _check_rows_alone(given: Mapping[str, Any], others: Sequence[str]) -> None:

@@ -119,7 +119,9 @@ def read_array(
         else f"step {t}, feature {features[k].name!r}"
     )  # fmt: skip
     names = [str(n) for n in range(len(cube))] if array.ndim == 3 else [""]
-    return ArrayTable(table, array, panel_of(cube, features, names, steps_only(cube.shape[1], ()), time_options.unit_without_times))
+    return ArrayTable(
+        table, array, panel_of(cube, features, names, steps_only(cube.shape[1], ()), time_options.unit_without_times)
+    )
 
 
 def _check_settings(spec: ColumnSpec, time_options: TimeOptions) -> None:

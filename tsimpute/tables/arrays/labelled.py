@@ -191,7 +191,9 @@ def read_labelled(
     cube = np.concatenate([_cube(dataset[name].variable, dims) for name in variables], 2)
     groups = _groups(dataset, dims)
     check_finite(cube, lambda n, t, k: _place_text(features[k], groups[n], alignment, t))
-    panel = panel_of(cube, features, groups, alignment, time_options.unit_without_times if stamps is None else stamps.unit)
+    panel = panel_of(
+        cube, features, groups, alignment, time_options.unit_without_times if stamps is None else stamps.unit
+    )
     notes = (*(stamps.notes if stamps else ()), *alignment.notes, *length_notes(dataset, dims, variables, alignment))
     return LabelledTable(
         table, dataset, dims, variables, stamps, alignment, panel, notes, alignment.warnings,

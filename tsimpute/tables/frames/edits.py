@@ -75,6 +75,14 @@ def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
         of_rows = of_row if np.ndim(of_row) == 0 else of_row[rows]
         cells[column] = rows, np.where(hit[rows], contents[of_rows, table.place_of_row[rows]], np.nan)
         new_contents[column] = np.where(mask[of_new, new.place], added, np.nan)
+    for category in table.categories:
+        column, n = category.at - table.columns.n_levels, category.first
+        if edits.are_texts:
+            cells[column] = np.arange(len(table.frame)), _texts_of(table, n, contents[n, table.place_of_row])
+        else:
+            rows = np.flatnonzero(mask[n, table.place_of_row])
+            cells[column] = rows, category.likeliest(contents[:, table.place_of_row[rows]])
+        new_contents[column] = np.empty(0, object)
     return RowEdits(cells, new, new_contents)
 
 

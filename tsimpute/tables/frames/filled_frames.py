@@ -46,7 +46,8 @@ def _completed(table: FrameTable, edits: RowEdits) -> pd.DataFrame:
     out.attrs = deepcopy(table.frame.attrs)
     for column, (rows, values) in edits.cells.items():
         if len(rows):
-            out.isetitem(column, put(out.iloc[:, column], rows, values))
+            place = _put_categories if values.dtype == object else put
+            out.isetitem(column, place(out.iloc[:, column], rows, values))
     if not len(edits.new):
         return out
     order = _order(edits.new, len(out))
@@ -65,6 +66,13 @@ def _texts_frame(table: FrameTable, edits: RowEdits) -> pd.DataFrame:
         np.stack(texts, 1).astype(object), index=_index(table, edits.new, order),
         columns=table.frame.columns.take(columns), dtype=object,
     )  # fmt: skip
+
+
+def _put_categories(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
+    """The column with categories of its own at ``rows``, in its own dtype."""
+    out = column.copy()
+    out.iloc[rows] = values if column.dtype == object else pd.array(values.tolist(), dtype=column.dtype)
+    return out
 
 
 def put(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:

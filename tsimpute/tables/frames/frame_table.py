@@ -13,6 +13,7 @@ from tsimpute.core.panel import Panel
 from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.clock.clock_texts import step_text
 from tsimpute.tables.frames.added_rows import Source
+from tsimpute.tables.frames.categories import Category
 from tsimpute.tables.frames.table import Edits, Entries, Table, features_text
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.roles import Roles
@@ -51,6 +52,7 @@ class FrameTable(Table):
         n_added: how many rows are added where every gap is filled.
         superseded: (R, columns that are filled) bool, values for which a later one of their step stands; None = none.
         sources: by place, columns that are passed through and copied to added rows, with what they are a property of.
+        categories: columns that are filled with categories; their features come after those of numbers.
         start: per series, its first place where all series' times stand in one row.
     """
 
@@ -73,6 +75,7 @@ class FrameTable(Table):
     n_added: int = 0
     superseded: np.ndarray | None = None
     sources: Mapping[int, Source] = field(default_factory=dict)
+    categories: tuple[Category, ...] = ()
     start: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,12 +91,18 @@ class FrameTable(Table):
 
         more = f", {self.n_added:,} to be added" if self.n_added else ""
         texts = [("layout", f"{roles.layout}, {len(self.frame):,} rows{more}")]
-        texts.append(("time", f"{listed(roles.time) or 'none'}: {time_text(self.panel, self.alignment.step_text)}"))
-        groups = f"{listed(roles.group)}: {len(self.panel.series)} series" if roles.group else "none, one series"
-        texts.append(("groups", groups))
+        if self.panel.independent_rows:
+            texts.append(("records", "each row by itself, in no order"))
+        else:
+            time = time_text(self.panel, self.alignment.step_text)
+            groups = f"{listed(roles.group)}: {len(self.panel.series)} series" if roles.group else "none, one series"
+            texts += [("time", f"{listed(roles.time) or 'none'}: {time}"), ("groups", groups)]
         texts.append(("features", features_text(self.panel)))
-        if roles.extra:
-            texts.append(("passed through", ", ".join(str(names[at]) for at in roles.extra)))
+        if self.categories:
+            counts = (f"{category.name}: {len(category.levels)}" for category in self.categories)
+            texts.append(("categories", ", ".join(counts)))
+        if self.passed_through:
+            texts.append(("passed through", ", ".join(self.passed_through)))
         return texts
 
     @property
@@ -106,11 +115,13 @@ class FrameTable(Table):
 
     @property
     def roles_by_name(self) -> ColumnSpec | None:
-        return self.roles.spec(self.columns)
+        levels = {category.name: category.texts for category in self.categories}
+        return replace(self.roles.spec(self.columns), categories=levels)
 
     @property
     def passed_through(self) -> tuple[str, ...]:
-        names = [self.columns.names[at] for at in self.roles.extra]
+        filled = {category.at for category in self.categories}
+        names = [self.columns.names[at] for at in self.roles.extra if at not in filled]
         return tuple(str(name) for name in names if name is not None)
 
     @property
@@ -119,7 +130,12 @@ class FrameTable(Table):
 
     @property
     def decimals(self) -> list[int | None]:
-        return self.writer.decimals(self)
+        n_indicators = sum(map(len, self.category_features))
+        return self.writer.decimals(self) + [None] * n_indicators
+
+    @property
+    def category_features(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(category.features for category in self.categories)
 
     @property
     def entries(self) -> Entries:
@@ -175,7 +191,7 @@ def time_text(panel: Panel, step: str = "") -> str:
     elif step or clock.unit == "hours":
         every = f"every {(step or step_text(clock.step)).removeprefix('1 ')}"
     else:
-        every = "every row" if clock.unit in ("steps", "rows") else f"every {clock.step:g}"
+        every = "every row" if clock.unit == "steps" else f"every {clock.step:g}"
     ends = [label_text(label) for label in (
         min(series.labels[0] for series in panel.series), max(series.labels[-1] for series in panel.series),
     )]  # fmt: skip

@@ -16,6 +16,7 @@ from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.frames.added_rows import check_rows_to_add, index_notes, labels_note, rows_to_add, sources
+from tsimpute.tables.frames.categories import categories_of, with_categories
 from tsimpute.tables.frames.filled_frames import FrameWriter
 from tsimpute.tables.frames.frame_table import FrameTable, entries_of
 from tsimpute.tables.frames.long_cells import long_cells
@@ -25,7 +26,6 @@ from tsimpute.tables.roles.repeated_times import what_tells_apart
 from tsimpute.tables.roles.roles import find_roles
 from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
 from tsimpute.tables.time.stamps import Stamps, read_stamps
-
 
 Records = Literal["series", "rows"]
 """What a record of a table is: a series of rows in the order of time, or a row by itself."""
@@ -110,6 +110,9 @@ def read_frame(
     rows = rows_of(columns, find_roles(columns, spec), units or {})
     if spec.known is not None:
         rows = rows.known(spec.known, None if named_features is None else [str(name) for name in named_features])
+    categories = categories_of(columns, spec.categories, len(rows.features))
+    if categories:
+        rows = with_categories(rows, categories)
     stamps, alignment = _times(rows, time_options, units or {})
     if rows.nameless is not None:
         alignment = replace(alignment, used=alignment.used & ~rows.nameless)
@@ -140,7 +143,7 @@ def read_frame(
         rows.values, FrameWriter(),
         warnings=alignment.warnings, unfillable=tuple((name, str(reason)) for name, reason in roles.unfillable),
         nameless=rows.nameless, fixed=None if cells is None else cells.fixed, n_added=count, sources=lent,
-        superseded=superseded,
+        superseded=superseded, categories=categories,
     )  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def rows_of(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
     if nameless.all():
         raise DataError(f"column {name!r}: expected names of quantities, came none. Name another column.")
     first = np.unique(codes[~nameless], return_index=True)[1]
-    names = [_name_text(item) for item in np.asarray(columns[roles.feature], object)[~nameless][first]]
+    names = [name_text(item) for item in np.asarray(columns[roles.feature], object)[~nameless][first]]
     features = _features_of(names, codes, None if roles.unit is None else columns[roles.unit], units)
     values = numbers(columns[roles.value], columns.names[roles.value])[:, None]
     notes = _nameless_note(name, nameless)
@@ -143,10 +143,10 @@ def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
             "none. Fill it in, take the row out, or name the column of groups (group=() = there is none)."
         )  # fmt: skip
     first = np.unique(codes, return_index=True)[1]
-    return codes, [_name_text(name) for name in np.asarray(columns[at], object)[first]]
+    return codes, [name_text(name) for name in np.asarray(columns[at], object)[first]]
 
 
-def _name_text(name: object) -> str:
+def name_text(name: object) -> str:
     """A name for people: whole numbers without decimals, as a column with gaps may hold them."""
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
 

@@ -127,6 +127,11 @@ class Table(ABC):
         return None
 
     @property
+    def category_features(self) -> tuple[tuple[str, ...], ...]:
+        """Of each column of categories, the names of the features that stand for one of them each."""
+        return ()
+
+    @property
     def time_columns(self) -> tuple[str, ...]:
         """Names of the columns of times."""
         return ()

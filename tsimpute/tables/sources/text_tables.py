@@ -117,6 +117,9 @@ def _understood(
     frame = pd.DataFrame({
         i: _as_column(file.columns[at], parsed[i], names[i] in features) for i, at in enumerate(columns)
     })  # fmt: skip
+    folded = {mark.casefold() for mark in marks}
+    for i in (i for i, name in enumerate(names) if name in spec.categories):
+        frame.isetitem(i, frame[i].map(lambda text: None if text.casefold() in folded else text))
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}

@@ -76,7 +76,7 @@ class TextWriter:
             features: of each value, in a long table.
         """
         if values.dtype == object:
-            return values.tolist()
+            return ["" if value is None else value for value in values.tolist()]
         decimals = np.full(len(values), self._decimals(column))
         if features is not None:
             decimals = self._decimals_by_feature(table)[features]

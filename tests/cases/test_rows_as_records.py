@@ -1,0 +1,221 @@
+"""Tables without time, whose rows are records by themselves, through ``records="rows"``."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsimpute as ti
+from tsimpute.cli.commands import main
+from tsimpute.errors import ConfigError, DataError, ImputationWarning
+
+CORRELATION = 0.9
+
+
+def people(n: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The truth, and the same with a fifth of the cells missing."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, n)
+    x = 2.0 * group + rng.normal(size=n)
+    truth = pd.DataFrame({
+        "person": np.arange(1000, 1000 + n),
+        "colour": np.array(["red", "blue, dark", "green"], object)[group],
+        "x": x.round(3),
+        "y": (0.5 * x - group + 0.3 * rng.normal(size=n)).round(2),
+        "visits": pd.array(np.rint(3 * np.exp(x / 3)).astype(int), "Int64"),
+        "note": np.resize(["ok", "", 'said "no"'], n),
+    })  # fmt: skip
+    gaps = truth.copy()
+    for column in ("colour", "x", "y", "visits"):
+        gaps.loc[rng.random(n) < 0.2, column] = None
+    return truth, gaps
+
+
+@pytest.fixture(scope="module")
+def filled() -> tuple[pd.DataFrame, pd.DataFrame, ti.TableImputer, ti.Imputation]:
+    truth, gaps = people()
+    imputer = ti.TableImputer(
+        records="rows", categories="colour", text="note", limits={"visits": (0, None)}, effort="instant", n_samples=20,
+        keep_samples=True,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImputationWarning)
+        imputer.fit(gaps, progress=False)
+        return truth, gaps, imputer, imputer.draw(gaps, progress=False)
+
+
+def test_a_whole_table_comes_back(filled: tuple) -> None:
+    truth, gaps, _, imputation = filled
+    table = imputation.table
+    assert table.notna().all().all()
+    assert list(table.columns) == list(gaps.columns)
+    pd.testing.assert_index_equal(table.index, gaps.index)
+    for column in gaps:
+        assert table[column].dtype == gaps[column].dtype
+        known = gaps[column].notna()
+        pd.testing.assert_series_equal(table.loc[known, column], gaps.loc[known, column])
+    hidden = gaps["colour"].isna()
+    assert set(table["colour"]) == {"red", "blue, dark", "green"}
+    assert (table["colour"] == truth["colour"])[hidden].mean() > 0.8
+    assert (table["visits"] >= 0).all()
+
+
+def test_it_is_better_than_the_mean(filled: tuple) -> None:
+    truth, gaps, imputer, imputation = filled
+    for column in ("x", "y"):
+        hidden = gaps[column].isna()
+        error = (imputation.table[column] - truth[column])[hidden].abs().mean()
+        assert error < 0.7 * (gaps[column].mean() - truth[column])[hidden].abs().mean()
+    assert {row["imputer"] for row in imputer.scores_} >= {"the mean", "the median", "gaussian"}
+    assert "the mean" in imputer.delivered_
+
+
+def test_the_order_of_rows_means_nothing() -> None:
+    """Medians of the same fitted model are the same, but for the draws that they come from."""
+    _, gaps = people(200)
+    gaps = gaps[["x", "y"]]
+    imputer = ti.TableImputer(records="rows", effort="instant", n_samples=40, calibrate=False).fit(gaps, progress=False)
+    order = np.random.default_rng(1).permutation(len(gaps))
+    whole, mixed = imputer.impute(gaps, progress=False), imputer.impute(gaps.iloc[order], progress=False)
+    difference = (whole - mixed.sort_index()).abs().max().max()
+    assert difference < 0.1 * float(gaps.std().max())
+
+
+def test_a_gaussian_is_filled_with_its_conditional_expectation() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    y = CORRELATION * x + np.sqrt(1 - CORRELATION**2) * rng.normal(size=2000)
+    frame = pd.DataFrame({"x": x, "y": np.where(rng.random(2000) < 0.2, np.nan, y)})
+    imputation = (
+        ti.TableImputer(records="rows", effort="instant").fit(frame, progress=False).draw(frame, progress=False)
+    )
+    hidden = frame["y"].isna()
+    assert np.abs(imputation.table["y"] - CORRELATION * x)[hidden].mean() < 0.06
+    width = imputation.cells["q0.95"] - imputation.cells["q0.05"]
+    assert width.median() == pytest.approx(2 * 1.645 * np.sqrt(1 - CORRELATION**2), rel=0.3)
+
+
+def test_draws_make_completed_tables(filled: tuple) -> None:
+    _, gaps, _, imputation = filled
+    tables = list(imputation.completed_tables())
+    assert len(tables) == 20
+    hidden = gaps["x"].isna()
+    assert np.std([table.loc[hidden, "x"].to_numpy() for table in tables], axis=0).min() > 0
+    for table in tables:
+        assert table["colour"].isin(["red", "blue, dark", "green"]).all()
+        pd.testing.assert_series_equal(table.loc[~hidden, "x"], gaps.loc[~hidden, "x"])
+
+
+def test_without_draws_there_are_no_completed_tables() -> None:
+    _, gaps = people(60)
+    imputation = (
+        ti.TableImputer(records="rows", effort="instant", calibrate=False).fit(gaps[["x", "y"]]).draw(gaps[["x", "y"]])
+    )
+    with pytest.raises(ConfigError, match="keep_samples"):
+        next(imputation.completed_tables())
+
+
+def test_a_saved_model_knows_its_categories(filled: tuple, tmp_path: Path) -> None:
+    _, gaps, imputer, imputation = filled
+    imputer.save(tmp_path / "people.safetensors")
+    again = ti.TableImputer(model=tmp_path / "people.safetensors", limits={"visits": (0, None)}, text="note")
+    few = gaps.iloc[:40]
+    assert again.impute(few, progress=False)["colour"].equals(imputation.table["colour"].iloc[:40])
+    unknown = few.assign(colour=few["colour"].replace("red", "pink"))
+    with pytest.raises(DataError, match="'pink'"):
+        again.impute(unknown, progress=False)
+
+
+def test_hidden_values_reach_nothing() -> None:
+    """Values of cells that are hidden for measuring do not reach what is fitted without them."""
+    _, gaps = people(150)
+    first = ti.TableImputer(records="rows", effort="instant", calibrate=False).fit(gaps[["x", "y"]], progress=False)
+    poisoned = gaps[["x", "y"]].copy()
+    cell = int(np.flatnonzero(poisoned["x"].notna())[0])
+    poisoned.iloc[cell, 0] = np.nan
+    whole = gaps[["x", "y"]].copy()
+    whole.iloc[cell, 0] = np.nan
+    second = ti.TableImputer(records="rows", effort="instant", calibrate=False).fit(whole, progress=False)
+    pd.testing.assert_frame_equal(second.impute(poisoned, progress=False), second.impute(whole, progress=False))
+    assert first.imputer_ is not None
+
+
+@pytest.mark.parametrize(("setting", "value"), [("time", "x"), ("group", "note"), ("max_gap", 3), ("feature", "note")])
+def test_settings_of_series_are_refused(setting: str, value: object) -> None:
+    _, gaps = people(30)
+    with pytest.raises(ConfigError, match=f"{setting}: expected none with records='rows'"):
+        ti.impute(gaps, records="rows", effort="instant", **{setting: value})
+
+
+def test_categories_need_rows() -> None:
+    _, gaps = people(30)
+    with pytest.raises(ConfigError, match="records='rows'"):
+        ti.impute(gaps, categories="colour", effort="instant")
+
+
+def test_too_many_categories_are_refused() -> None:
+    _, gaps = people(80)
+    gaps["name"] = [f"n{i}" for i in range(80)]
+    with pytest.raises(DataError, match="1 to 50 different categories"):
+        ti.impute(gaps, records="rows", categories="name", effort="instant")
+
+
+def test_two_categories_and_numbers_that_name_categories() -> None:
+    rng = np.random.default_rng(0)
+    sex = rng.integers(1, 3, 400)
+    frame = pd.DataFrame(
+        {"sex": np.where(rng.random(400) < 0.1, np.nan, sex), "height": 150.0 + 20 * sex + rng.normal(size=400)}
+    )
+    filled = (
+        ti.TableImputer(records="rows", categories=["sex"], effort="instant")
+        .fit(frame, progress=False)
+        .impute(frame, progress=False)
+    )
+    hidden = frame["sex"].isna()
+    assert filled["sex"].dtype == frame["sex"].dtype
+    assert (filled["sex"] == sex)[hidden].mean() > 0.95
+
+
+def test_a_file_keeps_every_other_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, gaps = people(120)
+    source, out = tmp_path / "people.csv", tmp_path / "filled.csv"
+    gaps.to_csv(source, index=False, sep=";")
+    options = ["--records", "rows", "--categories", "colour", "--effort", "instant"]
+    main(["impute", str(source), "-o", str(out), *options])
+    printed = capsys.readouterr().out
+    assert "each row by itself" in printed
+    assert "categories: colour: 3" in printed
+    before, after = (path.read_text().splitlines() for path in (source, out))
+    assert len(before) == len(after)
+    for old, new in zip(before, after, strict=True):
+        for was, now in zip(old.split(";"), new.split(";"), strict=True):
+            assert was == now or (was == "" and now != "")
+    assert not pd.read_csv(out, sep=";")[["colour", "x", "y", "visits"]].isna().any().any()
+    assert (tmp_path / "filled.report.html").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize(
+    ("frame", "n_empty"),
+    [
+        (pd.DataFrame({"a": [1.0], "b": [np.nan]}), 0),
+        (pd.DataFrame({"a": [1.0, np.nan, 3.0, 4.0]}), 0),
+        (pd.DataFrame({"a": [np.nan] * 40 + [1.0, 2.0], "b": [np.nan] * 42}), 0),
+        # One value says nothing of the others, 1 or nothing is an event, and a number of the row is no measurement.
+        (pd.DataFrame({"a": [np.nan, np.nan, 3.0], "b": [np.nan, 1.0, 2.0]}), 2),
+        (pd.DataFrame({"a": [1.0, 1.0, np.nan, 1.0] * 20, "b": [2.0, 2.0, 2.0, np.nan] * 20}), 20),
+        (pd.DataFrame({"a": np.r_[np.arange(79.0), np.nan], "b": np.r_[np.nan, 2 * np.arange(79.0)]}), 1),
+    ],
+)
+def test_small_and_degenerate_tables_are_filled(frame: pd.DataFrame, n_empty: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImputationWarning)
+        filled = ti.impute(frame, records="rows", effort="instant", progress=False)
+    for column in frame:
+        known = frame[column].notna()
+        pd.testing.assert_series_equal(filled.loc[known, column], frame.loc[known, column], check_dtype=False)
+        assert np.isfinite(filled[column].dropna()).all()
+    assert filled["a"].isna().sum() == n_empty

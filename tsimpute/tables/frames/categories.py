@@ -1,0 +1,124 @@
+"""Columns of categories: a feature for each category, 1 where a row has it, and back to the likeliest category."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tsimpute.core.windows import Feature
+from tsimpute.errors import DataError
+from tsimpute.tables.frames.rows import Rows, name_text
+from tsimpute.tables.roles.columns import Columns
+
+MOST_LEVELS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Category:
+    """One column of categories.
+
+    Attributes:
+        at: its place among the columns.
+        name: of the column.
+        levels: the categories, as the column holds them.
+        codes: (R,) number of each row's category, -1 = missing.
+        first: the number of the feature of the first category; those of the others follow.
+    """
+
+    at: int
+    name: Hashable
+    levels: tuple[object, ...]
+    codes: np.ndarray
+    first: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The categories in words."""
+        return tuple(map(name_text, self.levels))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features; of two categories the second one is enough."""
+        return tuple(f"{self.name}={text}" for text in self.texts[self._skipped :])
+
+    @property
+    def indicators(self) -> np.ndarray:
+        """(R, features) 1 = the row has the category, NaN = missing."""
+        ones = (self.codes[:, None] == np.arange(self._skipped, len(self.levels))).astype(np.float64)
+        return np.where(self.codes[:, None] < 0, np.nan, ones)
+
+    @property
+    def _skipped(self) -> int:
+        return int(len(self.levels) == 2)
+
+    def likeliest(self, contents: np.ndarray) -> np.ndarray:
+        """(M,) objects: the category of the largest value; None where there is none.
+
+        Args:
+            contents: (K, M) of all features.
+        """
+        mine = contents[self.first : self.first + len(self.features)]
+        empty = np.isnan(mine).all(0)
+        if self._skipped:
+            mine = np.concatenate([1 - mine, mine])
+        best = np.argmax(np.where(np.isnan(mine), -np.inf, mine), 0)
+        out = np.empty(len(best), object)
+        out[:] = [None if none else self.levels[n] for n, none in zip(best.tolist(), empty.tolist(), strict=True)]
+        return out
+
+
+def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[str]], first: int) -> tuple[Category, ...]:
+    """The columns of categories.
+
+    Args:
+        named: names of columns, each with the categories that a model knows in words, or none: those of the column.
+        first: the number of the first feature.
+
+    Raises:
+        ConfigError: there is no such column.
+        DataError: it has no category, more than ``MOST_LEVELS``, or one that the model does not know.
+    """
+    out = []
+    for name, known in named.items():
+        at = columns.find(name, "categories")
+        if at < columns.n_levels:
+            raise DataError(f"categories: expected columns, {name!r} is a level of the index. Use reset_index() first.")
+        codes = columns.codes(at)
+        numbers, rows = np.unique(codes, return_index=True)
+        levels = np.asarray(columns[at], object)[rows[numbers >= 0]].tolist()
+        if not 1 <= len(levels) <= MOST_LEVELS:
+            raise DataError(
+                f"column {name!r}: expected 1 to {MOST_LEVELS} different categories, came {len(levels):,}. Leave it "
+                "out of categories; it is then passed through unchanged."
+            )
+        if known:
+            codes, levels = _as_known(name, codes, levels, known)
+        category = Category(at, name, tuple(levels), codes, first)
+        out.append(category)
+        first += len(category.features)
+    return tuple(out)
+
+
+def _as_known(
+    name: Hashable, codes: np.ndarray, levels: Sequence[object], known: Sequence[str]
+) -> tuple[np.ndarray, list[object]]:
+    """The codes and categories in the order of the model's; one that the table lacks is its text."""
+    texts = [name_text(level) for level in levels]
+    unknown = [text for text in texts if text not in known]
+    if unknown:
+        raise DataError(
+            f"column {name!r}: expected one of the categories that the model knows ({', '.join(known)}), came "
+            f"{unknown[0]!r}. Correct it, or fit to a table that has it."
+        )
+    number = np.append([list(known).index(text) for text in texts], -1).astype(np.int64)
+    by_text = dict(zip(texts, levels, strict=True))
+    return number[codes], [by_text.get(text, text) for text in known]
+
+
+def with_categories(rows: Rows, categories: Sequence[Category]) -> Rows:
+    """Rows with the features of categories after the others."""
+    features = [Feature(name, "") for category in categories for name in category.features]
+    values = np.concatenate([rows.values, *(category.indicators for category in categories)], 1)
+    return replace(rows, features=(*rows.features, *features), values=values)
