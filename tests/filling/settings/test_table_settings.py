@@ -61,6 +61,10 @@ CASES: Mapping[str, Case] = {
     "value": _one_column("spec.value"),
     "unit": _one_column("spec.unit"),
     "text": _columns("spec.text", (([], ()), ((), ()))),
+    "records": _words("time_options.records", "series", "rows"),
+    "categories": Case(
+        "spec.categories", ((None, {}), ("a", {"a": ()}), (["a", 3], {"a": (), 3: ()})), (True, [True], b"a")
+    ),
     "units": Case(
         "units",
         (("m", {"*": "m"}), ({"a": "m", 3: "mm"}, {"a": "m", "3": "mm"}), (None, {}), ({}, {})),

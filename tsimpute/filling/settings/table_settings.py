@@ -126,6 +126,11 @@ def check_together(settings: Settings) -> None:
             "recalibrate: expected calibrate=True with it, came calibrate=False, which measures nothing. Leave one of "
             "them out."
         )
+    if settings.spec.categories and settings.time_options.records != "rows":
+        raise ConfigError(
+            f"categories: expected records='rows' with it, came {', '.join(map(str, settings.spec.categories))} for "
+            "series in time. Leave categories out; columns of texts are passed through unchanged."
+        )
     if settings.time_options.irregular and settings.time_options.missing_times == "insert":
         raise ConfigError(
             "missing_times: expected a regular clock with missing_times='insert', came irregular=True, which takes the "
@@ -146,11 +151,6 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
         _check_rows_alone(given, ("time", "group", "feature", "value", "unit", "max_gap"))
         time = group = ()
     text, categories = columns_of("text", given["text"]), columns_of("categories", given["categories"]) or ()
-    if categories and given["records"] != "rows":
-        raise ConfigError(
-            f"categories: expected records='rows' with it, came {', '.join(map(str, categories))} for series in time. "
-            "Leave categories out; columns of texts are passed through unchanged."
-        )
     if categories:
         text = tuple(dict.fromkeys((*(text or ()), *categories)))
     return ColumnSpec(

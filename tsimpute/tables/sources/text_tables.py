@@ -115,11 +115,9 @@ def _understood(
     has_values = any(not np.isnan(column.values).all() for column in numbers.values())
     features = {*_names(spec.features), spec.value, *fitted} if has_values else set(names)
     frame = pd.DataFrame({
-        i: _as_column(file.columns[at], parsed[i], names[i] in features) for i, at in enumerate(columns)
+        i: _as_column(file.columns[at], parsed[i], names[i] in features, marks if names[i] in spec.categories else ())
+        for i, at in enumerate(columns)
     })  # fmt: skip
-    folded = {mark.casefold() for mark in marks}
-    for i in (i for i, name in enumerate(names) if name in spec.categories):
-        frame.isetitem(i, frame[i].map(lambda text: None if text.casefold() in folded else text))
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
@@ -227,13 +225,19 @@ def _are_codes(name: str, texts: Sequence[str]) -> bool:
     return all(text.isascii() and text.isdigit() for text in texts) and any(map(_PADDED.fullmatch, texts))
 
 
-def _as_column(texts: np.ndarray, numbers: Numbers | None, is_feature: bool) -> np.ndarray | pd.Series:
+def _as_column(
+    texts: np.ndarray, numbers: Numbers | None, is_feature: bool, marks: Sequence[str]
+) -> np.ndarray | pd.Series:
     """Whole numbers without gaps stay whole: they may be dates such as 20140501.
 
     A column without any value is no column of numbers, unless it is known to be a feature: it may be one of remarks.
+
+    Args:
+        marks: texts that mean "missing" in a column of texts.
     """
     if numbers is None:
-        return pd.Series(texts, dtype=object)
+        folded = {mark.casefold() for mark in marks}
+        return pd.Series([None if text.casefold() in folded else text for text in texts], dtype=object)
     values = numbers.values
     if np.isnan(values).all() and not is_feature:
         return pd.Series([None] * len(texts), dtype=object)
