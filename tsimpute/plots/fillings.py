@@ -80,7 +80,7 @@ def distribution(panel: Panel, fillings: Sequence[Filling], feature: int) -> Fig
     axis = figure.subplots()
     known = np.concatenate([series.values[feature][series.observed[feature]] for series in panel.series])
     filled = np.concatenate([filling.point[feature][filling.filled[feature]] for filling in fillings])
-    edges = np.histogram_bin_edges(np.concatenate([known, filled]), bins=min(40, 5 + len(known) // 10))
+    edges = np.histogram_bin_edges(np.concatenate([known, filled]), bins=min(40, 5 + len(known) // 10)).tolist()
     for values, colour, name in ((known, INK, "observed"), (filled, BLUE, "filled (median)")):
         if len(values):
             axis.hist(values, edges, density=True, color=colour, alpha=0.35, histtype="stepfilled", label=name)

@@ -90,6 +90,6 @@ def _compared(
     return Comparison(
         quantiles, [component.at(known, times, cells)[cells] for component in components],
         base.scaler_.transform(whole.values)[cells], feature,
-        *(of_cells(missing, fitted.independent)[cells] for of_cells in (gap_classes, gap_numbers)),
+        gap_classes(missing, fitted.independent)[cells], gap_numbers(missing, fitted.independent)[cells],
         step // max(1, length // 2) * n_features + feature, n_features, tuple(c.local for c in components),
     )  # fmt: skip

@@ -65,7 +65,7 @@ class Category:
             mine = np.concatenate([1 - mine, mine])
         best = np.argmax(np.where(np.isnan(mine), -np.inf, mine), 0)
         out = np.empty(len(best), object)
-        out[:] = [None if none else self.levels[n] for n, none in zip(best.tolist(), empty.tolist(), strict=True)]
+        out[:] = [None if empty[m] else self.levels[n] for m, n in enumerate(best.tolist())]
         return out
 
 
