@@ -19,6 +19,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "sampling": SamplingConfig(n_steps=2),
     },
     "iterative": {"max_iter": 2},
+    "gain": {"n_steps": 20},
     "mice": {"max_iter": 2},
     "miss_forest": {"n_trees": 3, "max_iter": 2},
 }
@@ -33,6 +34,7 @@ DETERMINISTIC = {
     "seasonal",
     "low_rank",
     "softimpute",
+    "gain",
     "knn",
     "chained_lags",
     "miss_forest",

