@@ -180,7 +180,7 @@ impute_lazily load_windows pool to_dataset to_frame transductive
 
 
 def test_every_public_name_is_there():
-    assert sorted(tsimpute.__all__) == sorted(PUBLIC.split())
+    assert sorted(tsimpute.__all__) == sorted(tsimpute._MODULE_OF) == sorted(PUBLIC.split())
     for name in tsimpute.__all__:
         assert getattr(tsimpute, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

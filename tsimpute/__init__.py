@@ -67,7 +67,13 @@ _HOME = {
     "tasks.protocols": ("clean", "csdi", "transductive"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-__all__ = sorted(_MODULE_OF)
+__all__ = [  # in full: type checkers read it
+    "Batch", "Condition", "EvaluationConfig", "EvaluationContext", "Feature", "GenerativeImputer", "Imputation",
+    "ImputationWarning", "Limits", "LinearImputer", "LocfImputer", "MeanImputer", "MedianImputer", "NetworkConfig",
+    "ProcessConfig", "ProtocolConfig", "Report", "RunConfig", "Samples", "SamplingConfig", "TableImputer",
+    "TrainingConfig", "Windows", "clean", "csdi", "describe", "draw_lazily", "evaluate", "fill_file", "impute",
+    "impute_lazily", "load_windows", "pool", "to_dataset", "to_frame", "transductive",
+]  # fmt: skip
 __version__ = "0.1.0"
 
 
