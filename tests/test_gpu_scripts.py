@@ -13,7 +13,7 @@ import torch
 import tsimpute as ti
 from tsimpute.config.registry import make
 from tsimpute.core.containers import Batch
-from tsimpute.gaussian.guess import GaussianGuess
+from tsimpute.gaussian.posterior import GaussianBase
 from tsimpute.generative.objective import loss_per_record, squared_errors
 from tsimpute.imputers.generative import GenerativeImputer
 
@@ -53,13 +53,13 @@ def records(arrays: dict[str, np.ndarray]) -> Resident:
 
 
 @pytest.mark.parametrize("apart", [None, "apart1."])
-def test_posteriors_are_those_of_the_guess(arrays: dict[str, np.ndarray], apart: str | None) -> None:
+def test_posteriors_are_those_of_the_base(arrays: dict[str, np.ndarray], apart: str | None) -> None:
     base, other = model_of(arrays, "base."), None if apart is None else model_of(arrays, apart)
     values, shown = (torch.from_numpy(arrays[f"train_{name}"][:3]) for name in ("values", "shown"))
     known = random_targets(shown, torch.Generator().manual_seed(0))
     mean, spread = Posterior(base, other, values.shape[2], CPU)(values, known)
     times = arrays["train_times"][:3]
-    expected = GaussianGuess(base, other).of(values.numpy(), known.numpy(), times, ~known.numpy())
+    expected = GaussianBase(base, other).of(values.numpy(), known.numpy(), times, ~known.numpy())
     np.testing.assert_allclose(mean, expected.mean, atol=1e-5)
     np.testing.assert_allclose(spread, expected.spread, atol=1e-5)
 
@@ -92,14 +92,14 @@ def test_the_loss_is_that_of_the_package(
     network = ContextGrid(n_features, max_frequency=of.tau_frequency, with_spread=with_process, **SMALL)
     torch.nn.init.normal_(network.leave.weight)
     mask, index, masks = records.mask(records.visible), torch.arange(3), torch.tensor([0, 1, 1])
-    guess, spread, given_all = None, None, (None, None)
+    base, spread, given_all = None, None, (None, None)
     values = records.values
     if with_process:
         assert records.pool is not None
         assert records.given_all is not None
-        mask, guess, spread = (x[index * 2 + masks] for x in records.pool)
+        mask, base, spread = (x[index * 2 + masks] for x in records.pool)
         given_all = records.given_all
-        values = (values - guess * records.visible) / torch.where(records.visible, spread, 1.0)
+        values = (values - base * records.visible) / torch.where(records.visible, spread, 1.0)
     else:
         records.pool = records.given_all = None
         records.mask = lambda shown: mask  # type: ignore[method-assign]
@@ -108,8 +108,8 @@ def test_the_loss_is_that_of_the_package(
     mine = batch_loss(network, Levels(of, CPU), records, index, masks, uniform, noise, ask)
     batch = Batch(
         values=values, observed=records.visible, cond_mask=mask, times=records.times, record_ids=("a", "b", "c"),
-        seeds=(0, 1, 2), unobserved_query=None if ask is None else ~records.visible & ask[:, None, None], guess=guess,
-        spread=spread, guess_given_all=given_all[0], spread_given_all=given_all[1],
+        seeds=(0, 1, 2), unobserved_query=None if ask is None else ~records.visible & ask[:, None, None], base=base,
+        spread=spread, base_given_all=given_all[0], spread_given_all=given_all[1],
     )  # fmt: skip
     errors = squared_errors(network, of, batch, of.sample_tau(uniform), noise)
     expected = loss_per_record(errors, batch.target_mask).mean()

@@ -36,9 +36,9 @@ class Levels:
         return turned.mix(clean, noise)
 
 
-def seen_by(values: Tensor, cond: Tensor, fill: Tensor, times: Tensor, guess: Any, spread: Any) -> Any:
+def seen_by(values: Tensor, cond: Tensor, fill: Tensor, times: Tensor, base: Any, spread: Any) -> Any:
     """What a network reads of a ``Condition``, without its checks, which wait for the device."""
-    known = values if guess is None else values + guess
+    known = values if base is None else values + base
     return SimpleNamespace(
         values=values, cond_mask=cond, query_mask=fill, times=times, known=known, spread=spread, usual_cells=math.inf
     )
@@ -61,12 +61,12 @@ def batch_loss(
         ask: (B,) bool, records all of whose unobserved cells are to be filled; None = there are none.
     """
     values, shown, times = records.values[index], records.visible[index], records.times[index]
-    guess = spread = None
+    base = spread = None
     if records.pool is None:
         cond = records.mask(shown)
     else:
-        cond, guess, spread = (x[index * records.n_masks + masks] for x in records.pool)
-        values = (values - guess * shown) / torch.where(shown, spread, 1.0)
+        cond, base, spread = (x[index * records.n_masks + masks] for x in records.pool)
+        values = (values - base * shown) / torch.where(shown, spread, 1.0)
     targets = fill = shown & ~cond
     tau = levels.of.sample_tau(uniform)
     state = levels.corrupt(values, noise, tau)
@@ -74,12 +74,12 @@ def batch_loss(
         asked = ~shown & ask[:, None, None]
         fill = targets | asked
         clean, left = states_in_use(network, levels, records, index, asked, tau, noise)
-        if guess is not None:
-            clean = (clean - guess) / spread
+        if base is not None:
+            clean = (clean - base) / spread
         state = torch.where(asked, levels.corrupt(clean, left, tau), state)
-    if guess is not None:  # as it is made in use: where cells are to be filled
-        guess, spread = guess * fill, torch.where(fill, spread, 1.0)
-    condition = seen_by(values * cond, cond, fill, times, guess, spread)
+    if base is not None:  # as it is made in use: where cells are to be filled
+        base, spread = base * fill, torch.where(fill, spread, 1.0)
+    condition = seen_by(values * cond, cond, fill, times, base, spread)
     output = network.condition_on(condition)(state, tau)
     errors = (output - levels.target(values, noise, tau)).square() * targets
     return (errors.sum((1, 2)) / targets.sum((1, 2)).clamp(min=1)).mean()
@@ -91,15 +91,15 @@ def states_in_use(
 ) -> tuple[Tensor, Tensor]:
     """(B, K, L) standardised values at the asked cells, and what is left of the noise; see ``objective``."""
     values, shown, times = records.values[index], records.visible[index], records.times[index]
-    guess = spread = None
+    base = spread = None
     if records.given_all is not None:
-        guess, spread = (x[index] for x in records.given_all)
-        guess, spread = guess * asked, torch.where(asked, spread, 1.0)
-    field = network.condition_on(seen_by(values, shown, asked, times, guess, spread))
+        base, spread = (x[index] for x in records.given_all)
+        base, spread = base * asked, torch.where(asked, spread, 1.0)
+    field = network.condition_on(seen_by(values, shown, asked, times, base, spread))
     found = levels.of.predict(field(noise, 0 * tau), noise, 0 * tau)
     state = levels.of.scales(tau / 2).mix(found.clean, found.noise)
     found = levels.of.predict(field(state, tau / 2), state, tau / 2)
     clean = found.clean * asked
-    if guess is not None and spread is not None:
-        clean = clean * spread + guess
+    if base is not None and spread is not None:
+        clean = clean * spread + base
     return clean, found.noise

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from tsimpute.gaussian.covariance import at_positions
-from tsimpute.gaussian.guess import LEAST_SPREAD
+from tsimpute.gaussian.posterior import LEAST_SPREAD
 from tsimpute.gaussian.process import FARTHEST, GaussianModel
 
 
 class Posterior:
-    """``GaussianGuess`` of records of one window of regular steps, many at once.
+    """``GaussianBase`` of records of one window of regular steps, many at once.
 
     Args:
         base: the process whose scores the values are.

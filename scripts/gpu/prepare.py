@@ -19,8 +19,8 @@ import tsimpute as ti
 from tsimpute.batches.loading import Loader
 from tsimpute.batches.masking import make_policy
 from tsimpute.core.windows import Windows
-from tsimpute.gaussian.guess import Scores
-from tsimpute.imputers.network.start import base_of, guesses_apart
+from tsimpute.gaussian.posterior import Scores
+from tsimpute.imputers.network.start import base_process, cross_fitted
 
 
 def joined(first: Windows, second: Windows) -> Windows:
@@ -59,7 +59,7 @@ def prepare(
     """
     task = ti.csdi(ti.load_windows(data, root=root), rate=rate, fold=fold)
     train = joined(task.train, task.valid) if all_records else task.train
-    process = base_of(train, task.scaler, base, None, seed, base_folds)
+    process = base_process(train, task.scaler, base, None, seed, base_folds)
     scale = task.scaler if process is None else Scores(task.scaler, process)
     policy = make_policy("mix", train)
     arrays: dict[str, np.ndarray] = {"patterns": policy.patterns}
@@ -71,9 +71,9 @@ def prepare(
         arrays |= {f"base.{name}": x for name, x in process.to_arrays().items()}
         if base_folds > 1:
             arrays["fold_of"] = np.arange(len(train)) * base_folds // len(train)
-            guess_of = guesses_apart(train, task.scaler, process, base_folds, seed)
+            base_of_record = cross_fitted(train, task.scaler, process, base_folds, seed)
             for n in range(base_folds):
-                apart = guess_of(int(np.flatnonzero(arrays["fold_of"] == n)[0])).apart
+                apart = base_of_record(int(np.flatnonzero(arrays["fold_of"] == n)[0])).apart
                 arrays |= {f"apart{n}.{name}": x for name, x in apart.to_arrays().items()}
     np.savez_compressed(out, **arrays)
     print(f"{out}: {len(train)} records, {out.stat().st_size / 2**20:.1f} MiB")

@@ -1,4 +1,4 @@
-"""Records of one data set on a device, the masks that training draws, and first guesses for a pool of them."""
+"""Records of one data set on a device, the masks that training draws, and base estimates for a pool of them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Resident:
 
     Attributes:
         values: (N, K, L) standardised, 0 where unobserved. shown: (N, K, L) bool. times: (N, L).
-        pool: cond_mask, guess and spread, (N M, K, L) each; None = masks are drawn in each step.
-        given_all: guess and spread, (N, K, L) each, of unobserved cells given all that is observed; None = no process.
+        pool: cond_mask, base and spread, (N M, K, L) each; None = masks are drawn in each step.
+        given_all: base and spread, (N, K, L) each, of unobserved cells given all that is observed; None = no process.
     """
 
     def __init__(
@@ -52,26 +52,26 @@ class Resident:
         return torch.where((coin | none_left)[:, None, None], random, historical)
 
     def _posteriors(self, arrays: dict[str, np.ndarray], part: str) -> None:
-        base = model_of(arrays, "base.")
+        process = model_of(arrays, "base.")
         n, k, length = self.values.shape
         fold_of, aparts = np.zeros(n, np.int64), [None]
         if part == "train" and "fold_of" in arrays:
             fold_of = arrays["fold_of"]
             aparts = [model_of(arrays, f"apart{f}.") for f in range(int(fold_of.max()) + 1)]
         cond = torch.empty(n, self.n_masks, k, length, dtype=torch.bool, device=self.values.device)
-        guess, spread = (torch.empty(cond.shape, device=cond.device) for _ in range(2))
+        base, spread = (torch.empty(cond.shape, device=cond.device) for _ in range(2))
         given_all = torch.empty_like(self.values), torch.empty_like(self.values)
         for f, apart in enumerate(aparts):
-            posterior = Posterior(base, apart, length, cond.device)
+            posterior = Posterior(process, apart, length, cond.device)
             for at in torch.from_numpy(np.flatnonzero(fold_of == f)).to(cond.device).split(64):
                 shown = self.visible[at].repeat_interleave(self.n_masks, 0)
                 masks = self.mask(shown, self.generator)
                 found = posterior(self.values[at].repeat_interleave(self.n_masks, 0), masks)
-                for kept, new in zip((cond, guess, spread), (masks, *found), strict=True):
+                for kept, new in zip((cond, base, spread), (masks, *found), strict=True):
                     kept[at] = new.unflatten(0, (len(at), self.n_masks))
                 for kept, new in zip(given_all, posterior(self.values[at], self.visible[at]), strict=True):
                     kept[at] = new
-        self.pool, self.given_all = (cond.flatten(0, 1), guess.flatten(0, 1), spread.flatten(0, 1)), given_all
+        self.pool, self.given_all = (cond.flatten(0, 1), base.flatten(0, 1), spread.flatten(0, 1)), given_all
 
 
 @cache

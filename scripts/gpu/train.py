@@ -1,4 +1,4 @@
-"""Trains networks with everything on one GPU: records, masks and first guesses; a step is one CUDA graph.
+"""Trains networks with everything on one GPU: records, masks and base estimates; a step is one CUDA graph.
 
 The loop of ``tsimpute train`` prepares each batch on the CPU, which takes longer than a GPU needs for the step. Here
 the records stay on the GPU, masks are drawn there, the posteriors of a Gaussian process are computed there for a pool
@@ -49,7 +49,7 @@ class Job:
         masks_per_record: size of the pool where there is a Gaussian process.
         steps: at most.
         batch_size, learning_rate, weight_decay, warmup_steps, clip_norm, ema: see ``TrainingConfig``.
-        query_from, query_unobserved: see ``TrainingConfig``; without a first guess only.
+        query_from, query_unobserved: see ``TrainingConfig``; without a base estimate only.
         keep: shares of the training after which weights are kept.
         seed: of everything drawn.
         precision: "float32" or "bfloat16".

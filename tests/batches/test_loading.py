@@ -10,7 +10,7 @@ import pytest
 import torch
 from tiny_models import waves
 
-from tsimpute.batches.guessing import Linear, first_guess
+from tsimpute.batches.base_estimates import Linear, fading_interpolation
 from tsimpute.batches.loading import Loader, condition_of, conditions_of, usual_cells
 from tsimpute.batches.masking import RandomTargets
 from tsimpute.core.containers import Batch
@@ -78,26 +78,26 @@ def test_given_features_of_rows_stay_visible():
         assert share.batch.target_mask[:, :2].any(1).all()
 
 
-def test_with_a_first_guess_targets_hold_the_difference_to_it_and_it_is_made_of_shown_cells_alone():
+def test_with_a_base_estimate_targets_hold_its_residual_and_it_depends_on_shown_cells_only():
     windows, scaler = waves(8), Standardizer.fit(waves(8))
-    guessing = Loader(windows, scaler, RandomTargets(), 3, 0, guess=Linear(8.0))
-    for plain, share in zip(loader(windows).epoch(1), guessing.epoch(1), strict=True):
-        batch, guess = share.batch, share.batch.guess
-        assert guess is not None
+    residual = Loader(windows, scaler, RandomTargets(), 3, 0, base=Linear(8.0))
+    for plain, share in zip(loader(windows).epoch(1), residual.epoch(1), strict=True):
+        batch, base = share.batch, share.batch.base
+        assert base is not None
         target = batch.target_mask
-        torch.testing.assert_close((batch.values + guess)[target], plain.batch.values[target])
+        torch.testing.assert_close((batch.values + base)[target], plain.batch.values[target])
         assert torch.equal(batch.values[batch.cond_mask], plain.batch.values[batch.cond_mask])
         shown = plain.batch.values.numpy() * batch.cond_mask.numpy()
-        expected = first_guess(shown, batch.cond_mask.numpy(), batch.times.numpy(), 8.0)
-        np.testing.assert_allclose(guess.numpy(), expected, atol=1e-6)
-        assert batch.guess_given_all is None
-    asking = Loader(windows, scaler, RandomTargets(), 3, 0, query_unobserved=0.5, query_from_epoch=2, guess=Linear(8.0))
-    assert all(share.batch.guess_given_all is None for share in asking.epoch(1))
+        expected = fading_interpolation(shown, batch.cond_mask.numpy(), batch.times.numpy(), 8.0)
+        np.testing.assert_allclose(base.numpy(), expected, atol=1e-6)
+        assert batch.base_given_all is None
+    asking = Loader(windows, scaler, RandomTargets(), 3, 0, query_unobserved=0.5, query_from_epoch=2, base=Linear(8.0))
+    assert all(share.batch.base_given_all is None for share in asking.epoch(1))
     for plain, share in zip(loader(windows).epoch(2), asking.epoch(2), strict=True):
         observed = share.batch.observed.numpy()
-        expected = first_guess(plain.batch.values.numpy(), observed, share.batch.times.numpy(), 8.0)
-        assert share.batch.guess_given_all is not None
-        np.testing.assert_allclose(share.batch.guess_given_all.numpy(), expected, atol=1e-6)
+        expected = fading_interpolation(plain.batch.values.numpy(), observed, share.batch.times.numpy(), 8.0)
+        assert share.batch.base_given_all is not None
+        np.testing.assert_allclose(share.batch.base_given_all.numpy(), expected, atol=1e-6)
 
 
 def test_values_are_standardised_and_targets_are_observed_cells_drawn_anew_each_epoch():
@@ -209,14 +209,14 @@ def test_parts_of_a_record_are_those_of_the_whole_bit_for_bit(span: float | None
     values[:, 2] = np.nan
     windows = replace(windows, values=values, times=1e5 + np.cumsum(rng.exponential(size=(1, 400)), 1))
     scaler, fill = Standardizer.fit(waves(5)), rng.random(values.shape) < 0.5
-    guess = None if span is None else Linear(span)
-    whole = condition_of(windows, scaler, fill, guess)
+    base = None if span is None else Linear(span)
+    whole = condition_of(windows, scaler, fill, base)
     parts = [slice(0, 30), slice(10, 50), slice(50, 51), slice(200, 300), slice(260, 400)]
-    for part, found in zip(parts, conditions_of(windows, scaler, parts, fill, guess), strict=True):
-        for name in ("values", "cond_mask", "query_mask") + ("guess",) * (span is not None):
+    for part, found in zip(parts, conditions_of(windows, scaler, parts, fill, base), strict=True):
+        for name in ("values", "cond_mask", "query_mask") + ("base",) * (span is not None):
             assert torch.equal(getattr(found, name), getattr(whole, name)[..., part])
         np.testing.assert_array_equal(found.times.numpy(), windows.times[:, part])
-        assert (found.guess is None) == (span is None)
+        assert (found.base is None) == (span is None)
 
 
 def test_times_that_single_precision_cannot_tell_apart_are_refused():

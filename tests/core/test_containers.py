@@ -88,7 +88,7 @@ def test_without_held_out_shows_the_same_cells_and_holds_no_other_value(small_wi
 
 def test_condition_holds_nothing_of_what_is_hidden():
     plain = random_batch()
-    batch = replace(plain, guess=plain.values * plain.target_mask, spread=1.0 + plain.target_mask)
+    batch = replace(plain, base=plain.values * plain.target_mask, spread=1.0 + plain.target_mask)
     other = replace(batch, values=torch.where(batch.target_mask, 1e6, batch.values))
     for name in (field.name for field in fields(Condition)):
         a, b = getattr(batch.condition, name), getattr(other.condition, name)
@@ -106,16 +106,16 @@ def test_condition_refuses_hidden_values_and_cells_both_shown_and_to_be_filled()
         replace(good, query_mask=good.cond_mask)
     with pytest.raises(DataError, match="times"):
         replace(good, times=good.times[:, 1:])
-    with pytest.raises(DataError, match="guess: expected 0 at shown cells"):
-        replace(good, guess=torch.ones_like(good.values))
-    with pytest.raises(DataError, match="spread: expected positive numbers beside a guess"):
+    with pytest.raises(DataError, match="base: expected 0 at shown cells"):
+        replace(good, base=torch.ones_like(good.values))
+    with pytest.raises(DataError, match="spread: expected positive numbers beside a base estimate"):
         replace(good, spread=torch.ones_like(good.values))
-    with pytest.raises(DataError, match="spread: expected positive numbers beside a guess"):
-        replace(good, guess=good.query_mask * 2.0, spread=torch.zeros_like(good.values))
+    with pytest.raises(DataError, match="spread: expected positive numbers beside a base estimate"):
+        replace(good, base=good.query_mask * 2.0, spread=torch.zeros_like(good.values))
 
 
 def test_steps_of_a_condition_count_their_times_from_the_first_of_them():
-    good = replace(random_condition(), guess=random_condition().query_mask * 2.0, usual_cells=7)
+    good = replace(random_condition(), base=random_condition().query_mask * 2.0, usual_cells=7)
     part = good.steps(slice(3, 7))
     assert torch.equal(part.times, torch.arange(4.0).repeat(4, 1))
     assert torch.equal(part.known, good.known[..., 3:7])

@@ -153,7 +153,7 @@ def test_the_way_of_asked_cells_carries_no_gradient():
 
 
 class Towards:
-    """The straight vector field that takes every cell to ``truth``, as a difference to the first guess it is told."""
+    """The straight vector field that takes every cell to ``truth``, as a difference to the base estimate it is told."""
 
     def __init__(self, truth: float) -> None:
         self.truth = truth
@@ -164,39 +164,39 @@ class Towards:
 
     def __call__(self, state: Tensor, tau: Tensor, condition: Condition) -> Tensor:
         self.seen.append((state, condition))
-        assert condition.guess is not None
+        assert condition.base is not None
         spread = 1.0 if condition.spread is None else condition.spread
-        return ((self.truth - condition.guess) / spread - state) / (1 - tau.to(state)[:, None, None])
+        return ((self.truth - condition.base) / spread - state) / (1 - tau.to(state)[:, None, None])
 
 
 @pytest.mark.parametrize("spreads", [False, True])
-def test_with_a_first_guess_asked_cells_stand_at_the_difference_to_the_guess_that_targets_have_no_part_in(
+def test_with_a_base_estimate_queried_cells_stand_at_its_residual_and_targets_have_no_part_in_it(
     spreads: bool,
 ):
     plain, process, network = with_asked(random_batch()), registry.make("processes", "flow_matching"), Towards(5.0)
     assert plain.unobserved_query is not None
     numbers = torch.Generator().manual_seed(3)
-    guess, given_all = (
+    base, given_all = (
         torch.randn(plain.values.shape, generator=numbers) * ~m for m in (plain.cond_mask, plain.observed)
     )
     spread, spread_all = (
         1 + torch.rand(plain.values.shape, generator=numbers) * ~m if spreads else None
         for m in (plain.cond_mask, plain.observed)
     )
-    values = plain.values - guess * plain.observed
+    values = plain.values - base * plain.observed
     values = values if spread is None else values / spread
     batch = replace(
-        plain, values=values, guess=guess, guess_given_all=given_all, spread=spread, spread_given_all=spread_all
+        plain, values=values, base=base, base_given_all=given_all, spread=spread, spread_given_all=spread_all
     )
     tau, noise = draw(batch, process)
     squared_errors(network, process, batch, tau, noise)  # type: ignore[arg-type]
     state, condition = network.seen[-1]
-    expected = process.scales(tau).mix((5.0 - guess) / (1.0 if spread is None else spread), noise)
+    expected = process.scales(tau).mix((5.0 - base) / (1.0 if spread is None else spread), noise)
     torch.testing.assert_close(state[plain.unobserved_query], expected[plain.unobserved_query])
-    assert condition.guess is not None
-    assert torch.equal(condition.guess, guess)
+    assert condition.base is not None
+    assert torch.equal(condition.base, base)
     rows = plain.unobserved_query.flatten(1).any(1)
     for _, on_the_way in network.seen[:-1]:
-        assert on_the_way.guess is not None
-        assert torch.equal(on_the_way.guess, given_all[rows])
+        assert on_the_way.base is not None
+        assert torch.equal(on_the_way.base, given_all[rows])
         torch.testing.assert_close(on_the_way.values, plain.values[rows])

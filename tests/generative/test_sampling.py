@@ -81,12 +81,12 @@ def test_antithetic_draws_come_in_pairs_from_opposite_noise():
     assert torch.equal(found[::2], plain[:4])
 
 
-def test_what_is_drawn_is_in_units_of_the_spread_and_added_to_the_guess():
+def test_what_is_drawn_is_in_units_of_the_spread_and_added_to_the_base():
     process, solver = registry.make("processes", "flow_matching"), registry.make("solvers", "heun")
     options: dict[str, Any] = {"n_samples": 7, "n_steps": 2, "seeds": SEEDS}
     plain = sample(Still(), process, solver, CONDITION, **options)
-    spread, guess = 1.0 + CONDITION.query_mask, CONDITION.query_mask * 3.0
-    moved = sample(Still(), process, solver, replace(CONDITION, guess=guess, spread=spread), **options)
+    spread, base = 1.0 + CONDITION.query_mask, CONDITION.query_mask * 3.0
+    moved = sample(Still(), process, solver, replace(CONDITION, base=base, spread=spread), **options)
     torch.testing.assert_close(moved, (3 + 2 * plain) * CONDITION.query_mask)
 
 

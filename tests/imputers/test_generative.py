@@ -54,7 +54,7 @@ def test_asking_for_unobserved_cells_changes_training_from_its_epoch_on_and_need
         new("diffusion", replace(TRAINING, query_unobserved=0.1)).fit(waves(7))
 
 
-def test_with_a_first_guess_a_model_that_learnt_nothing_is_centred_on_interpolation(tmp_path: Path):
+def test_with_a_base_estimate_a_model_that_learnt_nothing_is_centred_on_interpolation(tmp_path: Path):
     network = replace(NETWORK, base="linear")
     steep = replace(waves(7), values=np.tile(np.arange(8.0), (7, 3, 1)) * 100)
     steep.values[:, :, 3] = np.nan
@@ -136,9 +136,9 @@ def test_a_stopped_training_from_a_gaussian_process_goes_on_bit_for_bit(tmp_path
         assert torch.equal(weights, again.network_.state_dict()[name])
 
 
-@pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
-def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
-    network = replace(NETWORK, base=guess)
+@pytest.mark.parametrize("base", ["none", "linear", "gaussian"])
+def test_asking_for_unobserved_cells_sees_no_hidden_value(base: Any):
+    network = replace(NETWORK, base=base)
     data, asking = held_out(waves(7)), replace(TRAINING, query_unobserved=1.0, query_from=0.0)
     assert not data.visible.all()
     loud = replace(data, values=np.where(data.held_out, 1e9, data.values))
@@ -146,9 +146,9 @@ def test_asking_for_unobserved_cells_sees_no_hidden_value(guess: Any):
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-@pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
-def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: Any):
-    imputer = GenerativeImputer("flow_matching", replace(NETWORK, base=guess), TRAINING, SAMPLING).fit(waves(7))
+@pytest.mark.parametrize("base", ["none", "linear", "gaussian"])
+def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(base: Any):
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, base=base), TRAINING, SAMPLING).fit(waves(7))
     long = waves(1, n_steps=100, seed=3)
     whole = list(imputer.impute_long(long, 4, seed=1, progress=(shares := []).append))
     assert [steps for steps, _ in whole] == [slice(0, 100)]
@@ -163,8 +163,8 @@ def test_a_long_record_is_drawn_by_windows_in_pieces_with_its_progress(guess: An
     assert bits(one) == bits(two)
 
 
-@pytest.mark.parametrize("guess", ["none", "linear", "gaussian"])
-def test_a_long_record_may_begin_at_any_time(guess: Any):
+@pytest.mark.parametrize("base", ["none", "linear", "gaussian"])
+def test_a_long_record_may_begin_at_any_time(base: Any):
     rng = np.random.default_rng(0)
 
     def stamped(windows: Windows, start: float) -> Windows:
@@ -172,7 +172,7 @@ def test_a_long_record_may_begin_at_any_time(guess: Any):
         seconds = np.cumsum(rng.integers(1, 4, windows.times.shape), 1)
         return replace(windows, times=start + seconds / 3600)
 
-    imputer = GenerativeImputer("flow_matching", replace(NETWORK, base=guess), TRAINING, SAMPLING)
+    imputer = GenerativeImputer("flow_matching", replace(NETWORK, base=base), TRAINING, SAMPLING)
     imputer.fit(stamped(waves(7), 0.0))
     late = stamped(waves(1, n_steps=100, seed=3), 10 * 8766.0)
     early = replace(late, times=late.times - late.times[0, 0])

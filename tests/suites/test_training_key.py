@@ -9,13 +9,13 @@ from tsimpute.experiments.runs import task_of
 from tsimpute.suites.checkpoints import training_key
 
 
-def test_settings_of_the_gaussian_guess_count_with_it_alone() -> None:
+def test_settings_of_the_gaussian_base_count_with_it_alone() -> None:
     config = RunConfig(data=DataConfig(options={"n_records": 20}))
     task = task_of(config)
 
-    def keys(guess: str) -> set[str]:
-        network = NetworkConfig(base=guess)  # type: ignore[arg-type]
+    def keys(base: str) -> set[str]:
+        network = NetworkConfig(base=base)  # type: ignore[arg-type]
         changed = TrainingConfig(), TrainingConfig(masks_per_record=9), TrainingConfig(base_folds=3)
         return {training_key(replace(config, network=network, training=training), task) for training in changed}
 
-    assert [len(keys(guess)) for guess in ("none", "linear", "gaussian")] == [1, 1, 3]
+    assert [len(keys(base)) for base in ("none", "linear", "gaussian")] == [1, 1, 3]

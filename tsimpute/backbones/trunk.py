@@ -184,7 +184,7 @@ class Trunk(nn.Module):
         max_frequency: see ``ProcessTimeEmbedding``; 1e4 for diffusion as CSDI, small for continuous tau.
         n_given: how many of the features, the last ones, are known covariates: their values are part of the side
             information of all cells of a step, with the clock. So they have no tokens.
-        with_spread: conditions hold a spread; its logarithm is an input next to the guess.
+        with_spread: conditions hold a spread; its logarithm is an input next to the base estimate.
 
     Raises:
         ConfigError: sizes that do not fit each other.

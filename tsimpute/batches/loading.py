@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from tsimpute.batches.guessing import Guess, Guessed
+from tsimpute.batches.base_estimates import BaseEstimate, BaseMethod
 from tsimpute.batches.mask_pool import MaskPool, Masks
 from tsimpute.batches.masking import MaskPolicy, RandomTargets
 from tsimpute.core.containers import Batch, Condition
@@ -49,10 +49,10 @@ class Loader:
         batch_size: records of a global batch.
         seed: of everything drawn.
         query_unobserved: share of records in which all unobserved cells are queried too, from ``query_from_epoch`` on.
-        guess: where given, targets are the differences to it, in units of its spread where it has one.
-        guess_of: another guess for some records, by their index; None = ``guess`` for all.
+        base: where given, targets are the differences to it, in units of its spread where it has one.
+        base_of_record: another base for some records, by their index; None = ``base`` for all.
         n_masks: masks of each record that there are, see ``MaskPool``; 0 = a new one in each epoch.
-        masks: gives masks and guesses in place of ``policy`` and ``guess_of``; None = they do.
+        masks: gives masks and base estimates in place of ``policy`` and ``base_of_record``; None = they do.
 
     Raises:
         DataError: no record has a shown cell, or times lose their order in single precision.
@@ -67,8 +67,8 @@ class Loader:
         seed: int = 0,
         query_unobserved: float = 0.0,
         query_from_epoch: int = 1,
-        guess: Guess | None = None,
-        guess_of: Callable[[int], Guess] | None = None,
+        base: BaseMethod | None = None,
+        base_of_record: Callable[[int], BaseMethod] | None = None,
         n_masks: int = 0,
         masks: Masks | None = None,
     ) -> None:
@@ -82,11 +82,11 @@ class Loader:
         self.query_unobserved, self.query_from_epoch = query_unobserved, query_from_epoch
         self.usual_cells = usual_cells(windows) if query_unobserved else math.inf
         at_rest = self.values, self.visible, self.times, self.record_ids
-        self.guesses: Masks | None = masks
-        if guess is not None and masks is None:
-            self.guesses = MaskPool(guess_of or (lambda record: guess), self._mask, *at_rest, n_masks, seed)
+        self.pool: Masks | None = masks
+        if base is not None and masks is None:
+            self.pool = MaskPool(base_of_record or (lambda record: base), self._mask, *at_rest, n_masks, seed)
         self._keys = None  # of the records' own random numbers, where those of a batch are drawn at once
-        plain = isinstance(policy, RandomTargets) and guess is None and masks is None and not query_unobserved
+        plain = isinstance(policy, RandomTargets) and base is None and masks is None and not query_unobserved
         if plain and windows.n_steps == 1:
             self._keys = np.array([derive_seed(seed, record) for record in windows.record_ids], np.uint64)
         if not len(self.usable):
@@ -120,21 +120,21 @@ class Loader:
             return self._batch_of_rows(index, seeds_at(self._keys[index], epoch))
         seeds = tuple(derive_seed(self.seed, epoch, self.record_ids[i]) for i in index)
         rngs = [np.random.default_rng(seed) for seed in seeds]
-        draw = (lambda record, rng: (self._mask(record, rng), -1)) if self.guesses is None else self.guesses.draw
+        draw = (lambda record, rng: (self._mask(record, rng), -1)) if self.pool is None else self.pool.draw
         masks, numbers = zip(*(draw(i, rng) for i, rng in zip(index.tolist(), rngs, strict=True)), strict=True)
         cond_mask, observed, values = np.stack(masks), self.visible[index], self.values[index]
         queried = None
         if self.query_unobserved > 0 and epoch >= self.query_from_epoch:
             whole = np.array([rng.random() < self.query_unobserved for rng in rngs])[:, None, None]
             queried = ~observed & self.targetable[:, None] & whole
-        guess, guess_given_all = None, None
-        if self.guesses is not None:
+        base, base_given_all = None, None
+        if self.pool is not None:
             everywhere = queried is not None
-            wanted = ~cond_mask if everywhere or not self.guesses.size else observed & ~cond_mask
-            guess = self.guesses.guesses(index, cond_mask, numbers, wanted, everywhere)
-            values = standardised_residuals(values, guess, observed)
+            wanted = ~cond_mask if everywhere or not self.pool.size else observed & ~cond_mask
+            base = self.pool.estimates(index, cond_mask, numbers, wanted, everywhere)
+            values = standardised_residuals(values, base, observed)
             if everywhere:
-                guess_given_all = self.guesses.guesses(index, observed, [-1] * len(index), ~observed, True)
+                base_given_all = self.pool.estimates(index, observed, [-1] * len(index), ~observed, True)
         return Batch(
             values=torch.from_numpy(values),
             observed=torch.from_numpy(observed),
@@ -143,10 +143,10 @@ class Loader:
             record_ids=tuple(self.record_ids[i] for i in index),
             seeds=seeds,
             unobserved_query=None if queried is None else torch.from_numpy(queried),
-            guess=_tensor(guess and guess.mean),
-            spread=_tensor(guess and guess.spread),
-            guess_given_all=_tensor(guess_given_all and guess_given_all.mean),
-            spread_given_all=_tensor(guess_given_all and guess_given_all.spread),
+            base=_tensor(base and base.mean),
+            spread=_tensor(base and base.spread),
+            base_given_all=_tensor(base_given_all and base_given_all.mean),
+            spread_given_all=_tensor(base_given_all and base_given_all.spread),
             usual_cells=math.inf if queried is None else self.usual_cells,
         )
 
@@ -177,14 +177,14 @@ def condition_of(
     windows: Windows,
     scaler: Scale,
     fill: np.ndarray | None = None,
-    guess: Guess | None = None,
+    base: BaseMethod | None = None,
     usual: float = 0.0,
 ) -> Condition:
     """The input of a model: the visible cells of ``windows``, standardised, and the queried cells.
 
     Args:
         fill: (N, K, L) bool; None = every cell that is not shown.
-        guess: as for ``Loader``.
+        base: as for ``Loader``.
         usual: see ``usual_cells``; 0 = not known.
 
     Raises:
@@ -193,11 +193,11 @@ def condition_of(
     if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
         raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
     known, cells = _Known(windows, scaler), _to_fill(windows, fill)
-    guessed = None
-    if guess is not None:
-        wanted = cells if guess.has_spread else ~known.visible  # where it costs time, cells to fill alone
-        guessed = guess.of(known.values(slice(None)), known.visible, known.times, wanted)
-    return _condition(windows, single_precision(windows.times), scaler, cells, guessed, usual)
+    estimate = None
+    if base is not None:
+        wanted = cells if base.has_spread else ~known.visible  # where it costs time, cells to fill alone
+        estimate = base.of(known.values(slice(None)), known.visible, known.times, wanted)
+    return _condition(windows, single_precision(windows.times), scaler, cells, estimate, usual)
 
 
 def conditions_of(
@@ -205,26 +205,26 @@ def conditions_of(
     scaler: Scale,
     parts: Sequence[slice],
     fill: np.ndarray,
-    guess: Guess | None = None,
+    base: BaseMethod | None = None,
     usual: float = 0.0,
 ) -> Iterator[Condition]:
     """Parts of ``condition_of`` the whole records; only one part is in memory at a time.
 
     Args:
         parts: steps, of which neither starts nor stops decrease from part to part; they may overlap.
-        fill, guess, usual: as for ``condition_of``.
+        fill, base, usual: as for ``condition_of``.
 
     Yields:
         The parts, their times as they are, in float64: for windows that count theirs from 0.
     """
-    guesses: Iterator[Guessed | None] = itertools.repeat(None)
-    if guess is not None:
+    estimates: Iterator[BaseEstimate | None] = itertools.repeat(None)
+    if base is not None:
         known = _Known(windows, scaler)
-        guesses = guess.of_parts(known, parts, _to_fill(windows, fill) if guess.has_spread else fill)
-    for part, guessed in zip(parts, guesses, strict=False):
+        estimates = base.of_parts(known, parts, _to_fill(windows, fill) if base.has_spread else fill)
+    for part, estimate in zip(parts, estimates, strict=False):
         steps = windows.steps(part)
         cells = _to_fill(steps, fill[..., part])
-        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, guessed, usual)
+        yield _condition(steps, steps.times.astype(np.float64), scaler, cells, estimate, usual)
 
 
 def single_precision(times: np.ndarray) -> np.ndarray:
@@ -242,10 +242,10 @@ def single_precision(times: np.ndarray) -> np.ndarray:
     return single
 
 
-def standardised_residuals(values: np.ndarray, guess: Guessed, cells: np.ndarray) -> np.ndarray:
-    """(N, K, L) values less the guess, in units of its spread, at ``cells``; others as they are."""
-    values = values - guess.mean * cells
-    return values if guess.spread is None else values / np.where(cells, guess.spread, np.float32(1))
+def standardised_residuals(values: np.ndarray, base: BaseEstimate, cells: np.ndarray) -> np.ndarray:
+    """(N, K, L) values less the base estimate, in units of its spread, at ``cells``; others as they are."""
+    values = values - base.mean * cells
+    return values if base.spread is None else values / np.where(cells, base.spread, np.float32(1))
 
 
 def _condition(
@@ -253,7 +253,7 @@ def _condition(
     times: np.ndarray,
     scaler: Scale,
     cells: np.ndarray,
-    guess: Guessed | None,
+    base: BaseEstimate | None,
     usual: float,
 ) -> Condition:
     return Condition(
@@ -262,8 +262,8 @@ def _condition(
         query_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
         usual_cells=usual,
-        guess=_tensor(guess and guess.mean),
-        spread=_tensor(guess and guess.spread),
+        base=_tensor(base and base.mean),
+        spread=_tensor(base and base.spread),
     )
 
 
@@ -276,7 +276,7 @@ def _tensor(array: np.ndarray | None) -> torch.Tensor | None:
 
 
 class _Known:
-    """See ``guessing.Known``."""
+    """See ``base_estimates.Known``."""
 
     def __init__(self, windows: Windows, scaler: Scale) -> None:
         self.windows, self.scaler = windows, scaler

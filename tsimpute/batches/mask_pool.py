@@ -1,4 +1,4 @@
-"""Masks for training: new in each epoch, or a few per record where each needs a guess that takes time."""
+"""Masks for training: new in each epoch, or a few per record where each needs a base estimate that takes time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tsimpute.batches.guessing import Guess, Guessed
+from tsimpute.batches.base_estimates import BaseEstimate, BaseMethod
 from tsimpute.core.seeding import derive_seed
 
 Masker = Callable[[int, np.random.Generator], np.ndarray]
@@ -27,37 +27,37 @@ class Masks(Protocol):
         """A mask of a record, (K, L) bool, the cells that are shown, and its number; -1 where it has none."""
         ...
 
-    def guesses(
+    def estimates(
         self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
-    ) -> Guessed:
-        """See ``MaskPool.guesses``."""
+    ) -> BaseEstimate:
+        """See ``MaskPool.estimates``."""
         ...
 
 
 class _Kept(NamedTuple):
-    """A guess at the wanted cells of one record, in the order of the record."""
+    """A base estimate at the wanted cells of one record, in the order of the record."""
 
     mean: np.ndarray
     spread: np.ndarray | None
 
 
 class MaskPool:
-    """A few masks for each record, whose guesses are computed once, when they are first needed.
+    """A few masks for each record, whose base estimates are computed once, when they are first needed.
 
     Masks come from (seed, record, number), so a resumed run has the same ones.
 
     Args:
-        guess_of: makes the guesses of a record, by its index.
+        base_of_record: makes the base estimates of a record, by its index.
         masker: draws masks.
-        values, observed, times: of all records, see ``Guess.of``.
+        values, observed, times: of all records, see ``BaseMethod.of``.
         record_ids: of all records.
-        size: masks of each record; 0 = any number, each from the generator that is passed, and no guess is stored.
+        size: masks of each record; 0 = any number, each from the generator that is passed, and nothing is stored.
         seed: of the masks.
     """
 
     def __init__(
         self,
-        guess_of: Callable[[int], Guess],
+        base_of_record: Callable[[int], BaseMethod],
         masker: Masker,
         values: np.ndarray,
         observed: np.ndarray,
@@ -66,7 +66,7 @@ class MaskPool:
         size: int,
         seed: int,
     ) -> None:
-        self.guess_of, self.masker, self.size, self.seed = guess_of, masker, size, seed
+        self.base_of_record, self.masker, self.size, self.seed = base_of_record, masker, size, seed
         self.values, self.observed, self.times, self.record_ids = values, observed, times, record_ids
         self._kept: dict[tuple[int, int, bool], _Kept] = {}
 
@@ -78,10 +78,10 @@ class MaskPool:
         generator = np.random.default_rng(derive_seed(self.seed, "mask", self.record_ids[record], number))
         return self.masker(record, generator), number
 
-    def guesses(
+    def estimates(
         self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
-    ) -> Guessed:
-        """The guesses of some records.
+    ) -> BaseEstimate:
+        """The base estimates of some records.
 
         Args:
             index: (B,) which ones.
@@ -92,8 +92,8 @@ class MaskPool:
         keys = [(i, number, everywhere) for i, number in zip(index.tolist(), numbers, strict=True)]
         new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]
         fresh: dict[int, _Kept] = {}
-        for guess, at in _by_guess(new, [self.guess_of(keys[b][0]) for b in new]):
-            made = guess.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
+        for base, at in _by_method(new, [self.base_of_record(keys[b][0]) for b in new]):
+            made = base.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
             for n, b in enumerate(at):
                 cells = wanted[b]
                 fresh[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
@@ -101,19 +101,19 @@ class MaskPool:
                     self._kept[keys[b]] = fresh[b]
         return self._filled([fresh.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)
 
-    def _filled(self, of_records: Sequence[_Kept], wanted: np.ndarray) -> Guessed:
+    def _filled(self, of_records: Sequence[_Kept], wanted: np.ndarray) -> BaseEstimate:
         mean = np.zeros(wanted.shape, np.float32)
         spread = None if of_records[0].spread is None else np.ones(wanted.shape, np.float32)
-        for b, guess in enumerate(of_records):
-            mean[b][wanted[b]] = guess.mean
+        for b, base in enumerate(of_records):
+            mean[b][wanted[b]] = base.mean
             if spread is not None:
-                spread[b][wanted[b]] = guess.spread
-        return Guessed(mean, spread)
+                spread[b][wanted[b]] = base.spread
+        return BaseEstimate(mean, spread)
 
 
-def _by_guess(at: Sequence[int], guesses: Sequence[Guess]) -> list[tuple[Guess, list[int]]]:
-    """Each distinct guess with its positions."""
-    places: dict[int, tuple[Guess, list[int]]] = {}
-    for place, guess in zip(at, guesses, strict=True):
-        places.setdefault(id(guess), (guess, []))[1].append(place)
+def _by_method(at: Sequence[int], methods: Sequence[BaseMethod]) -> list[tuple[BaseMethod, list[int]]]:
+    """Each distinct method with its positions."""
+    places: dict[int, tuple[BaseMethod, list[int]]] = {}
+    for place, base in zip(at, methods, strict=True):
+        places.setdefault(id(base), (base, []))[1].append(place)
     return list(places.values())

@@ -29,7 +29,7 @@ class Condition(ShortRepr):
         times: (B, L) the series' own clock, in the dtype of the values; or in float64 and on the CPU, where a record is
             long and only windows of it, see ``steps``, reach a network.
         usual_cells: the 99th percentile of visible cells per training record; 0 = not known.
-        guess: (B, K, L) a baseline at cells that are not shown, 0 elsewhere; the model learns and samples the
+        base: (B, K, L) a baseline at cells that are not shown, 0 elsewhere; the model learns and samples the
             difference to it. None = no baseline.
         spread: (B, K, L) the baseline's standard deviation, positive, 1 where there is no baseline; the difference is
             in its units. None = not known.
@@ -40,11 +40,11 @@ class Condition(ShortRepr):
     query_mask: Tensor
     times: Tensor
     usual_cells: float = 0.0
-    guess: Tensor | None = None
+    base: Tensor | None = None
     spread: Tensor | None = None
 
     def __post_init__(self) -> None:
-        for name in ("cond_mask", "query_mask", "guess", "spread"):
+        for name in ("cond_mask", "query_mask", "base", "spread"):
             check_shape(name, getattr(self, name), tuple(self.values.shape))
         check_shape("times", self.times, (self.values.shape[0], self.values.shape[2]))
         if bool((self.cond_mask & self.query_mask).any()):
@@ -53,10 +53,12 @@ class Condition(ShortRepr):
             )
         if bool(((self.values != 0) & ~self.cond_mask).any()):
             raise DataError("values: expected 0 at every cell that is not shown; hidden values must not reach a model.")
-        if self.guess is not None and bool(((self.guess != 0) & self.cond_mask).any()):
-            raise DataError("guess: expected 0 at shown cells; some have a guess beside their value.")
-        if self.spread is not None and (self.guess is None or not bool((self.spread > 0).all())):
-            raise DataError("spread: expected positive numbers beside a guess; some are not, or there is no guess.")
+        if self.base is not None and bool(((self.base != 0) & self.cond_mask).any()):
+            raise DataError("base: expected 0 at shown cells; some have a base estimate beside their value.")
+        if self.spread is not None and (self.base is None or not bool((self.spread > 0).all())):
+            raise DataError(
+                "spread: expected positive numbers beside a base estimate; some are not, or there is no base estimate."
+            )
 
     def __len__(self) -> int:
         return len(self.values)
@@ -73,19 +75,19 @@ class Condition(ShortRepr):
 
     @property
     def known(self) -> Tensor:
-        """(B, K, L) shown values, and the first guess at other cells where there is one."""
-        return self.values if self.guess is None else self.values + self.guess
+        """(B, K, L) shown values, and the base estimate at other cells where there is one."""
+        return self.values if self.base is None else self.values + self.base
 
     def restored(self, residuals: Tensor) -> Tensor:
         """(..., K, L) standardised values at the queried cells, from samples of the difference to the baseline."""
         if self.spread is not None:
             residuals = residuals * self.spread
-        return residuals if self.guess is None else residuals + self.guess * self.query_mask
+        return residuals if self.base is None else residuals + self.base * self.query_mask
 
     def residuals(self, values: Tensor) -> Tensor:
         """The inverse of ``restored``."""
-        if self.guess is not None:
-            values = values - self.guess * self.query_mask
+        if self.base is not None:
+            values = values - self.base * self.query_mask
         return values if self.spread is None else values / self.spread
 
     def select(self, index: slice | Tensor) -> Condition:
@@ -95,10 +97,10 @@ class Condition(ShortRepr):
     def steps(self, index: slice) -> Condition:
         """The same records at those steps only; times count from the first of them, in the values' dtype."""
         values, visible, queried = (x[..., index] for x in (self.values, self.cond_mask, self.query_mask))
-        guess, spread = (None if x is None else x[..., index] for x in (self.guess, self.spread))
+        base, spread = (None if x is None else x[..., index] for x in (self.base, self.spread))
         times = torch.from_numpy(self.layout.times[:, index])
         times = (times - times[:, :1]).to(values.dtype)
-        part = Condition(values, visible, queried, times.to(values.device), self.usual_cells, guess, spread)
+        part = Condition(values, visible, queried, times.to(values.device), self.usual_cells, base, spread)
         masks = self.layout.visible[..., index], self.layout.queried[..., index]
         return part.with_layout(CellLayout(*masks, times.numpy()))
 
@@ -114,8 +116,8 @@ class Batch(ShortRepr):
     """Data in motion: B training records, some of whose observed cells are visible and the others targets.
 
     Attributes:
-        values: (B, K, L) standardised, 0 where unobserved, never NaN; at targets less the guess, if there is one, in
-            units of its spread.
+        values: (B, K, L) standardised, 0 where unobserved, never NaN; at targets the residual of the base estimate,
+            if there is one, in units of its spread.
         observed: (B, K, L) bool.
         cond_mask: (B, K, L) bool, shown cells; within observed.
         times: (B, L).
@@ -123,8 +125,8 @@ class Batch(ShortRepr):
         seeds: B integers; process time and noise of a record in this pass come from its seed.
         unobserved_query: (B, K, L) bool, unobserved cells that are queried with the targets, as in use, or None; they
             have no truth and no loss.
-        guess, spread: as in ``Condition``, made of the shown cells.
-        guess_given_all, spread_given_all: the same, made of all observed cells; where unobserved cells are queried.
+        base, spread: as in ``Condition``, made of the shown cells.
+        base_given_all, spread_given_all: the same, made of all observed cells; where unobserved cells are queried.
         usual_cells: as in ``Condition``; without bound where no record is to be taken for one of more.
     """
 
@@ -135,8 +137,8 @@ class Batch(ShortRepr):
     record_ids: tuple[str, ...]
     seeds: tuple[int, ...]
     unobserved_query: Tensor | None = None
-    guess: Tensor | None = None
-    guess_given_all: Tensor | None = None
+    base: Tensor | None = None
+    base_given_all: Tensor | None = None
     usual_cells: float = math.inf
     spread: Tensor | None = None
     spread_given_all: Tensor | None = None
@@ -144,7 +146,7 @@ class Batch(ShortRepr):
     def __post_init__(self) -> None:
         shape = tuple(self.values.shape)
         masks = ("observed", "cond_mask", "unobserved_query")
-        for name in (*masks, "guess", "guess_given_all", "spread", "spread_given_all"):
+        for name in (*masks, "base", "base_given_all", "spread", "spread_given_all"):
             check_shape(name, getattr(self, name), shape)
         check_shape("times", self.times, (shape[0], shape[2]))
         check_shape("record_ids", self.record_ids, (shape[0],))
@@ -173,7 +175,7 @@ class Batch(ShortRepr):
     def condition(self) -> Condition:
         """What the model uses: the visible cells, and where it is queried."""
         shown, spread = self.values * self.cond_mask, self.spread
-        condition = Condition(shown, self.cond_mask, self.query_mask, self.times, self.usual_cells, self.guess, spread)
+        condition = Condition(shown, self.cond_mask, self.query_mask, self.times, self.usual_cells, self.base, spread)
         return condition.with_layout(self.layout)
 
     @cached_property

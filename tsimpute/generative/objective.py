@@ -60,7 +60,7 @@ def _rollout_unobserved(
         of_rows(batch.unobserved_query),
         batch.times[rows],
         batch.usual_cells,
-        of_rows(batch.guess_given_all),
+        of_rows(batch.base_given_all),
         of_rows(batch.spread_given_all),
     ).with_layout(layout.select(rows))
     field = backbone.condition_on(known)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tsimpute.batches.guessing import Guess
+from tsimpute.batches.base_estimates import BaseMethod
 from tsimpute.batches.loading import Loader, usual_cells
 from tsimpute.batches.mask_pool import Masks
 from tsimpute.batches.masking import MaskPolicy, make_policy
@@ -30,7 +30,7 @@ from tsimpute.generative.window_averaging import WindowAveraging
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
 from tsimpute.imputers.network.long_records import WindowProgress, check_times, pieces, steps_within
 from tsimpute.imputers.network.sampler import Sampler
-from tsimpute.imputers.network.start import base_of, digest_of, guesses_apart
+from tsimpute.imputers.network.start import base_process, cross_fitted, digest_of
 from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
@@ -87,7 +87,7 @@ class GenerativeImputer:
     features_: tuple[Feature, ...] = _part("model_.features")
     fitted_: dict[str, Any] = _part("model_.fitted")
     usual_cells_: int = _part("model_.usual_cells")
-    base_: GaussianModel | None = _part("model_.base")
+    base_: GaussianModel | None = _part("model_.base_process")
     no_data_: tuple[str, ...] = _part("model_.never_visible")
     time_step_: float = _part("model_.clock.step")
     regular_: bool = _part("model_.clock.regular")
@@ -140,7 +140,7 @@ class GenerativeImputer:
     @property
     def whole_series(self) -> bool:
         """See ``TableModel``: a process needs the clock for its seasons, and what stands beside a window."""
-        return hasattr(self, "model_") and self.model_.base is not None
+        return hasattr(self, "model_") and self.model_.base_process is not None
 
     @property
     def _sampler(self) -> Sampler:
@@ -170,12 +170,12 @@ class GenerativeImputer:
         Args:
             train, valid: records; only their shown cells are used.
             scaler: None = fitted on the shown cells of ``train``.
-            base: with the guess "gaussian" alone: the Gaussian process to start from, of values standardised by
+            base: with the base "gaussian" only: the Gaussian process to start from, of values standardised by
                 ``scaler`` and times counted as in ``train``; None = fitted on the shown cells of ``train``.
             time_unit: of the times of the records, to be kept with the model; None = not known.
             folder: where the state, ``epochs.csv`` and models go; a state found there is taken up.
             should_stop: asked after each step; True ends with the state on disk.
-            masks: with a ``base`` alone: masks of ``train`` and what is guessed of the cells that they hide, by who
+            masks: with a ``base`` alone: masks of ``train`` and what is estimated of the cells that they hide, by who
                 sees more than the records; None = drawn as ``training.mask_policy`` says.
 
         Raises:
@@ -194,13 +194,13 @@ class GenerativeImputer:
                 f"between them; came {training.query_unobserved}."
             )
         scaler = scaler or Standardizer.fit(train)
-        start = base_of(train, scaler, self.network.base, base, training.seed, training.base_folds)
+        start = base_process(train, scaler, self.network.base, base, training.seed, training.base_folds)
         network = new_network(self.network, train.features, process.tau_frequency, training.seed)
         clock, usual = RecordClock.of(train, time_unit), usual_cells(train)
         model = FittedModel(network, scaler, train.features, clock, self.network.base, start, usual, {})
-        self.model_, policy, guess_of = model, make_policy(training.mask_policy, train), None
+        self.model_, policy, base_of_record = model, make_policy(training.mask_policy, train), None
         if start is not None and training.base_folds > 1:
-            guess_of = guesses_apart(train, scaler, start, training.base_folds, training.seed)
+            base_of_record = cross_fitted(train, scaler, start, training.base_folds, training.seed)
 
         def save_model(name: str, network: nn.Module, fitted: dict[str, Any]) -> None:
             if folder is not None:
@@ -210,14 +210,14 @@ class GenerativeImputer:
         trainer = Trainer(
             network,
             process,
-            self._loader(model, train, policy, training.seed, guess_of, masks),
+            self._loader(model, train, policy, training.seed, base_of_record, masks),
             None if valid is None else self._loader(model, valid, policy, derive_seed(training.seed, "valid")),
             training,
             folder,
             save_model,
             should_stop,
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
-            + f", guess {self.network.base}" * (model.guess is not None)
+            + f", base estimate {self.network.base}" * (model.base is not None)
             + (f", base {digest_of(base)}" if base else ""),
         )
         for step in trainer.run():
@@ -232,13 +232,13 @@ class GenerativeImputer:
 
     def _loader(
         self, model: FittedModel, windows: Windows, policy: MaskPolicy, seed: int,
-        guess_of: Callable[[int], Guess] | None = None, masks: Masks | None = None,
+        base_of_record: Callable[[int], BaseMethod] | None = None, masks: Masks | None = None,
     ) -> Loader:  # fmt: skip
         settings = self.training
         asks = settings.query_unobserved, 1 + round(settings.query_from * settings.epochs)
-        n_masks = 0 if model.base is None else settings.masks_per_record
-        guessing = model.guess, guess_of, n_masks, masks
-        return Loader(windows, model.scale, policy, settings.batch_size, seed, *asks, *guessing)
+        n_masks = 0 if model.base_process is None else settings.masks_per_record
+        bases = model.base, base_of_record, n_masks, masks
+        return Loader(windows, model.scale, policy, settings.batch_size, seed, *asks, *bases)
 
     def impute(
         self,

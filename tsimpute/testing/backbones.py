@@ -122,7 +122,7 @@ def a_spread_matters_at_the_cells_to_fill_where_the_network_is_made_for_one(netw
         raise DoesNotApply("it has no option with_spread")
     plain = networks.condition()
     network, state = networks(with_spread=True), networks.state()
-    one, two = (replace(plain, guess=plain.query_mask * 0.5, spread=1 + x * plain.query_mask) for x in (0.0, 1.5))
+    one, two = (replace(plain, base=plain.query_mask * 0.5, spread=1 + x * plain.query_mask) for x in (0.0, 1.5))
     with torch.no_grad():
         changed = network(state, tau_of(4), one) != network(state, tau_of(4), two)
         expect(changed[plain.query_mask].any(), "a change at cells to fill where the spread changes", "none")

@@ -15,8 +15,8 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.filling.blending.blend import Blend
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file
-from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import gaussian
+from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.methods.components import Unseasonal
 from tsimpute.filling.methods.forest import Forest, Watch, _of_mask, others_of
 from tsimpute.filling.methods.trees import Trees
@@ -83,8 +83,8 @@ def test_hidden_values_are_no_inputs(grown: tuple[Panel, GaussianImputer, Unseas
         np.testing.assert_array_equal(own.spread, changed.spread)
 
 
-def pools_of(table: Panel, base: GaussianImputer) -> list[GuessedMasks]:
-    pool = GuessedMasks(table, base, 1, n_folds=1, n_masks=1)
+def pools_of(table: Panel, base: GaussianImputer) -> list[PosteriorMasks]:
+    pool = PosteriorMasks(table, base, 1, n_folds=1, n_masks=1)
     pool.make_all(0)
     return [pool]
 

@@ -1,4 +1,4 @@
-"""Training records are guessed by a process that has not seen them, where this is asked for."""
+"""Training records are estimated by a process that has not seen them, where this is asked for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tiny_models import NETWORK, waves
 
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.errors import ConfigError
-from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.model import fit
+from tsimpute.gaussian.posterior import GaussianBase, Scores
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.network.start import base_of, guesses_apart
+from tsimpute.imputers.network.start import base_process, cross_fitted
 from tsimpute.scaling.standardizer import Standardizer
 
 TRAIN = waves(24)
@@ -23,32 +23,32 @@ SCALER = Standardizer.fit(TRAIN)
 
 
 def base() -> GaussianModel:
-    found = base_of(TRAIN, SCALER, "gaussian", None, 0)
+    found = base_process(TRAIN, SCALER, "gaussian", None, 0)
     assert found is not None
     return found
 
 
 def test_records_are_parted_in_their_order_and_a_process_does_not_see_its_own() -> None:
     process = base()
-    guess_of = guesses_apart(TRAIN, SCALER, process, 3, 0)
-    guesses = [guess_of(n) for n in range(24)]
-    assert [guesses.index(guess) // 8 for guess in guesses] == [0] * 8 + [1] * 8 + [2] * 8
+    base_of_record = cross_fitted(TRAIN, SCALER, process, 3, 0)
+    estimates = [base_of_record(n) for n in range(24)]
+    assert [estimates.index(base) // 8 for base in estimates] == [0] * 8 + [1] * 8 + [2] * 8
     other = replace(TRAIN, values=np.where(np.arange(24)[:, None, None] < 8, 3 * TRAIN.values - 5, TRAIN.values))
-    again = guesses_apart(other, SCALER, process, 3, 0)
+    again = cross_fitted(other, SCALER, process, 3, 0)
     for n, same in ((0, True), (8, False), (16, False)):
-        one, two = guess_of(n).apart, again(n).apart
+        one, two = base_of_record(n).apart, again(n).apart
         assert one is not None
         assert two is not None
         assert np.array_equal(one.covariance, two.covariance) == same
 
 
-def test_a_guess_of_a_process_of_scores_is_on_the_scale_of_the_base() -> None:
+def test_a_base_estimate_of_scores_is_on_the_scale_of_the_base_process() -> None:
     """With a process that was learnt from the same records, hardly anything changes."""
     process = base()
     scores = Scores(SCALER, process).transform(TRAIN.values)
     same = fit(Records(tuple(scores), tuple(TRAIN.times), 1.0), (), None, 0)
     plain, apart = (
-        GaussianGuess(process, x).of(scores, TRAIN.observed, TRAIN.times, ~TRAIN.observed) for x in (None, same)
+        GaussianBase(process, x).of(scores, TRAIN.observed, TRAIN.times, ~TRAIN.observed) for x in (None, same)
     )
     assert plain.spread is not None
     assert apart.spread is not None

@@ -17,8 +17,8 @@ from tsimpute.filling.blending.choosing import common_cells, masks_of, mixed
 from tsimpute.filling.blending.delivered import DeliveredModel, FittingData, Scores
 from tsimpute.filling.blending.mixture import NETWORK
 from tsimpute.filling.learning.efforts import Effort
-from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import fingerprint, untrained
+from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.measuring.calibration import LEAST
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
 from tsimpute.filling.panels.windows import training_hop, training_windows, window_places, window_steps, windows_at
@@ -39,7 +39,7 @@ _TRIAL_WINDOWS, _TRIAL_DRAWS = 24, 20
 _RISE = 0.02
 """Training ends if the score is higher by this share than at an earlier validation."""
 _FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
-"""Processes that guess for training, and those of tables with more cells than that."""
+"""Processes of cross-fitting, and those of tables with more cells than that."""
 _OVERLAP = 1 / 3
 _BATCH, _TIMES_SEEN, _MASKS = 16, 10, (4, 64)
 """Windows of an optimiser step; how often a window is seen with one mask, about; fewest and most masks."""
@@ -76,7 +76,7 @@ def with_network(data: FittingData, first: DeliveredModel, effort: Effort, run: 
     return _better(task, network, of_network, stopped_early)
 
 
-def _trained(task: _Task, masks: GuessedMasks) -> tuple[GenerativeImputer, bool]:
+def _trained(task: _Task, masks: PosteriorMasks) -> tuple[GenerativeImputer, bool]:
     """The network at its best score, and whether training was stopped early."""
     training = task.training
     windows = windows_for(training, masks, training.effort.steps)
@@ -210,11 +210,11 @@ class Training:
         return folder / f"{name}-{digest_of(self.base.model_)}"
 
 
-def masks_of_panel(training: Training, run: Run) -> GuessedMasks:
+def masks_of_panel(training: Training, run: Run) -> PosteriorMasks:
     """Masks of the panel, with the posteriors of processes at the cells that they hide."""
     n_cells = sum(series.values.size for series in training.panel.series)
     n_folds = _FOLDS if n_cells <= _LARGE else _FOLDS_OF_LARGE
-    masks = GuessedMasks(training.panel, training.base, training.seed, n_folds, _n_masks(training), run.should_stop)
+    masks = PosteriorMasks(training.panel, training.base, training.seed, n_folds, _n_masks(training), run.should_stop)
     for done, (number, n) in enumerate(masks.pieces, 1):
         masks.make(number, n)
         if run.should_stop():
@@ -234,7 +234,7 @@ def _n_masks(training: Training) -> int:
 
 
 def steps_of(
-    training: Training, imputer: GenerativeImputer, masks: GuessedMasks, windows: Windows, run: Run
+    training: Training, imputer: GenerativeImputer, masks: PosteriorMasks, windows: Windows, run: Run
 ) -> Iterator[Step]:  # fmt: skip
     """The optimiser steps of a training."""
     base = training.base
@@ -244,7 +244,7 @@ def steps_of(
     )  # fmt: skip
 
 
-def windows_for(training: Training, masks: GuessedMasks, n_steps: int) -> Windows:
+def windows_for(training: Training, masks: PosteriorMasks, n_steps: int) -> Windows:
     """Windows to learn from, no more than two epochs of them have steps for."""
     most = max(16, 8 * n_steps)
     if len(masks.places) > most:

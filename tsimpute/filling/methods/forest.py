@@ -16,7 +16,7 @@ import numpy as np
 
 from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
-from tsimpute.filling.learning.guessed_masks import GuessedMasks
+from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.methods.components import Unseasonal
 from tsimpute.filling.methods.trees import Trees
 from tsimpute.filling.panels.windows import clock_times
@@ -33,7 +33,7 @@ _HIDDEN = 0.2
 _MASKS = (4, 24)
 _TREES, _LEAF, _COLUMNS = 60, 5, 0.4
 _FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
-"""Processes that guess, and those of tables with more cells than that."""
+"""Processes of cross-fitting, and those of tables with more cells than that."""
 _FARTHEST, _LEAST_SPREAD = 4.0, 0.05
 _WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -196,7 +196,7 @@ def _rows_of(
         processes.append(copy(base))
         processes[1].model_ = unseasonal.model
     pools = [
-        GuessedMasks(panel, process, mask_seed, n_folds, n_masks, watch.should_stop, settings=settings)
+        PosteriorMasks(panel, process, mask_seed, n_folds, n_masks, watch.should_stop, settings=settings)
         for process in processes
     ]
     others = others_of(base.model_)
@@ -216,7 +216,7 @@ def _rows_of(
 
 
 def _of_mask(
-    pools: Sequence[GuessedMasks], unseasonal: Unseasonal | None, s: int, number: int, others: Sequence[Sequence[int]]
+    pools: Sequence[PosteriorMasks], unseasonal: Unseasonal | None, s: int, number: int, others: Sequence[Sequence[int]]
 ) -> list[_Rows]:
     """The rows of the hidden cells of one series under one mask, by feature."""
     pool = pools[0]

@@ -1,4 +1,4 @@
-"""A fitted network with all that is needed to use it: scaler, features, clock, first guess; and how files keep it."""
+"""A fitted network with all that is needed to use it: scaler, features, clock, base estimate; and how files keep it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from tsimpute.batches.guessing import Guess, Linear
+from tsimpute.batches.base_estimates import BaseMethod, Linear
 from tsimpute.batches.loading import condition_of, conditions_of
 from tsimpute.config.registry import make
 from tsimpute.config.settings import NetworkConfig
 from tsimpute.core.containers import Condition
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.gaussian.guess import GaussianGuess, Scores
+from tsimpute.gaussian.posterior import GaussianBase, Scores
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.shared.records import check_features, check_steps, usual_step
 from tsimpute.models.checkpoints import part_of
@@ -57,8 +57,8 @@ class FittedModel:
         scaler: means and standard deviations of the training cells.
         features: names and units, in the network's order.
         clock: of the training records.
-        baseline: see ``NetworkConfig.guess``.
-        base: the Gaussian process of standardised values whose posterior is the first guess; None = there is none.
+        base_name: see ``NetworkConfig.base``.
+        base_process: the Gaussian process of standardised values whose posterior is the base; None = there is none.
         usual_cells: see ``usual_cells``; 0 = not known, as in older models.
         fitted: epoch, step and seconds of the weights.
     """
@@ -67,8 +67,8 @@ class FittedModel:
     scaler: Standardizer
     features: tuple[Feature, ...]
     clock: RecordClock
-    baseline: Literal["none", "linear", "gaussian"] = "none"
-    base: GaussianModel | None = None
+    base_name: Literal["none", "linear", "gaussian"] = "none"
+    base_process: GaussianModel | None = None
     usual_cells: int = 0
     fitted: dict[str, Any] = field(default_factory=lambda: {"epoch": 0, "step": 0})
 
@@ -78,16 +78,16 @@ class FittedModel:
         return tuple(f.name for f, never in zip(self.features, self.scaler.never_shown, strict=True) if never)
 
     @property
-    def guess(self) -> Guess | None:
-        """The baseline; None = there is none."""
-        if self.baseline == "linear":
+    def base(self) -> BaseMethod | None:
+        """The method of base estimates; None = there is none."""
+        if self.base_name == "linear":
             return Linear(self.clock.step * self.clock.n_steps)
-        return None if self.base is None else GaussianGuess(self.base)
+        return None if self.base_process is None else GaussianBase(self.base_process)
 
     @property
     def scale(self) -> Scale:
         """The scale in which the network learns: standardised values, or scores of the Gaussian process."""
-        return self.scaler if self.base is None else Scores(self.scaler, self.base)
+        return self.scaler if self.base_process is None else Scores(self.scaler, self.base_process)
 
     def check(self, windows: Windows) -> None:
         """Refuses records of other features or steps than those learnt.
@@ -101,13 +101,13 @@ class FittedModel:
 
     def condition_of(self, windows: Windows, cells: np.ndarray) -> Condition:
         """The network's input for records; ``cells`` (N, K, L) bool are those to impute."""
-        return condition_of(windows, self.scale, cells, self.guess, self._usual_cells(windows.n_steps))
+        return condition_of(windows, self.scale, cells, self.base, self._usual_cells(windows.n_steps))
 
     def conditions_of(
         self, record: Windows, parts: Sequence[slice], cells: np.ndarray, length: int
     ) -> Iterator[Condition]:
         """The same for parts of one record that is computed in windows of ``length`` steps."""
-        return conditions_of(record, self.scale, parts, cells, self.guess, self._usual_cells(length))
+        return conditions_of(record, self.scale, parts, cells, self.base, self._usual_cells(length))
 
     def _usual_cells(self, n_steps: int) -> float:
         """``usual_cells`` for records of ``n_steps``; unchanged for models without ``n_steps``."""
@@ -117,7 +117,7 @@ class FittedModel:
 
     def arrays(self, network: nn.Module | None = None) -> dict[str, torch.Tensor]:
         """The arrays of a model file: weights, and those of the Gaussian process."""
-        base = {} if self.base is None else self.base.to_arrays()
+        base = {} if self.base_process is None else self.base_process.to_arrays()
         weights = (network or self.network).state_dict()
         return weights | {f"{_BASE}.{name}": torch.from_numpy(np.asarray(x)) for name, x in base.items()}
 

@@ -9,28 +9,28 @@ import numpy as np
 
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.model import Regularisation, fit
+from tsimpute.gaussian.posterior import GaussianBase, Scores
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.shared.records import usual_step
 from tsimpute.scaling.standardizer import Standardizer
 
 
-def base_of(
-    train: Windows, scaler: Standardizer, guess: str, base: GaussianModel | None, seed: int, n_folds: int = 1
+def base_process(
+    train: Windows, scaler: Standardizer, name: str, base: GaussianModel | None, seed: int, n_folds: int = 1
 ) -> GaussianModel | None:
-    """The process given, or one fitted to what ``train`` shows, standardised; None where the guess is another one.
+    """The process given, or one fitted to what ``train`` shows, standardised; None where ``name`` is not "gaussian".
 
-    With more than one fold, see ``guesses_apart``, what regularises is not chosen on hidden cells of the records: for
+    With more than one fold, see ``cross_fitted``, what regularises is not chosen on hidden cells of the records: for
     other records that is too little (PM2.5 fitted on its training months: MAE of the test months 9.86, chosen 10.71).
 
     Raises:
-        ConfigError: a process is given for another guess, or of another number of features.
+        ConfigError: a process is given for another base, or of another number of features.
     """
-    if guess != "gaussian":
+    if name != "gaussian":
         if base is not None:
-            raise ConfigError(f'base: expected none with network.base {guess!r}, came one. Set it to "gaussian".')
+            raise ConfigError(f'base: expected none with network.base {name!r}, came one. Set it to "gaussian".')
         return None
     n_features = len(train.features)
     if base is not None:
@@ -53,10 +53,10 @@ def digest_of(base: GaussianModel) -> str:
     return digest.hexdigest()
 
 
-def guesses_apart(
+def cross_fitted(
     train: Windows, scaler: Standardizer, base: GaussianModel, n_folds: int, seed: int
-) -> Callable[[int], GaussianGuess]:
-    """The guess for a training record, by its index, of a process learnt from the other stretches of records.
+) -> Callable[[int], GaussianBase]:
+    """The base estimate for a training record, by its index, of a process learnt from the other stretches of records.
 
     Raises:
         ConfigError: there are fewer records than stretches.
@@ -67,9 +67,9 @@ def guesses_apart(
     scores = Scores(scaler, base).transform(np.where(train.visible, train.values, np.nan))
     rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
     fold_of = np.arange(len(train)) * n_folds // len(train)
-    guesses = []
+    bases = []
     for fold in range(n_folds):
         others = np.flatnonzero(fold_of != fold)
         records = Records(tuple(rest[n] for n in others), tuple(times[n] for n in others), step)
-        guesses.append(GaussianGuess(base, fit(records, settings=Regularisation(normality=0.0), seed=seed)))
-    return lambda record: guesses[fold_of[record]]
+        bases.append(GaussianBase(base, fit(records, settings=Regularisation(normality=0.0), seed=seed)))
+    return lambda record: bases[fold_of[record]]

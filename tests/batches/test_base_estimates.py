@@ -1,17 +1,17 @@
-"""The first guess: linear interpolation of shown cells that fades with distance; hidden cells are not read."""
+"""The base estimate: linear interpolation of shown cells that fades with distance; hidden cells are not read."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tsimpute.batches.guessing import first_guess, last_visible
+from tsimpute.batches.base_estimates import fading_interpolation, last_visible
 
 
 def one(values: list[float], shown: list[int], times: list[float] | None = None, span: float = 1e12) -> np.ndarray:
     mask = np.zeros(len(values), bool)
     mask[shown] = True
     clock = np.arange(float(len(values))) if times is None else np.array(times)
-    return first_guess(np.array(values)[None, None], mask[None, None], clock[None], span)[0, 0]
+    return fading_interpolation(np.array(values)[None, None], mask[None, None], clock[None], span)[0, 0]
 
 
 def test_between_shown_cells_it_is_numpys_interpolation_on_the_true_times() -> None:
@@ -31,7 +31,7 @@ def test_it_fades_with_the_distance_to_the_nearest_shown_cell_and_is_gone_at_the
     np.testing.assert_allclose(one([2.0, 0, 0, 0, 2.0], [0, 4], span=4.0), [0, 1.5, 1.0, 1.5, 0])
 
 
-def test_a_feature_that_shows_nothing_is_guessed_at_its_mean() -> None:
+def test_a_feature_that_shows_nothing_has_its_mean_as_base_estimate() -> None:
     assert (one([5.0, 7.0], []) == 0).all()
 
 
@@ -43,10 +43,12 @@ def test_features_and_records_do_not_mix() -> None:
     rng = np.random.default_rng(1)
     values, shown = rng.normal(size=(3, 2, 9)), rng.random((3, 2, 9)) < 0.5
     times = np.cumsum(rng.exponential(size=(3, 9)), 1)
-    together = first_guess(values, shown, times, 5.0)
+    together = fading_interpolation(values, shown, times, 5.0)
     for n in range(3):
         for k in range(2):
-            alone = first_guess(values[n : n + 1, k : k + 1], shown[n : n + 1, k : k + 1], times[n : n + 1], 5.0)
+            alone = fading_interpolation(
+                values[n : n + 1, k : k + 1], shown[n : n + 1, k : k + 1], times[n : n + 1], 5.0
+            )
             assert (together[n, k] == alone[0, 0]).all()
 
 

@@ -1,12 +1,12 @@
 """What a network learns in equal time from three starts: nothing, linear interpolation, a Gaussian process's posterior.
 
 export TSIMPUTE_DATA=DATA
-.venv/bin/python benchmarks/guesses.py --out benchmarks/guesses.csv
+.venv/bin/python benchmarks/base_estimates.py --out benchmarks/base_estimates.csv
 
-The same network (width 32, 3 blocks) learns the residual of each guess by flow matching with the csdi protocol. Time is
-CPU seconds of one thread from the call on, so that fitting a process and computing its posteriors count; scoring does
-not. Scores are those of validation records, at the cells that the protocol holds out. Each row is written as soon as it
-is there; what is there is not computed again.
+The same network (width 32, 3 blocks) learns the residual of each base estimate by flow matching with the csdi protocol.
+Time is CPU seconds of one thread from the call on, so that fitting a process and computing its posteriors count;
+scoring does not. Scores are those of validation records, at the cells that the protocol holds out. Each row is written
+when it is computed, and is not computed again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tsimpute.experiments.runs import task_of
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.tasks.task import Task
 
-GUESSES = ("none", "linear", "gaussian")
+BASES = ("none", "linear", "gaussian")
 METRICS = ("crps", "crps_fair", "mae_median", "rmse_mean", "coverage_90")
 NETWORK = {"width": 32, "n_heads": 4, "n_blocks": 3, "width_time": 128, "width_feature": 16, "width_tau": 128}
 TASKS: dict[str, dict[str, Any]] = {
@@ -40,15 +40,15 @@ TASKS: dict[str, dict[str, Any]] = {
 }
 
 
-def config_of(data: str, guess: Any) -> ti.RunConfig:
+def config_of(data: str, base: Any) -> ti.RunConfig:
     """The run of one row; the learning rate stays as it is, since the number of steps is not known before."""
     about = TASKS[data]
-    path = {"path": "trigonometric"} if guess == "gaussian" else {}  # keeps the variance of a posterior
+    path = {"path": "trigonometric"} if base == "gaussian" else {}  # keeps the variance of a posterior
     return ti.RunConfig(
         data=DataConfig(data),
         protocol=ProtocolConfig("csdi", rate=about["rate"]),
         process=ProcessConfig("flow_matching", path),
-        network=ti.NetworkConfig("context_cells", NETWORK, base=guess),
+        network=ti.NetworkConfig("context_cells", NETWORK, base=base),
         training=ti.TrainingConfig(
             epochs=1000, batch_size=16, micro_batch=8, warmup_steps=100, milestones=(), ema=0.99,
             mask_policy=about["mask_policy"], base_folds=about["base_folds"],
@@ -83,18 +83,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--guesses", nargs="+", choices=GUESSES, default=GUESSES)
+    parser.add_argument("--base estimates", nargs="+", choices=BASES, default=BASES)
     parser.add_argument("--budgets", nargs="+", type=float, default=[100.0, 300.0], help="CPU seconds")
     parser.add_argument("--records", type=int, default=100, help="of validation, at most")
     given = parser.parse_args()
-    there = pd.read_csv(given.out) if given.out.is_file() else pd.DataFrame({"data": [], "guess": []})
+    there = pd.read_csv(given.out) if given.out.is_file() else pd.DataFrame({"data": [], "base": []})
     for data in given.data:
-        for guess in given.guesses:
-            if ((there.data == data) & (there.guess == guess)).any():
+        for base in given.estimates:
+            if ((there.data == data) & (there.base == base)).any():
                 continue
-            config = config_of(data, guess)
+            config = config_of(data, base)
             for row in rows_of(config, task_of(config), given.budgets, given.records):
-                new = pd.DataFrame([{"data": data, "guess": guess} | row]).round(4)
+                new = pd.DataFrame([{"data": data, "base": base} | row]).round(4)
                 there = new if there.empty else pd.concat([there, new])
                 there.to_csv(given.out, index=False)
                 print(new.to_string(header=False), flush=True)

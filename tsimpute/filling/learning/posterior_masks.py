@@ -8,25 +8,25 @@ from itertools import pairwise
 
 import numpy as np
 
-from tsimpute.batches.guessing import Guessed
+from tsimpute.batches.base_estimates import BaseEstimate
 from tsimpute.batches.masking import LikeGaps
 from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.gaussian.conditioning import window_length
-from tsimpute.gaussian.guess import GaussianGuess, Scores
 from tsimpute.gaussian.model import Regularisation, fit
+from tsimpute.gaussian.posterior import GaussianBase, Scores
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
 
 PIECE, FEWEST_PIECES = 256, 8
-"""Steps of the stretches of series that are masked and guessed together, and how many there are at least, about."""
+"""Steps of the stretches of series that are masked and estimated together, and how many there are at least, about."""
 MOST_CELLS, _TOGETHER = 4_000_000, 4
 """Cells of all masks together, at most; so many masks of one fold are made together."""
 
 
-class GuessedMasks:
+class PosteriorMasks:
     """Masks of whole series, and the posterior of a process at the cells that they hide; windows are parts of them.
 
     The posterior of a single window would neglect what precedes and follows it, and would be computed again for each
@@ -63,7 +63,7 @@ class GuessedMasks:
         self._like = LikeGaps.of([series.observed for series in panel.series])
         self._stretches = _stretches([len(series.times) for series in panel.series])
         self.n_folds = min(n_folds, len(self._stretches))
-        self._guesses: dict[int, GaussianGuess] = {}
+        self._bases: dict[int, GaussianBase] = {}
         self.places: list[tuple[int, int]] = []
 
     @cached_property
@@ -88,7 +88,7 @@ class GuessedMasks:
         self._hide(number, n)
         alone = np.zeros_like(self._hidden[s][number])
         alone[:, inner] = self._hidden[s][number][:, inner]
-        self._have_guessed(number, n, alone, alone)
+        self._store_posterior(number, n, alone, alone)
 
     def make_all(self, number: int) -> None:
         """Hides cells of all stretches and computes the posterior of these and of all gaps; none of them is visible."""
@@ -97,7 +97,7 @@ class GuessedMasks:
         for n, (s, _) in enumerate(self._stretches):
             if not self.should_stop():
                 hidden = self._hidden[s][number]
-                self._have_guessed(number, n, hidden, hidden | ~self.panel.series[s].observed)
+                self._store_posterior(number, n, hidden, hidden | ~self.panel.series[s].observed)
 
     def _hide(self, number: int, n: int) -> None:
         s, inner = self._stretches[n]
@@ -106,7 +106,7 @@ class GuessedMasks:
         observed = series.observed[:, inner]
         self._hidden[s][number][:, inner] = observed & ~self._like(observed, rng)
 
-    def _have_guessed(self, number: int, n: int, hidden: np.ndarray, wanted: np.ndarray) -> None:
+    def _store_posterior(self, number: int, n: int, hidden: np.ndarray, wanted: np.ndarray) -> None:
         """Stores the posterior of ``wanted`` cells (K, T) of a stretch of a series; ``hidden`` ones are hidden."""
         s, inner = self._stretches[n]
         series = self.panel.series[s]
@@ -116,8 +116,8 @@ class GuessedMasks:
         cells[:, inner.start - around.start : inner.stop - around.start] = wanted[:, inner]
         scores = self.scores.transform(series.values[:, around])
         shown, times = ~np.isnan(scores) & ~hidden[:, around], clock_times(series, self.panel.clock)[around]
-        guess = self._guess(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], cells[None])
-        for store, values in ((self._mean, guess.mean), (self._spread, guess.spread)):
+        base = self._base(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], cells[None])
+        for store, values in ((self._mean, base.mean), (self._spread, base.spread)):
             if values is not None:
                 store[s][number][:, inner][wanted[:, inner]] = values[0][cells]
 
@@ -139,24 +139,24 @@ class GuessedMasks:
         number = int(rng.choice(self._usable[record]))
         return self._part(self.panel.series[s].observed & ~self._hidden[s][number], start, False), number
 
-    def guesses(
+    def estimates(
         self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
-    ) -> Guessed:
+    ) -> BaseEstimate:
         at = [(*self.places[record], number) for record, number in zip(index.tolist(), numbers, strict=True)]
         mean = np.stack([self._part(self._mean[s][number], start, 0.0) for s, start, number in at])
         spread = np.stack([self._part(self._spread[s][number], start, 0.0) for s, start, number in at])
-        return Guessed(np.where(wanted, mean, np.float32(0)), np.where(wanted, spread, np.float32(1)))
+        return BaseEstimate(np.where(wanted, mean, np.float32(0)), np.where(wanted, spread, np.float32(1)))
 
     def _part(self, values: np.ndarray, start: int, blank: float) -> np.ndarray:
         part = values[:, start : start + self._length]
         return np.pad(part, ((0, 0), (0, self._length - part.shape[1])), constant_values=blank)
 
-    def _guess(self, n: int) -> GaussianGuess:
+    def _base(self, n: int) -> GaussianBase:
         fold = n % self.n_folds
-        if fold not in self._guesses:
+        if fold not in self._bases:
             apart = None if self.n_folds == 1 else self._apart(fold)
-            self._guesses[fold] = GaussianGuess(self.base.model_, apart)
-        return self._guesses[fold]
+            self._bases[fold] = GaussianBase(self.base.model_, apart)
+        return self._bases[fold]
 
     def _apart(self, fold: int) -> GaussianModel | None:
         """A process fitted to the other folds, to scores without seasons; None where these have no value."""

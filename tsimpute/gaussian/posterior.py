@@ -1,4 +1,4 @@
-"""A Gaussian process's posterior as the first guess of another model, on the scale on which the process is Gaussian."""
+"""A Gaussian process's posterior as base estimate of another model, on the scale on which the process is Gaussian."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.batches.guessing import Guessed, Known
+from tsimpute.batches.base_estimates import BaseEstimate, Known
 from tsimpute.gaussian.conditioning import marginals, window_length
 from tsimpute.gaussian.process import FARTHEST, GaussianModel
 from tsimpute.gaussian.records import positions
@@ -16,7 +16,7 @@ from tsimpute.scaling.standardizer import Scale
 LEAST_SPREAD = 0.01
 """In standard deviations of a feature's scores: what is less counts as that much."""
 CHUNK = 960
-"""Steps of long records that are guessed together."""
+"""Steps of long records that are estimated together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,25 +43,25 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianGuess:
-    """Posterior mean and spread of scores, see ``Scores``, given the shown cells; see ``Guess``.
+class GaussianBase:
+    """Posterior mean and spread of scores, see ``Scores``, given the shown cells; see ``BaseMethod``.
 
     Attributes:
         model: the process.
-        apart: a process of its scores, fitted to other records than those to guess; None = ``model`` guesses.
+        apart: a process of its scores, fitted to other records than those to estimate; None = ``model`` alone.
     """
 
     model: GaussianModel
     apart: GaussianModel | None = None
     has_spread = True
 
-    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
+    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> BaseEstimate:
         in_memory = lambda steps: values[..., steps]
         return _joined([self._of_chunk(in_memory, shown, times, c, wanted) for c in _chunks(shown.shape[2])])
 
-    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
+    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[BaseEstimate]:
         # By chunks of the whole, so that parts that overlap agree.
-        cache: dict[int, Guessed] = {}
+        cache: dict[int, BaseEstimate] = {}
         for part in parts:
             chunks = [c for c in _chunks(known.visible.shape[2]) if c.start < part.stop and part.start < c.stop]
             about = known.values, known.visible, known.times
@@ -72,7 +72,7 @@ class GaussianGuess:
     def _of_chunk(
         self, values_at: Callable[[slice], np.ndarray], visible: np.ndarray, times: np.ndarray, chunk: slice,
         wanted: np.ndarray,
-    ) -> Guessed:  # fmt: skip
+    ) -> BaseEstimate:  # fmt: skip
         margin = window_length(len(self.model.maps))
         around = slice(max(0, chunk.start - margin), chunk.stop + margin)
         inner = slice(chunk.start - around.start, chunk.stop - around.start)
@@ -84,7 +84,7 @@ class GaussianGuess:
             cells[:, inner] = queries[n]
             moments = self._posterior(values[n], times[n, around].astype(np.float64), cells)
             mean[n][queries[n]], spread[n][queries[n]] = (moment[cells] for moment in moments)
-        return Guessed(mean, np.maximum(spread, np.float32(LEAST_SPREAD)))
+        return BaseEstimate(mean, np.maximum(spread, np.float32(LEAST_SPREAD)))
 
     def _posterior(self, scores: np.ndarray, times: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(K, T) means and standard deviations at ``cells`` of (K, T) scores, NaN where nothing is known."""
@@ -99,10 +99,10 @@ class GaussianGuess:
         return mean + season, spread
 
 
-def _joined(chunks: Sequence[Guessed]) -> Guessed:
+def _joined(chunks: Sequence[BaseEstimate]) -> BaseEstimate:
     if len(chunks) == 1:
         return chunks[0]
-    return Guessed(*(np.concatenate([getattr(c, name) for c in chunks], -1) for name in ("mean", "spread")))
+    return BaseEstimate(*(np.concatenate([getattr(c, name) for c in chunks], -1) for name in ("mean", "spread")))
 
 
 def _chunks(n_steps: int) -> list[slice]:

@@ -1,4 +1,4 @@
-"""The posterior as a first guess: exact, blind to what is hidden, and the same of a part as of the whole record."""
+"""The posterior as a base estimate: exact, blind to what is hidden, and the same of a part as of the whole record."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tsimpute.batches.guessing import Guessed
+from tsimpute.batches.base_estimates import BaseEstimate
 from tsimpute.gaussian.covariance import at_positions
-from tsimpute.gaussian.guess import CHUNK, LEAST_SPREAD, GaussianGuess, Scores
 from tsimpute.gaussian.maps import MonotoneMap
+from tsimpute.gaussian.posterior import CHUNK, LEAST_SPREAD, GaussianBase, Scores
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.seasons import N_HARMONICS, Seasons
 from tsimpute.gaussian.tails import Tails
@@ -37,7 +37,7 @@ def model(n_lags: int = 12, normality: float = 0.0, season: float = 0.0) -> Gaus
 
 def test_mean_and_spread_are_those_of_the_closed_form_at_the_cells_asked_for_alone() -> None:
     wanted = ~SHOWN & (np.arange(12) % 2 == 0)
-    found = GaussianGuess(model()).of(VALUES.astype(np.float32), SHOWN, TIMES, wanted)
+    found = GaussianBase(model()).of(VALUES.astype(np.float32), SHOWN, TIMES, wanted)
     assert found.spread is not None
     matrix = at_positions(model().covariance, np.arange(12.0))
     for n in range(2):
@@ -52,8 +52,8 @@ def test_mean_and_spread_are_those_of_the_closed_form_at_the_cells_asked_for_alo
 
 
 def test_hidden_values_change_nothing() -> None:
-    guess = GaussianGuess(model())
-    one, two = (guess.of(np.where(SHOWN, VALUES, hidden), SHOWN, TIMES, ~SHOWN) for hidden in (0.0, 1e9))
+    base = GaussianBase(model())
+    one, two = (base.of(np.where(SHOWN, VALUES, hidden), SHOWN, TIMES, ~SHOWN) for hidden in (0.0, 1e9))
     assert one.mean.tobytes() == two.mean.tobytes()
     assert one.spread is not None
     assert two.spread is not None
@@ -62,8 +62,8 @@ def test_hidden_values_change_nothing() -> None:
 
 def test_a_season_is_a_part_of_the_mean_and_leaves_the_spread() -> None:
     season = model(season=0.5).seasons.at(TIMES[0]) / 0.9
-    plain = GaussianGuess(model()).of(VALUES, SHOWN, TIMES, ~SHOWN)
-    seasonal = GaussianGuess(model(season=0.5)).of(VALUES + season, SHOWN, TIMES, ~SHOWN)
+    plain = GaussianBase(model()).of(VALUES, SHOWN, TIMES, ~SHOWN)
+    seasonal = GaussianBase(model(season=0.5)).of(VALUES + season, SHOWN, TIMES, ~SHOWN)
     assert plain.spread is not None
     assert seasonal.spread is not None
     np.testing.assert_allclose(seasonal.mean, np.where(SHOWN, 0, plain.mean + season), atol=1e-5)
@@ -72,7 +72,7 @@ def test_a_season_is_a_part_of_the_mean_and_leaves_the_spread() -> None:
 
 def test_a_spread_is_never_too_small_to_divide_by() -> None:
     twins = replace(model(), covariance=np.ones((12, 3, 3)))
-    found = GaussianGuess(twins).of(VALUES, SHOWN, TIMES, ~SHOWN)
+    found = GaussianBase(twins).of(VALUES, SHOWN, TIMES, ~SHOWN)
     assert found.spread is not None
     assert found.spread[~SHOWN].min() == pytest.approx(LEAST_SPREAD)
 
@@ -94,12 +94,12 @@ class Long:
 
 
 def test_parts_of_a_record_are_those_of_the_whole_bit_for_bit() -> None:
-    known, guess = Long(3 * CHUNK + 100), GaussianGuess(model(16))
+    known, base = Long(3 * CHUNK + 100), GaussianBase(model(16))
     wanted = ~known.visible
-    whole = guess.of(known.all_values, known.visible, known.times, wanted)
+    whole = base.of(known.all_values, known.visible, known.times, wanted)
     parts = [slice(0, 50), slice(20, CHUNK + 7), slice(CHUNK - 3, CHUNK + 3), slice(2 * CHUNK, 3 * CHUNK + 100)]
-    for part, found in zip(parts, guess.of_parts(known, parts, wanted), strict=True):
-        expected: Guessed = whole.steps(part)
+    for part, found in zip(parts, base.of_parts(known, parts, wanted), strict=True):
+        expected: BaseEstimate = whole.steps(part)
         assert found.mean.tobytes() == np.ascontiguousarray(expected.mean).tobytes()
         assert expected.spread is not None
         assert found.spread is not None

@@ -1,7 +1,7 @@
-"""Baselines at cells that are not visible: a model that learns the difference to one need not learn to interpolate.
+"""Base estimates of cells that are not visible: a model that learns the residual need not learn to interpolate.
 
-A guess is a mean and, where it knows its uncertainty, a standard deviation ("spread"). The model learns and samples
-``(value - mean) / spread``. A guess depends on visible cells only.
+A base estimate is a mean and, where it knows its uncertainty, a standard deviation ("spread"). The model learns and
+samples ``(value - mean) / spread``. A base estimate depends on visible cells only.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class Guessed:
-    """A guess at cells of N records.
+class BaseEstimate:
+    """A base estimate at cells of N records.
 
     Attributes:
         mean: (N, K, L) float32 standardised, 0 at cells that are not wanted.
-        spread: (N, K, L) float32, positive, 1 at cells that are not wanted; None = the guess has none.
+        spread: (N, K, L) float32, positive, 1 at cells that are not wanted; None = the base estimate has none.
     """
 
     mean: np.ndarray
     spread: np.ndarray | None = None
 
-    def steps(self, part: slice) -> Guessed:
-        return Guessed(self.mean[..., part], None if self.spread is None else self.spread[..., part])
+    def steps(self, part: slice) -> BaseEstimate:
+        return BaseEstimate(self.mean[..., part], None if self.spread is None else self.spread[..., part])
 
 
 class Known(Protocol):
@@ -52,7 +52,7 @@ class Known(Protocol):
         ...
 
 
-class Guess(Protocol):
+class BaseMethod(Protocol):
     """A baseline.
 
     Attributes:
@@ -61,8 +61,8 @@ class Guess(Protocol):
 
     has_spread: bool
 
-    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
-        """The guess at ``wanted`` cells of whole records.
+    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> BaseEstimate:
+        """The base estimate at ``wanted`` cells of whole records.
 
         Args:
             values: (N, K, L) standardised; read at shown cells only.
@@ -71,7 +71,7 @@ class Guess(Protocol):
         """
         ...
 
-    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
+    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[BaseEstimate]:
         """The parts of ``of`` the whole records, one after the other.
 
         Args:
@@ -99,7 +99,7 @@ class Nearest:
         return cls(np.full(shape, times), np.zeros(shape, np.float32))
 
 
-def first_guess(
+def fading_interpolation(
     values: np.ndarray,
     shown: np.ndarray,
     times: np.ndarray,
@@ -156,7 +156,7 @@ def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Linear:
-    """See ``first_guess``; without a standard deviation.
+    """See ``fading_interpolation``; without a standard deviation.
 
     Attributes:
         span: the distance in time at which nothing of the nearest cell is left.
@@ -165,10 +165,10 @@ class Linear:
     span: float
     has_spread = False
 
-    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> Guessed:
-        return Guessed(first_guess(values, shown, times, self.span).astype(np.float32))
+    def of(self, values: np.ndarray, shown: np.ndarray, times: np.ndarray, wanted: np.ndarray) -> BaseEstimate:
+        return BaseEstimate(fading_interpolation(values, shown, times, self.span).astype(np.float32))
 
-    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[Guessed]:
+    def of_parts(self, known: Known, parts: Sequence[slice], wanted: np.ndarray) -> Iterator[BaseEstimate]:
         shown, length = known.visible, known.visible.shape[2]
         before = last_visible(shown, [part.start for part in parts])
         mirrored = last_visible(shown[..., ::-1], [length - part.stop for part in reversed(parts)])
@@ -176,8 +176,8 @@ class Linear:
         for n, part in enumerate(parts):
             outside = _nearest(known, before[n], -np.inf), _nearest(known, after[n], np.inf)
             times = known.times[:, part]
-            mean = first_guess(known.values(part), shown[..., part], times, self.span, *outside)
-            yield Guessed(mean.astype(np.float32))
+            mean = fading_interpolation(known.values(part), shown[..., part], times, self.span, *outside)
+            yield BaseEstimate(mean.astype(np.float32))
 
 
 def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:

@@ -10,10 +10,10 @@ from tsimpute.batches.loading import Loader
 from tsimpute.batches.masking import LikeGaps
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
-from tsimpute.filling.learning.guessed_masks import GuessedMasks
 from tsimpute.filling.learning.learning import gaussian
+from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.panels.windows import clock_times, window_places, windows_at
-from tsimpute.gaussian.guess import GaussianGuess, Scores
+from tsimpute.gaussian.posterior import GaussianBase, Scores
 from tsimpute.system.terminal import silent
 
 LENGTH = 32
@@ -30,17 +30,17 @@ def panel(n_steps: int = 480, hour: int = 5) -> Panel:
     return Panel((Feature("a"), Feature("b")), (Series("s", times, values, labels),), Clock("hours", 1.0))
 
 
-def made(table: Panel, n_folds: int, seed: int = 0) -> GuessedMasks:
+def made(table: Panel, n_folds: int, seed: int = 0) -> PosteriorMasks:
     base = gaussian(table, {}, 0, silent)
     assert base.model_.seasons.periods
-    masks = GuessedMasks(table, base, seed, n_folds)
+    masks = PosteriorMasks(table, base, seed, n_folds)
     for number, n in masks.pieces:
         masks.make(number, n)
     masks.take(window_places(table, LENGTH, LENGTH // 4), LENGTH)
     return masks
 
 
-def test_what_is_guessed_is_the_posterior_of_the_whole_series_by_its_clock() -> None:
+def test_the_base_estimate_is_the_posterior_of_the_whole_series_by_its_clock() -> None:
     table = panel()
     masks = made(table, 1)
     series, base = table.series[0], masks.base
@@ -51,7 +51,7 @@ def test_what_is_guessed_is_the_posterior_of_the_whole_series_by_its_clock() -> 
         steps = slice(masks.places[record][1], masks.places[record][1] + LENGTH)
         hidden = series.observed[:, steps] & ~shown
         assert hidden.any()
-        found = masks.guesses(np.array([record]), shown[None], [number], hidden[None], False)
+        found = masks.estimates(np.array([record]), shown[None], [number], hidden[None], False)
         # Stretches are masked one after the other: the cells that are known around a window are those of one of them.
         assert np.corrcoef(found.mean[0][hidden], scores[:, steps][hidden])[0, 1] > 0.9
         assert found.spread is not None
@@ -59,7 +59,7 @@ def test_what_is_guessed_is_the_posterior_of_the_whole_series_by_its_clock() -> 
         assert (found.spread[0][~hidden] == 1).all()
         blind = np.where(np.isin(np.arange(480), np.arange(480)[steps]) & _at(hidden, steps, 480), np.nan, scores)
         known = ~np.isnan(blind)
-        whole = GaussianGuess(base.model_).of(
+        whole = GaussianBase(base.model_).of(
             np.where(known, blind, 0.0)[None], known[None], times[None], _at(hidden, steps, 480)[None]
         )
         near = np.abs(whole.mean[0][:, steps] - found.mean[0])[hidden]
@@ -90,7 +90,7 @@ def test_processes_of_other_stretches_are_less_sure_of_what_they_have_not_seen()
     base = gaussian(table, {}, 0, silent)
     errors = []
     for n_folds in (1, 4):
-        masks = GuessedMasks(table, base, 0, n_folds)
+        masks = PosteriorMasks(table, base, 0, n_folds)
         for number, n in masks.pieces[: len(masks.pieces)]:
             masks.make(number, n)
         masks.take(window_places(table, LENGTH, LENGTH), LENGTH)
@@ -100,7 +100,7 @@ def test_processes_of_other_stretches_are_less_sure_of_what_they_have_not_seen()
             shown, number = masks.draw(record, np.random.default_rng(0))
             part = slice(masks.places[record][1], masks.places[record][1] + LENGTH)
             hidden = series.observed[:, part] & ~shown
-            found = masks.guesses(np.array([record]), shown[None], [number], hidden[None], False)
+            found = masks.estimates(np.array([record]), shown[None], [number], hidden[None], False)
             of_masks.append((found.mean[0] - scores[:, part])[hidden])
         errors.append(float(np.abs(np.concatenate(of_masks)).mean()))
     assert errors[1] > errors[0]
@@ -111,7 +111,7 @@ def test_short_series_are_padded_and_windows_without_targets_left_out() -> None:
     empty = replace(table.series[0], name="bare", values=np.full((2, 60), np.nan))
     both = replace(table, series=(table.series[0], empty))
     base = gaussian(both, {}, 0, silent)
-    masks = GuessedMasks(both, base, 0)
+    masks = PosteriorMasks(both, base, 0)
     for number, n in masks.pieces:
         masks.make(number, n)
     masks.take([(0, 0), (0, 44), (1, 0)], LENGTH)
