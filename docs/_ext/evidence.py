@@ -31,6 +31,8 @@ def fragments(root: Path) -> Iterator[tuple[str, str]]:
     of_tables = {_slug(title): text for title, text in sections(results / "tables" / "tables.md").items()}
     for title, text in (dict.fromkeys(OPTIONAL, "None.\n") | of_tables).items():
         yield f"evidence/tables-{title}.md", _with_pictures(text, "tables")
+    for title, text in sections(results / "tables24" / "tables.md").items():
+        yield f"evidence/tables24-{_slug(title)}.md", text
     yield "evidence/filled-year.md", table(results / "pm25" / "filled_year" / "scores.csv")
     yield "evidence/intervals.md", table(*(results / run / "intervals.csv" for run in INTERVALS))
     yield "evidence/steps.md", by_steps(results / "evidence" / "steps.csv")

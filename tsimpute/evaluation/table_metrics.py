@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -86,7 +87,7 @@ def wasserstein(x: np.ndarray, y: np.ndarray) -> float:
         import ot
     except ImportError as error:
         raise MissingExtraError(f"w2: expected POT, came {error}. Install the extra `tables`.") from error
-    cost = ot.emd2([], [], cdist(x, y, "sqeuclidean"), numItermax=10_000_000)
+    cost: Any = ot.emd2([], [], cdist(x, y, "sqeuclidean"), numItermax=10_000_000)
     return float(np.sqrt(max(float(cost), 0.0)))
 
 

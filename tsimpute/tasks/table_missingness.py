@@ -131,9 +131,9 @@ def _over_rows(
     cells = windows.observed & named_features(windows, features)[:, None]
     values = np.nan_to_num(scaler_of(windows).transform(windows.values))
     order = np.argsort(np.array(windows.record_ids), kind="stable")
-    by_rows = [x[order].swapaxes(1, 2).reshape(-1, windows.n_features) for x in (cells, values)]
+    rows = lambda x: x[order].swapaxes(1, 2).reshape(-1, windows.n_features)
     hidden = np.empty(cells.shape, bool)
-    drawn = draw(*by_rows, np.random.default_rng(seed))
+    drawn = draw(rows(cells), rows(values), np.random.default_rng(seed))
     hidden[order] = drawn.reshape(len(windows), windows.n_steps, -1).swapaxes(1, 2)
     return hidden
 
