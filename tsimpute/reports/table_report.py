@@ -137,9 +137,10 @@ def _gap_pictures(content: ReportContent) -> dict[str, object]:
     panel, fillings = content.panel, content.fillings
     cells = gap_plots.cell_map(panel, fillings)
     per_column, note = cells.steps_per_column, cells.note
-    caption = ["Each column is one step."] if per_column == 1 else ["Each column stands for a stretch of time."]
+    step = "row" if panel.independent_rows else "step"
+    caption = [f"Each column is one {step}."] if per_column == 1 else ["Each column stands for a stretch of time."]
     if per_column and per_column > 1:
-        caption = [f"Each column stands for {per_column:,} steps."]
+        caption = [f"Each column stands for {per_column:,} {step}s."]
     if note:
         caption.append(f"Here {note}.")
     if per_column != 1 or note:
@@ -150,7 +151,7 @@ def _gap_pictures(content: ReportContent) -> dict[str, object]:
     alt = "Map of the table: time from left to right, features or series from top to bottom, coloured by what a cell is"
     cell_map = Picture(png(gap_plots.filled_map(panel, cells)), alt, " ".join(caption))
     if panel.independent_rows:  # a gap is one cell
-        return {"map": cell_map, "gaps": None, "empty_series": ""}
+        return {"map": cell_map, "independent_rows": True}
     gaps = gap_plots.gap_lengths(panel, fillings)
     empty_series = gaps.n_whole and (
         f"{several(gaps.n_whole, 'series of a feature shows', 'series of a feature show')} no value at all "
@@ -165,7 +166,7 @@ def _gap_pictures(content: ReportContent) -> dict[str, object]:
             f"Two histograms of the lengths of {n_gaps}: their number, and the cells in them",
             f"{of_gaps} {empty_series}" if empty_series else of_gaps,
         )
-    return {"map": cell_map, "gaps": histogram, "empty_series": empty_series}
+    return {"map": cell_map, "independent_rows": False, "gaps": histogram, "empty_series": empty_series}
 
 
 def _feature_table(features: Sequence[FeatureCounts], levels: Sequence[float]) -> tuple[list[str], list[list[str]]]:

@@ -152,6 +152,7 @@ def sampled(
         model = checked_model(model, prepared, fitted, settings.calendar)
         calibration = Calibration() if fitted is None else fitted.calibration
         predicted = _predicted(model, calibration, prepared, settings, progress)
+        predicted = _with_shares(predicted, prepared)
     if predicted and all(kind.predicted for kind in prepared.kinds):
         return predicted
     n_samples, at = settings.n_samples if settings.keep_samples else None, prepared.predicted
@@ -160,6 +161,19 @@ def sampled(
             series, codes, settings.levels, (at, predicted[n]) if predicted else None, prepared.bands(n), n_samples
         )
         for n, (series, codes) in enumerate(zip(prepared.panel.series, prepared.provenance, strict=True))
+    )
+
+
+def _with_shares(fillings: tuple[Filling, ...], prepared: Prepared) -> tuple[Filling, ...]:
+    """The fillings, with what stands for categories within 0 and 1, as shares do."""
+    names = set(chain(*prepared.table.category_features))
+    panel = prepared.model_panel
+    if not names or panel is None:
+        return fillings
+    rows = np.array([feature.name in names for feature in panel.features])[:, None]
+    clipped = lambda values: np.where(rows, np.clip(values, 0, 1), values)
+    return tuple(
+        replace(filling, point=clipped(filling.point), quantiles=clipped(filling.quantiles)) for filling in fillings
     )
 
 
