@@ -130,7 +130,7 @@ def run(out: Path, jobs: Sequence[Job]) -> None:
     failures.unlink(missing_ok=True)
     for group in in_order(jobs):
         for job in group:
-            if (*job.task.split(), job.fold, job.method) in done:
+            if (*job.task.split(), job.fold, job.method) in done and stored(job, out):
                 continue
             try:
                 for finished in run_suite([job], out):
@@ -169,7 +169,9 @@ def append(path: Path, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def read_metrics(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=list(COLUMNS))
+    """The rows of a file, none where there is no file; of a job that was done again with other settings the last."""
+    rows = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=list(COLUMNS))
+    return rows.drop_duplicates(list(COLUMNS[:5]), keep="last")
 
 
 def compared(rows: pd.DataFrame) -> pd.DataFrame:

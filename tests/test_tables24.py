@@ -46,6 +46,10 @@ def test_small_edition(study: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert np.isfinite(rows.value).all()
     mean = rows[(rows.method == "mean") & (rows.metric == "rmse")]
     assert mean.value.between(0.6, 1.5).all()
+    study.main(["run", str(out), *few, "--methods", "mean", "diffusion", "--steps", "4"])  # other settings: done again
+    again = study.read_metrics(out / "metrics.csv")
+    assert len(again) == len(rows)
+    assert set(again.merge(rows, how="outer", indicator=True).query("_merge != 'both'").method) == {"diffusion"}
     study.main(["report", str(out), str(tmp_path / "results")])
     text = (tmp_path / "results" / "tables.md").read_text(encoding="utf-8")
     assert text.count("Ranked on 2 pairs of table and mask, 2 of 24 tables: iris, yacht_hydrodynamics.") == 2
