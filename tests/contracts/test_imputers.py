@@ -22,6 +22,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "gain": {"n_steps": 20},
     "mice": {"max_iter": 2},
     "miss_forest": {"n_trees": 3, "max_iter": 2},
+    "sinkhorn": {"n_steps": 5},
 }
 """Settings that make an imputer small enough for tests, by its name; none = its defaults."""
 
@@ -35,6 +36,7 @@ DETERMINISTIC = {
     "low_rank",
     "softimpute",
     "gain",
+    "sinkhorn",
     "knn",
     "chained_lags",
     "miss_forest",

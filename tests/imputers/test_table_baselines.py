@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import ot
 import pytest
+import torch
 
 from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.model import Regularisation
 from tsimpute.imputers.low_rank import solved
+from tsimpute.imputers.sinkhorn import sinkhorn_divergence
 
 QUICK: dict[str, dict[str, Any]] = {
     "mice": {"max_iter": 3, "n_sweeps": 5},
     "softimpute": {},
     "gain": {"n_steps": 30},
+    "sinkhorn": {"n_steps": 200},
     "miss_forest": {"n_trees": 10, "max_features": 1.0},
 }
 """Methods and settings that make them quick."""
@@ -121,6 +126,41 @@ def test_gain_beats_the_mean_where_columns_go_together() -> None:
     assert (got.max((0, 1)) <= np.nanmax(values, 0) + 1e-9).all()
 
 
+def regularised_cost(x: np.ndarray, y: np.ndarray, regularisation: float) -> float:
+    """By POT: the cost of the plan and its relative entropy."""
+    weights, costs = np.full(len(x), 1 / len(x)), 0.5 * ot.dist(x, y)
+    plan = ot.sinkhorn(weights, weights, costs, regularisation, method="sinkhorn_log", numItermax=5000, stopThr=1e-10)
+    return float((plan * costs).sum() + regularisation * (plan * np.log(plan * len(x) ** 2 + 1e-300)).sum())
+
+
+def test_the_sinkhorn_divergence_is_pots_and_falls_to_nothing_between_equal_sets() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + 0.7
+    expected = regularised_cost(x, y, 0.5) - 0.5 * regularised_cost(x, x, 0.5) - 0.5 * regularised_cost(y, y, 0.5)
+    assert float(sinkhorn_divergence(torch.tensor(x), torch.tensor(y), 0.5)) == pytest.approx(expected, rel=0.01)
+    assert float(sinkhorn_divergence(torch.tensor(x), torch.tensor(x[::-1].copy()), 0.5)) == pytest.approx(0, abs=1e-9)
+
+
+def test_sinkhorn_lowers_the_divergence_and_fills_a_training_record_as_it_learnt() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=(120, 1)) * np.array([1.0, -2.0]) + 0.1 * rng.normal(size=(120, 2))
+    gaps = rng.random(truth.shape) < 0.25
+    gaps[:, 0] &= ~gaps[:, 1]
+    values = np.where(gaps, np.nan, truth)
+    imputer = made("sinkhorn", n_steps=400).fit(table(values))
+    got = imputer.impute(table(values), 2).values[0, :, :, 0]
+    mean = filled("mean", values)[0]
+    assert np.abs(got - truth)[gaps].mean() < 0.5 * np.abs(mean - truth)[gaps].mean()
+    some, whole = gaps.any(1), torch.tensor(truth[~gaps.any(1)])
+    n = min(some.sum(), len(whole))
+    divergence = [float(sinkhorn_divergence(torch.tensor(x[some][:n]), whole[:n], 0.1)) for x in (got, mean)]
+    assert divergence[0] < 0.5 * divergence[1]
+    other = replace(table(values), record_ids=tuple(f"new {n}" for n in range(120)))
+    projected = imputer.impute(other, 1).values[0, :, :, 0]
+    assert not np.array_equal(projected, got)
+    assert np.abs(projected - truth)[gaps].mean() < 0.4 * np.abs(mean - truth)[gaps].mean()
+
+
 def em(rows: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of incomplete Gaussian rows by EM, row by row."""
     mean, covariance = np.nanmean(rows, 0), np.diag(np.nanvar(rows, 0))
@@ -201,6 +241,7 @@ def test_one_row_one_column_and_a_column_without_values(name: str) -> None:
         ("mice", {"n_sweeps": 1.5}),
         ("softimpute", {"max_iter": 0}),
         ("gain", {"hint_rate": 2.0}),
+        ("sinkhorn", {"epsilon": 0.0}),
     ],
 )
 def test_senseless_settings_are_refused(name: str, settings: dict[str, Any]) -> None:
