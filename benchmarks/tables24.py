@@ -298,7 +298,8 @@ def picture(overall: dict[str, pd.Series], path: Path) -> None:
     for mark, (name, line) in zip("osD^vPX*<>hd" * 2, wide.iterrows(), strict=False):
         axis.plot(wide.columns, line, marker=mark, label=str(name))
     axis.set(xlabel="cells missing completely at random, %", ylabel="average rank (1 is best)", xticks=list(shares))
-    axis.legend(fontsize=8, ncols=2)
+    if len(wide):
+        axis.legend(fontsize=8, ncols=2)
     figure.savefig(path)
 
 
