@@ -31,7 +31,7 @@ from tsimpute.config.settings import DataConfig, ProtocolConfig
 from tsimpute.datasets.fetching import find_root
 from tsimpute.datasets.uci import TABLES, UCI
 from tsimpute.evaluation.kept_samples import Cells, read_cells
-from tsimpute.evaluation.table_metrics import table_metrics
+from tsimpute.evaluation.table_metrics import MAX_ROWS, table_metrics
 from tsimpute.suites.jobs import Job, plan
 from tsimpute.suites.results import samples_of, stored
 from tsimpute.suites.running import run_suite
@@ -53,7 +53,8 @@ METRICS = (
 )  # fmt: skip
 BASELINES = ("softimpute", "mice", "missforest", "gain", "sinkhorn")
 """Methods of the paper other than flow matching and diffusion that this study has."""
-COLUMNS = ("table", "mechanism", "mask", "method", "metric", "value", "seconds")
+COLUMNS = ("table", "mechanism", "mask", "method", "metric", "value", "seconds", "rows")
+"""``rows``: of the table that the metric takes; large tables are drawn from for distances between all rows."""
 NETWORK = {
     "network.name": "residual_mlp", "training.batch_size": 64, "training.micro_batch": 64,
     "training.learning_rate": 1e-3, "training.schedule": "cosine", "training.weight_decay": 1e-5,
@@ -158,7 +159,10 @@ def rows_of(job: Job, out: Path) -> list[list[Any]]:
     last = record.checkpoints[-1]
     seconds = round((last.seconds_training or 0) + last.seconds_sampling, 3)
     names = (*job.task.split(), job.fold, job.method)
-    return [[*names, name, repr(values[name]), seconds] for name in METRICS if name in values]
+    few = {name: min(len(truth), MAX_ROWS) for name in METRICS if name.startswith(("w2", "mmd"))}
+    return [
+        [*names, name, repr(values[name]), seconds, few.get(name, len(truth))] for name in METRICS if name in values
+    ]
 
 
 def append(path: Path, rows: Sequence[Sequence[Any]]) -> None:
