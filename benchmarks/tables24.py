@@ -25,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
+from table_imputers import interpreter
 
 from tsimpute.config.registry import is_known
 from tsimpute.config.settings import DataConfig, ProtocolConfig
@@ -65,6 +66,11 @@ FOREST = {
     "max_iter": 10,
 }  # fmt: skip
 """scikit-learn's forests, which the paper used; it allowed 200 rounds."""
+PEERS = {
+    "hyperimpute": MethodConfig("table_imputers:HyperImpute", n_samples=1),
+    "forestdiffusion": MethodConfig("table_imputers:ForestDiffusion"),
+}
+"""Other packages, where their environments are there: see ``table_imputers``."""
 EULER = {"sampling.solver": "one_step", "sampling.eta": 0.0, "sampling.n_steps": 100}
 
 
@@ -87,6 +93,7 @@ def methods(n_steps: int) -> dict[str, MethodConfig]:
         for name, method in imputers.items()
         if any(is_known(kind, method.imputer) for kind in ("imputers", "peers"))
     }
+    known |= {name: method for name, method in PEERS.items() if interpreter(name).is_file()}
     return known | {
         "flow_matching": MethodConfig(config="default", settings=trained | EULER),
         "flow_matching_default": MethodConfig(config="default", settings=trained),
