@@ -33,11 +33,11 @@ TITLES = {
 }
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float, dpi: float = 130) -> Figure:
     """An empty figure of that size in inches, which needs no display."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained", dpi=130)
+    return Figure(figsize=(width, height), layout="constrained", dpi=dpi)
 
 
 def panels(n: int) -> tuple[Figure, list[Axes]]:
