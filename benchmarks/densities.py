@@ -48,6 +48,11 @@ SAMPLERS = {
     "diffusion": (SamplingConfig(),),
 }
 """By process: 100 Euler steps, as the paper has them, and the package's default; 50 ancestral steps."""
+PICTURES = {
+    "steps": "imputed points by training steps", "differences": "imputed points less truth by training steps",
+    "flow_matching": "what flow matching learns", "diffusion": "what diffusion learns",
+}  # fmt: skip
+"""By the end of their names."""
 QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 MEASURES = ("w1_x2_given_x1", "w1_x1_given_x2", "mmd_gaussian")
 TRAINING = TrainingConfig(
@@ -196,6 +201,7 @@ def write_tables(out: Path, folder: Path) -> None:
             steps = f"{names[2]:,}" if names[2] else "-"
             label = f"| {names[1].replace('_', ' ')} | {steps} | {names[3] or '-'} | "
             text += f"{label}{first:.3f} | {second:.3f} | {1000 * mmd:.2f} |\n"
+        text += "".join(f"\n![{density}: {title}]({density}_{name}.png)\n" for name, title in PICTURES.items())
     atomic_write_text(folder / "tables.md", text)
     shutil.copy(out / "metrics.csv", folder / "metrics.csv")
 

@@ -156,8 +156,9 @@ class Loader:
         cond_mask = observed.copy()
         drawn = uniforms(seeds, 1 + targetable.sum(), "targets")
         cond_mask[:, targetable, 0] = RandomTargets().of_rows(observed[:, targetable, 0], drawn)
-        arrays = self.values[index], observed, cond_mask, self.times[index]
-        return Batch(*map(torch.from_numpy, arrays), tuple(self.record_ids[i] for i in index), tuple(seeds.tolist()))
+        values, times = self.values[index], self.times[index]
+        ids, tensor = tuple(self.record_ids[i] for i in index), torch.from_numpy
+        return Batch(tensor(values), tensor(observed), tensor(cond_mask), tensor(times), ids, tuple(seeds.tolist()))
 
     def _mask(self, record: int, rng: np.random.Generator) -> np.ndarray:
         mask = self.visible[record].copy()

@@ -214,7 +214,7 @@ def _sample_one_step(
 ) -> Tensor:
     """``sample`` of records of one step: rows of different records are computed together, always ``size`` of them."""
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
-    records = condition.layout.queried.any((1, 2)).nonzero()[0].tolist()
+    records = condition.query_mask.flatten(1).any(1).nonzero()[:, 0].tolist()
     rows = [(b, s) for b in records for s in range(n_samples)]
 
     @torch.inference_mode()

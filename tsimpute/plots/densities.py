@@ -54,7 +54,7 @@ class Drawn:
 
 def kernel_density(name: str, points: np.ndarray) -> np.ndarray:
     """(200, 200) smoothed density of (N, 2) points within the picture of a density; first axis x1."""
-    counts = np.histogram2d(*points.T, _CELLS, VIEWS[name])[0]
+    counts = np.histogram2d(points[:, 0], points[:, 1], _CELLS, VIEWS[name])[0]
     area = np.prod([high - low for low, high in VIEWS[name]]) / _CELLS**2
     return gaussian_filter(counts, _WIDTH, mode="constant") / (len(points) * area)
 
@@ -111,7 +111,8 @@ def density_grid(
         truth: (N, 2) points of the density.
         imputed: (N, 2) imputed points by process and training steps.
     """
-    processes, budgets = (list(dict.fromkeys(key[i] for key in imputed)) for i in (0, 1))
+    processes = list(dict.fromkeys(process for process, _ in imputed))
+    budgets = list(dict.fromkeys(steps for _, steps in imputed))
     figure = new_figure(2.3 * len(budgets) + 0.6, 2.4 * len(processes) + 0.5, _DPI)
     axes = figure.subplots(len(processes), len(budgets), squeeze=False, sharex=True, sharey=True)
     of_truth = kernel_density(name, truth)

@@ -104,9 +104,9 @@ class Trainer:
         self.fabric = fabric or launched(settings)
         wait_for_gloo(self.fabric)
         # A fused step differs from a plain one in last bits, which results of time series keep.
-        kind = {"fused": True} if getattr(network, "max_length", None) == 1 else {}
+        fused = True if getattr(network, "max_length", None) == 1 else None
         optimiser = torch.optim.AdamW(
-            network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, **kind
+            network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, fused=fused
         )
         self.network = network
         self.model, self.optimiser = self.fabric.setup(CallableModule(network), optimiser)
