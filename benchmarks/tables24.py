@@ -85,8 +85,8 @@ def methods(n_steps: int) -> dict[str, MethodConfig]:
         "gaussian": MethodConfig("gaussian"),
         "mice": MethodConfig("mice"),
         "missforest": MethodConfig("miss_forest", options=FOREST, n_samples=1),
-        "gain": MethodConfig("gain"),
-        "sinkhorn": MethodConfig("sinkhorn"),
+        "gain": MethodConfig("gain", n_samples=1),
+        "sinkhorn": MethodConfig("sinkhorn", n_samples=1),
     }
     known = {
         name: method
