@@ -52,7 +52,7 @@ METRICS = (
     "w2", "rmse", "crps", "mmd_energy", "mmd_gaussian", "mmd_laplacian", "auroc_loss", "prediction_crps",
     "percent_bias", "coverage_loss", "width",
 )  # fmt: skip
-BASELINES = ("softimpute", "mice", "missforest", "gain", "sinkhorn")
+BASELINES = ("softimpute", "mice", "missforest", "gain", "sinkhorn", "hyperimpute", "forestdiffusion")
 """Methods of the paper other than flow matching and diffusion that this study has."""
 COLUMNS = ("table", "mechanism", "mask", "method", "metric", "value", "seconds", "rows")
 """``rows``: of the table that the metric takes; large tables are drawn from for distances between all rows."""
