@@ -20,7 +20,7 @@ import densities
 from densities import MEASURES, QUANTILES, Row, Study
 
 SMALL = NetworkConfig("residual_mlp", {"width": 32, "n_blocks": 1})
-STUDY = Study(("cosine",), (10, 200), 300, 100, 20, SMALL, max_steps=200)
+STUDY = Study(("cosine",), (10, 200), 300, 100, 12, SMALL, max_steps=200)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_training_past_a_budget_without_its_model_is_refused(finished: Path, t
 @pytest.mark.parametrize("density", list(DENSITIES))
 def test_measures_are_those_of_known_draws(density: str) -> None:
     """Draws that are shifted by one are one away from the exact conditional, and points far away have the MMD of 1."""
-    drawn = densities.exact(Study(n_imputed=500, n_draws=2_000), density)
+    drawn = densities.exact(Study(n_imputed=500, n_draws=1_000), density)
     near = list(densities.measures(density, drawn))
     away = list(densities.measures(density, Drawn(drawn.points + 1e3, drawn.hidden, drawn.places, drawn.draws + 100)))
     for (name, _, value), (_, _, far) in zip(near, away, strict=True):

@@ -151,7 +151,7 @@ def _draw_spiral(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _log_spiral(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    nodes, weights = np.polynomial.legendre.leggauss(100)
+    nodes, weights = np.polynomial.legendre.leggauss(64)
     x1, x2 = np.broadcast_arrays(x1, x2)
     total = np.full(x1.shape, -np.inf)
     for along, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
