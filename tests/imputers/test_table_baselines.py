@@ -13,7 +13,6 @@ import torch
 from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
-from tsimpute.gaussian.model import Regularisation
 from tsimpute.imputers.low_rank import solved
 from tsimpute.imputers.sinkhorn import sinkhorn_divergence
 
@@ -180,7 +179,7 @@ def test_gaussian_without_lags_is_the_gaussian_of_em() -> None:
     """Three records of the pattern of one column each: means and spreads of draws as EM's parameters give them."""
     rows = gaussian(200, 0.3)[1]
     mean, covariance = em(rows)
-    plain = Regularisation(normality=0.0, component_share=1.0, noise=1e-5, n_rounds=20)
+    plain = {"normality": 0.0, "component_share": 1.0, "noise": 1e-5, "n_rounds": 20}
     imputer = registry.make("imputers", "gaussian", settings=plain).fit(table(rows))
     given = mean + 1.5 * np.sqrt(np.diag(covariance))
     draws = imputer.impute(table(np.where(np.eye(3) > 0, given, np.nan)), 4000).values[..., 0]
@@ -242,6 +241,7 @@ def test_one_row_one_column_and_a_column_without_values(name: str) -> None:
         ("softimpute", {"max_iter": 0}),
         ("gain", {"hint_rate": 2.0}),
         ("sinkhorn", {"epsilon": 0.0}),
+        ("gaussian", {"settings": {"rounds": 3}}),
     ],
 )
 def test_senseless_settings_are_refused(name: str, settings: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, astuple, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -40,7 +40,8 @@ class GaussianImputer:
 
     Args:
         periods: of seasons that may be there, in the unit of the records' times; day, week and year in hours.
-        settings: what regularises; None = chosen in ``fit``.
+        settings: what regularises, also as a mapping; None = chosen in ``fit``. For tables, whose rounds are cheap,
+            ``{"n_rounds": 20}``: at 50 % missing, two rounds leave conditional variances up to a third too large.
         seed: of ``fit``.
 
     Attributes:
@@ -67,10 +68,18 @@ class GaussianImputer:
     n_steps_: int
 
     def __init__(
-        self, periods: Sequence[float] = (24.0, 168.0, 8766.0), settings: Regularisation | None = None, seed: int = 0
+        self,
+        periods: Sequence[float] = (24.0, 168.0, 8766.0),
+        settings: Regularisation | Mapping[str, float] | None = None,
+        seed: int = 0,
     ) -> None:
         if not all(period > 0 for period in periods):
             raise ConfigError(f"periods: expected positive lengths of time, came {tuple(periods)}.")
+        if isinstance(settings, Mapping):
+            known = [field.name for field in fields(Regularisation)]
+            if unknown := sorted(set(settings) - set(known)):
+                raise ConfigError(f"settings: expected some of {', '.join(known)}; came {', '.join(unknown)}.")
+            settings = Regularisation(**settings)  # type: ignore[arg-type]
         self.periods, self.settings, self.seed = tuple(map(float, periods)), settings, seed
 
     @property
