@@ -219,3 +219,18 @@ def test_small_and_degenerate_tables_are_filled(frame: pd.DataFrame, n_empty: in
         pd.testing.assert_series_equal(filled.loc[known, column], frame.loc[known, column], check_dtype=False)
         assert np.isfinite(filled[column].dropna()).all()
     assert filled["a"].isna().sum() == n_empty
+
+
+def test_forests_fill_what_bends_and_come_back_from_a_file(tmp_path: Path) -> None:
+    """Where a column is no line of the others, trees have a share; a saved model gives the same numbers."""
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(-2, 2, (2, 600))
+    truth = np.sign(a) * np.sign(b) + 0.05 * rng.normal(size=600)
+    frame = pd.DataFrame({"a": a, "b": b, "c": np.where(rng.random(600) < 0.2, np.nan, truth)})
+    imputer = ti.TableImputer(records="rows", effort="instant").fit(frame, progress=False)
+    assert "random forests" in imputer.delivered_
+    filled, hidden = imputer.impute(frame, progress=False), frame["c"].isna()
+    assert (filled["c"] - truth)[hidden].abs().mean() < 0.5 * (frame["c"].mean() - truth)[hidden].abs().mean()
+    imputer.save(tmp_path / "model.safetensors")
+    again = ti.TableImputer(model=tmp_path / "model.safetensors").impute(frame, progress=False)
+    pd.testing.assert_frame_equal(again, filled)

@@ -19,6 +19,7 @@ from tsimpute.core.windows import Windows
 from tsimpute.filling.learning.learning import unseasonal
 from tsimpute.filling.measuring.simple_baselines import LINEAR
 from tsimpute.filling.methods.neighbours import Neighbours
+from tsimpute.filling.methods.row_forests import RowForests
 from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
@@ -148,7 +149,7 @@ class Lines(_Between):
 
 AT_KNOWN: tuple[type[Component], ...] = (Unseasonal, Cubic, Lines)
 """Those that are compared at values that they were fitted to; see ``moved_gaps``."""
-COMPONENTS: tuple[type[Component], ...] = (*AT_KNOWN, Neighbours)
+COMPONENTS: tuple[type[Component], ...] = (*AT_KNOWN, Neighbours, RowForests)
 """In the order in which they take their turn; those that remember single values are last."""
 
 
