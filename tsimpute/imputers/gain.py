@@ -50,7 +50,7 @@ class GainImputer(StandardisedImputer):
         span = np.nanmax(np.where(np.isnan(rows).all(0), 0.0, rows), 0) - low
         scaled = torch.tensor((rows - low) / np.where(span > 0, span, 1.0), dtype=torch.float32)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            torch.default_generator.manual_seed(self.seed)
             layers = self._trained(scaled.nan_to_num(), (~scaled.isnan()).float()).parameters()
         arrays = (parameter.detach().double().numpy() for parameter in layers)
         return {"low": low, "range": span} | dict(zip(_LAYERS, arrays, strict=True))
@@ -67,18 +67,18 @@ class GainImputer(StandardisedImputer):
             noisy = values[at] + (1 - mask) * 0.01 * torch.rand(mask.shape)
             return noisy, mask, generator(torch.cat([noisy, mask], 1))
 
-        def real(noisy: Tensor, mask: Tensor, made: Tensor) -> Tensor:
+        def real(noisy: Tensor, mask: Tensor, imputed: Tensor) -> Tensor:
             """The discriminator's probability of each cell that it was observed."""
             hint = mask * (torch.rand(mask.shape) < self.hint_rate)
-            return discriminator(torch.cat([mask * noisy + (1 - mask) * made, hint], 1))
+            return discriminator(torch.cat([mask * noisy + (1 - mask) * imputed, hint], 1))
 
         for _ in range(self.n_steps):
-            noisy, mask, made = sample()
-            chance = real(noisy, mask, made.detach())
+            noisy, mask, imputed = sample()
+            chance = real(noisy, mask, imputed.detach())
             _step(of_discriminator, -(mask * (chance + _EPS).log() + (1 - mask) * (1 - chance + _EPS).log()).mean())
-            noisy, mask, made = sample()
-            error = (mask * (noisy - made)).square().mean() / mask.mean().clamp(min=_EPS)
-            _step(of_generator, self.alpha * error - ((1 - mask) * (real(noisy, mask, made) + _EPS).log()).mean())
+            noisy, mask, imputed = sample()
+            error = (mask * (noisy - imputed)).square().mean() / mask.mean().clamp(min=_EPS)
+            _step(of_generator, self.alpha * error - ((1 - mask) * (real(noisy, mask, imputed) + _EPS).log()).mean())
         return generator
 
     def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:

@@ -106,7 +106,7 @@ def write_saved(
     if path.is_dir():
         raise ConfigError(f"path: expected the name of a file to write, came the folder {path}. Add a name to it.")
     roles = table.roles
-    about: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "settings": _encoded(dict(settings)),
         "trained": trained,
         "name": table.name,
@@ -121,9 +121,9 @@ def write_saved(
         "scores": _encoded([dict(row) for row in table.scores]),
     }
     if model is None:
-        write_model(path, {}, {KEY: about})
+        write_model(path, {}, {KEY: entry})
     else:
-        model.save(path, {KEY: about})
+        model.save(path, {KEY: entry})
 
 
 def read_saved(path: Path) -> SavedImputer:
@@ -134,25 +134,25 @@ def read_saved(path: Path) -> SavedImputer:
     """
     weights, description = read_model(path)
     model = model_from_file(path, weights, description) if weights else None
-    about = description.get(KEY)
-    if about is None:
+    entry = description.get(KEY)
+    if entry is None:
         return SavedImputer(model or model_from_file(path, weights, description), {}, None)
     try:
-        roles = about["roles"]
-        n_cells, factors = about["calibration"]
+        roles = entry["roles"]
+        n_cells, factors = entry["calibration"]
         table = FittedTable(
-            name=about["name"],
-            date=about["date"],
-            features=tuple(about["features"]),
-            clock=Clock(**about["clock"]),
-            limits=_decoded(about["limits"]),
-            codes=_decoded(about["codes"]),
+            name=entry["name"],
+            date=entry["date"],
+            features=tuple(entry["features"]),
+            clock=Clock(**entry["clock"]),
+            limits=_decoded(entry["limits"]),
+            codes=_decoded(entry["codes"]),
             roles=roles and ColumnSpec(**{name: _decoded(value) for name, value in roles.items()}),
-            kinds=tuple(ColumnKind(*kind) for kind in about["kinds"]),
+            kinds=tuple(ColumnKind(*kind) for kind in entry["kinds"]),
             calibration=Calibration(_decoded(factors), n_cells),
-            scores=tuple(_decoded(about["scores"])),
+            scores=tuple(_decoded(entry["scores"])),
         )
-        return SavedImputer(model, _decoded(about["settings"]), table, about["trained"])
+        return SavedImputer(model, _decoded(entry["settings"]), table, entry["trained"])
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise CheckpointError(f"{path}: the file is damaged or of another layout ({reason}).") from error

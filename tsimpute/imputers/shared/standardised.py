@@ -81,13 +81,13 @@ class StandardisedImputer:
     def load(cls, path: Path) -> Self:
         header, arrays = read_model(Path(path), cls.name)
         try:
-            made = cls(**header["settings"])
-            made.features_ = tuple(Feature(*pair) for pair in header["features"])
-            made.scaler_ = Standardizer.from_dict(header["scaler"])
-            made.learnt_ = {name: arrays[name] for name in cls._LEARNT}
+            imputer = cls(**header["settings"])
+            imputer.features_ = tuple(Feature(*pair) for pair in header["features"])
+            imputer.scaler_ = Standardizer.from_dict(header["scaler"])
+            imputer.learnt_ = {name: arrays[name] for name in cls._LEARNT}
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path}: the file is damaged: {error}. Fit and save again.") from error
-        return made
+        return imputer
 
     _LEARNT: ClassVar[tuple[str, ...]]
     """Names of the arrays that ``_learn`` gives."""
