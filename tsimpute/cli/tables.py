@@ -190,7 +190,7 @@ def refuse_reading_arguments(options: Namespace, name: str) -> None:
     parser = Parser()
     add_reading_arguments(parser)
     plain = parser.get_defaults()
-    given = [f"--{of_one}" for of_one in vars(plain) if options[of_one] != plain[of_one]]
+    given = [f"--{name}" for name in vars(plain) if options[name] != plain[name]]
     if given:
         raise ConfigError(f"{', '.join(given)}: expected the file of a table with it, came the data set {name}.")
 

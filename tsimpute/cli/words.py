@@ -90,7 +90,7 @@ def _option(name: str, value: str) -> str:
 
 def _word(value: object) -> str:
     if isinstance(value, dict):
-        return shlex.quote(",".join(f"{name}={of_one}" for name, of_one in value.items()))
+        return shlex.quote(",".join(f"{name}={item}" for name, item in value.items()))
     if isinstance(value, list | tuple):
         return shlex.quote(",".join(f'"{one}"' if "," in str(one) else str(one) for one in value)) if value else "none"
     if value is None or isinstance(value, bool):

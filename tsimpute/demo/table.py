@@ -75,12 +75,12 @@ def _compared(
     rows = {}
     for feature in FEATURES:
         at = gaps[feature.name].to_numpy()
-        of_one = lambda frame, at=at, name=feature.name: frame[name].reindex(truth.index).to_numpy()[at]
-        right = of_one(truth)
+        hidden_cells = lambda frame, at=at, name=feature.name: frame[name].reindex(truth.index).to_numpy()[at]
+        right = hidden_cells(truth)
         rows[f"{feature.name}, {feature.unit}"] = {
             "gaps": int(at.sum()),
-            "MAE, linear interpolation": float(np.abs(of_one(straight) - right).mean()),
-            "MAE, filled": float(np.abs(of_one(filled) - right).mean()),
-            "inside 90 % interval": float(((of_one(low) <= right) & (right <= of_one(high))).mean()),
+            "MAE, linear interpolation": float(np.abs(hidden_cells(straight) - right).mean()),
+            "MAE, filled": float(np.abs(hidden_cells(filled) - right).mean()),
+            "inside 90 % interval": float(((hidden_cells(low) <= right) & (right <= hidden_cells(high))).mean()),
         }
     return pd.DataFrame.from_dict(rows, orient="index")

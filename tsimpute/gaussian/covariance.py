@@ -172,7 +172,7 @@ def _independent(
     """
     _, basis = np.linalg.eigh(at_once)
     of_component = np.einsum("ic,lij,jc->lc", basis, covariance, basis, optimize=True)
-    changed = np.stack([change(of_one) for of_one in of_component.T], 1)
+    changed = np.stack([change(column) for column in of_component.T], 1)
     return np.einsum("ic,lc,jc->lij", basis, changed, basis, optimize=True)
 
 

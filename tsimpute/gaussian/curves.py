@@ -208,16 +208,16 @@ def _moved(model: GaussianModel, records: Records, n: int, rounds: int, seed: in
 def _best(model: GaussianModel, parts: Sequence[_Part], k: int, seed: int, period: tuple[float, ...]) -> Curve | None:
     """The curve of one feature that predicts best what it was not fitted to; None where that is no gain."""
     cells = [part.hidden[k] for part in parts]
-    error = np.concatenate([part.error[k, of_one] for part, of_one in zip(parts, cells, strict=True)])
+    error = np.concatenate([part.error[k, chosen] for part, chosen in zip(parts, cells, strict=True)])
     if len(error) < _FEWEST or not error.any():
         return None
     some = np.sort(np.random.default_rng(derive_seed(seed, "cells", str(k))).permutation(len(error))[:_MOST_CELLS])
-    block = np.concatenate([part.block[of_one] for part, of_one in zip(parts, cells, strict=True)])[some]
+    block = np.concatenate([part.block[chosen] for part, chosen in zip(parts, cells, strict=True)])[some]
     others = np.argsort(-np.abs(model.covariance[0, k]), kind="stable")
     inputs = Inputs((k, *(j for j in others.tolist() if j != k))[: 1 + MOST_INPUTS])
 
     def tried(inputs: Inputs, widths: Sequence[float]) -> _Fit:
-        rows = [inputs.of(part.mean, part.times)[of_one] for part, of_one in zip(parts, cells, strict=True)]
+        rows = [inputs.of(part.mean, part.times)[chosen] for part, chosen in zip(parts, cells, strict=True)]
         return _fit(np.concatenate(rows)[some], error[some], block, widths, derive_seed(seed, "nodes", str(k)))
 
     best, chosen = tried(inputs, _WIDTHS), inputs
@@ -273,8 +273,8 @@ def _fit(rows: np.ndarray, error: np.ndarray, block: np.ndarray, widths: Sequenc
         root = np.linalg.cholesky(bells[at] + _JITTER * np.eye(len(at)))
         whitening = scipy.linalg.solve_triangular(root, np.eye(len(at)), lower=True, check_finite=False).T
         white = [bells[cells] @ whitening for cells in folds]
-        grams = np.stack([of_one.T @ of_one for of_one in white])
-        sums = np.stack([of_one.T @ error[cells] for of_one, cells in zip(white, folds, strict=True)])
+        grams = np.stack([part.T @ part for part in white])
+        sums = np.stack([part.T @ error[cells] for part, cells in zip(white, folds, strict=True)])
         gram, total = grams.sum(0), sums.sum(0)
         for penalty in _PENALTIES:
             guess = np.empty(len(rows))

@@ -89,10 +89,10 @@ def _without_slips(known: np.ndarray) -> np.ndarray:
 def to_arrays(maps: Sequence[MonotoneMap]) -> dict[str, np.ndarray]:
     """All of several maps in a few arrays, one after the other."""
     return {
-        "map_knots": np.array([len(of_one.values) for of_one in maps], np.int64),
-        "map_values": np.concatenate([of_one.values for of_one in maps]),
-        "map_scores": np.concatenate([of_one.scores for of_one in maps]),
-        "map_slopes": np.array([of_one.slopes for of_one in maps]),
+        "map_knots": np.array([len(mapping.values) for mapping in maps], np.int64),
+        "map_values": np.concatenate([mapping.values for mapping in maps]),
+        "map_scores": np.concatenate([mapping.scores for mapping in maps]),
+        "map_slopes": np.array([mapping.slopes for mapping in maps]),
     }
 
 

@@ -191,7 +191,7 @@ def _empty(records: Records, periods: Sequence[float], normality: float) -> Gaus
     """Maps, seasons and moments, with covariances of 0."""
     n_features = len(records.values[0])
     known = [np.concatenate([v[k][~np.isnan(v[k])] for v in records.values]) for k in range(n_features)]
-    fitted = tuple(MonotoneMap.fit(of_one, normality) for of_one in known)
+    fitted = tuple(MonotoneMap.fit(row, normality) for row in known)
     mapped = [
         np.clip(np.stack([m.forward(row) for m, row in zip(fitted, v, strict=True)]), -FARTHEST, FARTHEST)
         for v in records.values

@@ -33,7 +33,7 @@ class Scores:
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         values, model = self.scaler.transform(values), self.model
-        mapped = np.stack([of_one.forward(values[..., k, :]) for k, of_one in enumerate(model.maps)], -2)
+        mapped = np.stack([mapping.forward(values[..., k, :]) for k, mapping in enumerate(model.maps)], -2)
         return (mapped - model.centre[:, None]) / model.scale[:, None]
 
     def inverse(self, values: np.ndarray) -> np.ndarray:

@@ -49,14 +49,14 @@ class GaussianModel:
 
     def scores(self, values: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(K, T) standardised scores without season of (K, T) values."""
-        mapped = np.stack([of_one.forward(row) for of_one, row in zip(self.maps, values, strict=True)])
+        mapped = np.stack([mapping.forward(row) for mapping, row in zip(self.maps, values, strict=True)])
         rest = (mapped - self.seasons.at(times) - self.centre[:, None]) / self.scale[:, None]
         return np.clip(rest, -FARTHEST, FARTHEST)
 
     def values(self, scores: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(..., K, T) values in the data's units of scores."""
         mapped = scores * self.scale[:, None] + self.centre[:, None] + self.seasons.at(times)
-        return np.stack([of_one.inverse(mapped[..., k, :]) for k, of_one in enumerate(self.maps)], -2)
+        return np.stack([mapping.inverse(mapped[..., k, :]) for k, mapping in enumerate(self.maps)], -2)
 
     @cached_property
     def prior(self) -> Prior:

@@ -53,7 +53,7 @@ class Tails:
     def factors(self, levels: np.ndarray) -> np.ndarray:
         """(..., K) quantiles of each feature's factor at levels in (0, 1)."""
         ends = np.cumsum(self.weights, 1)[:, :-1]
-        return FACTORS[np.stack([np.searchsorted(of_one, levels) for of_one in ends], -1)]
+        return FACTORS[np.stack([np.searchsorted(edge, levels) for edge in ends], -1)]
 
     def of_draws(self, n_draws: int, n_steps: int, period: int, rng: np.random.Generator) -> Factors:
         """Factors of draws that vary slowly over time, from one level for all features of a draw.

@@ -253,7 +253,7 @@ class GaussianImputer:
                 None if regularisation is None else Regularisation(**regularisation),
                 settings["seed"],
             )
-            made.features_ = tuple(Feature(*of_one) for of_one in about["features"])
+            made.features_ = tuple(Feature(*feature) for feature in about["features"])
             made.scaler_ = Standardizer.from_dict(about["scaler"])
             arrays = {name: array.numpy() for name, array in weights.items()}
             made.model_, made.curves_ = GaussianModel.from_arrays(arrays), Curves.from_arrays(arrays)

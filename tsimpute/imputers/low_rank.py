@@ -135,11 +135,11 @@ def solved(rows: np.ndarray, projection: np.ndarray) -> np.ndarray:
     patterns, which = np.unique(np.isnan(rows), axis=0, return_inverse=True)
     order = np.argsort(which.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(which.ravel(), minlength=len(patterns)))
-    for gaps, of_one in zip(patterns, np.split(order, ends[:-1]), strict=True):
+    for gaps, members in zip(patterns, np.split(order, ends[:-1]), strict=True):
         if gaps.any() and not gaps.all():
             left = np.eye(int(gaps.sum())) - projection[np.ix_(gaps, gaps)]
-            right = projection[np.ix_(gaps, ~gaps)] @ rows[np.ix_(of_one, ~gaps)].T
-            out[np.ix_(of_one, gaps)] = np.linalg.solve(left, right).T
+            right = projection[np.ix_(gaps, ~gaps)] @ rows[np.ix_(members, ~gaps)].T
+            out[np.ix_(members, gaps)] = np.linalg.solve(left, right).T
     return out
 
 

@@ -34,7 +34,7 @@ def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, A
 def part_of(arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
     """The arrays of one part of a model: those whose names begin with the part's name and a dot."""
     start = f"{name}."
-    return {key.removeprefix(start): of_one for key, of_one in arrays.items() if key.startswith(start)}
+    return {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
 
 
 def _sorted_header(content: bytes) -> bytes:

@@ -95,7 +95,7 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
     """
     figure = new_figure(6.4, 4.4)
     axis = figure.subplots()
-    _draw_lines(axis, {name: [(100 * x, 100 * (y - x)) for x, y in of_one] for name, of_one in points.items()})
+    _draw_lines(axis, {name: [(100 * x, 100 * (y - x)) for x, y in curve] for name, curve in points.items()})
     axis.axhline(0, color=INK, lw=1.1, zorder=1)
     axis.set_xlabel("width of the central interval, %")
     axis.set_ylabel("coverage less width, percentage points")
@@ -104,17 +104,17 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
 
 
 def _draw_lines(axis: Axes, points: Points, bands: Bands = MappingProxyType({})) -> None:
-    for i, (name, of_one) in enumerate(points.items()):
+    for i, (name, curve) in enumerate(points.items()):
         if bands.get(name):
             x, low, high = zip(*bands[name], strict=True)
             axis.fill_between(x, low, high, color=LINES[i % len(LINES)], alpha=0.2, lw=0, zorder=2)
-        if of_one:
+        if curve:
             axis.plot(
-                *zip(*of_one, strict=True), label=name, color=LINES[i % len(LINES)],
+                *zip(*curve, strict=True), label=name, color=LINES[i % len(LINES)],
                 marker=MARKERS[i % len(MARKERS)], ls=("-", "--", ":")[i // len(LINES) % 3], markersize=4.5, lw=1.6,
                 zorder=3,
             )  # fmt: skip
 
 
 def _values(points: Points) -> list[float]:
-    return [y for of_one in points.values() for _, y in of_one]
+    return [y for curve in points.values() for _, y in curve]

@@ -74,12 +74,12 @@ class Standardizer(ShortRepr):
         """
         values, shown, names = windows.values, windows.visible, [feature.name for feature in windows.features]
         given = limits_of(names, limits or {})
-        if all(of_one == Limits() for of_one in given):
+        if all(bounds == Limits() for bounds in given):
             return cls.fit_cells(values, shown)
         warps, stats = [], []
-        for k, of_one in enumerate(given):
+        for k, bounds in enumerate(given):
             x = values[:, k][shown[:, k]].astype(np.float64)
-            warps.append(None if of_one == Limits() else SupportBijection.fit(of_one, x, names[k]))
+            warps.append(None if bounds == Limits() else SupportBijection.fit(bounds, x, names[k]))
             stats.append(_mean_std(_forward(warps[k], x)))
         mean, std = np.array(stats, np.float64).T.copy()
         return cls(mean, std, shown.sum(axis=(0, 2)), tuple(warps))

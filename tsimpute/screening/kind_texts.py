@@ -57,10 +57,10 @@ def kind_warnings(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[
     reported = [kind for kind in reported if not (kind.predicted and kind.feature in limits)]
     order = list(_DONE)
     for _, group in groupby(sorted(reported, key=lambda kind: order.index(kind.kind)), key=lambda kind: kind.kind):
-        of_one = list(group)
-        named = ", ".join(f"{kind.feature} ({kind.reason})" for kind in of_one[:NAMED])
-        named += f" and {len(of_one) - NAMED} more" * (len(of_one) > NAMED)
-        yield f"{named}: {_DONE[of_one[0].kind]}{_change(of_one)}"
+        members = list(group)
+        named = ", ".join(f"{kind.feature} ({kind.reason})" for kind in members[:NAMED])
+        named += f" and {len(members) - NAMED} more" * (len(members) > NAMED)
+        yield f"{named}: {_DONE[members[0].kind]}{_change(members)}"
     n_cells = sum(len(series.times) for series in panel.series)
     unseen = [kind.feature for kind in kinds if kind.predicted and missing[kind.feature] == n_cells]
     if unseen:
@@ -95,10 +95,10 @@ def _directions(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[st
 def _silent_hours(panel: Panel, kinds: Sequence[ColumnKind]) -> Iterable[str]:
     """Hours of the day at which a feature never has a value, as light has none at night."""
     labels = [np.asarray(series.labels) for series in panel.series]
-    if not labels or not all(np.issubdtype(of_one.dtype, np.datetime64) for of_one in labels):
+    if not labels or not all(np.issubdtype(times.dtype, np.datetime64) for times in labels):
         return
-    days = np.concatenate([of_one.astype("datetime64[D]") for of_one in labels])
-    hours = np.concatenate([of_one.astype("datetime64[h]") for of_one in labels]).astype(int) % 24
+    days = np.concatenate([times.astype("datetime64[D]") for times in labels])
+    hours = np.concatenate([times.astype("datetime64[h]") for times in labels]).astype(int) % 24
     n_days = np.array([len(np.unique(days[hours == hour])) for hour in range(24)])
     for kind in kinds:
         k = next(k for k, feature in enumerate(panel.features) if feature.name == kind.feature)

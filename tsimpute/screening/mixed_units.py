@@ -89,7 +89,7 @@ def _in_second_unit(middles: np.ndarray, conversion: Conversion) -> np.ndarray:
 
 
 def _text(name: str, conversion: Conversion, middles: dict[str, float], other: np.ndarray) -> str:
-    names = [series for series, of_one in zip(middles, other, strict=True) if of_one]
+    names = [series for series, is_other in zip(middles, other, strict=True) if is_other]
     named = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
     values = np.array(list(middles.values()))
     one, two = conversion.units

@@ -70,20 +70,20 @@ def screen(
     """
     names = [feature.name for feature in panel.features]
     findings = []
-    for k, of_one in enumerate(limits_of(names, limits)):
+    for k, bounds in enumerate(limits_of(names, limits)):
         rows = [series.values[k] for series in panel.series]
         values = _sorted(np.concatenate(rows))
         codes = suspicious_codes(values)
         codes |= _repeated_far(values[~np.isin(values, list(codes))])
         true = values[~np.isin(values, list(codes))]
         findings += _never_observed(panel, k, absent)
-        findings += _outside(names[k], values, of_one)
+        findings += _outside(names[k], values, bounds)
         findings += _codes(names[k], codes)
         findings += _small_codes(names[k], values)
         findings += _fractions(names[k], true)
-        findings += _far_lowest(names[k], true, of_one)
+        findings += _far_lowest(names[k], true, bounds)
         findings += _constant(names[k], true)
-        findings += _percent(names[k], true, of_one) or _cut_off(names[k], true, of_one)
+        findings += _percent(names[k], true, bounds) or _cut_off(names[k], true, bounds)
         findings += _extremes(names[k], true)
         findings += _stuck(panel, k, true, tuple(codes))
     return tuple(findings)
@@ -120,9 +120,9 @@ def screen_entries(entries: Entries, codes: Sequence[Collection[float]], limits:
     """
     feature = entries.feature
     coded = np.zeros(len(feature), bool)
-    for code in {code for of_one in codes for code in of_one}:
-        coded |= (entries.values == code) & np.array([code in of_one for of_one in codes])[feature]
-    low, high = (np.array(side)[feature] for side in zip(*(of_one.bounds for of_one in limits), strict=True))
+    for code in {code for feature_codes in codes for code in feature_codes}:
+        coded |= (entries.values == code) & np.array([code in feature_codes for feature_codes in codes])[feature]
+    low, high = (np.array(side)[feature] for side in zip(*(limit.bounds for limit in limits), strict=True))
     outside = ((entries.values < low) | (entries.values > high)) & ~coded
     valid = ~np.isnan(entries.values) & ~coded & ~outside
     taken = np.bincount(entries.cell[valid], minlength=entries.n_cells) > 0
@@ -142,16 +142,16 @@ def certain_codes(values: Mapping[str, np.ndarray]) -> dict[str, tuple[float, ..
     Args:
         values: by feature, in any order; NaN = nothing.
     """
-    pooled = {name: _sorted(of_one) for name, of_one in values.items()}
-    far = {name: _far_codes(of_one) for name, of_one in pooled.items()}
-    several = {code for code in _flat(far) if sum(code in of_one for of_one in far.values()) > 1}
+    pooled = {name: _sorted(numbers) for name, numbers in values.items()}
+    far = {name: _far_codes(numbers) for name, numbers in pooled.items()}
+    several = {code for code in _flat(far) if sum(code in codes for codes in far.values()) > 1}
     certain = {
-        name: [code for code, count in of_one.items() if count > 1 or code in several] for name, of_one in far.items()
+        name: [code for code, count in counts.items() if count > 1 or code in several] for name, counts in far.items()
     }
     known = sorted(set(_flat(certain)))
-    for name, of_one in pooled.items():
-        if len(of_one) and np.isin(of_one, known).all():
-            certain[name] = [code for code in known if (of_one == code).any()]
+    for name, numbers in pooled.items():
+        if len(numbers) and np.isin(numbers, known).all():
+            certain[name] = [code for code in known if (numbers == code).any()]
     return {name: tuple(codes) for name, codes in certain.items() if codes}
 
 
@@ -161,7 +161,7 @@ def _sorted(values: np.ndarray) -> np.ndarray:
 
 
 def _flat(codes: Mapping[str, Collection[float]]) -> list[float]:
-    return [code for of_one in codes.values() for code in of_one]
+    return [code for feature_codes in codes.values() for code in feature_codes]
 
 
 def _far_codes(values: np.ndarray) -> dict[float, int]:

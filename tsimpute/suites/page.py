@@ -100,19 +100,19 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], of_all: Sequen
     trained = _by_method([line for line in of_lines if line.epoch is not None])
     levels = {line.method: line for line in of_lines if line.epoch is None}
     made = []
-    if any(len(of_one) > 1 and of_one[0].seconds_training for of_one in trained.values()):
+    if any(len(states) > 1 and states[0].seconds_training for states in trained.values()):
         metrics = [
             metric for metric in CURVES if any(line.of_runs[metric] for line in of_lines if line.seconds_training)
         ]
         seconds = {
-            metric: _in_order(suite, {name: _points(of_one, metric) for name, of_one in trained.items()})
+            metric: _in_order(suite, {name: _points(states, metric) for name, states in trained.items()})
             for metric in metrics
         }
         flat = {
             metric: {name: _value(line, metric) for name, line in levels.items() if line.of_runs[metric]}
             for metric in metrics
         }
-        bands = {metric: {name: _bands(of_one, metric) for name, of_one in trained.items()} for metric in metrics}
+        bands = {metric: {name: _bands(states, metric) for name, states in trained.items()} for metric in metrics}
         versus(seconds, flat, "seconds of training", title, paths[0], bands)
         made.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}

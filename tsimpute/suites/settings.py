@@ -168,17 +168,17 @@ class Suite:
         for name in ("tasks", "methods", "folds", "seeds"):
             if not getattr(self, name):
                 raise ConfigError(f"suite: expected at least one of {name}, came none.")
-        for method, of_one in self.methods.items():
-            unknown = [task for task in of_one.tasks if task not in self.tasks]
+        for method, config in self.methods.items():
+            unknown = [task for task in config.tasks if task not in self.tasks]
             if unknown:
                 raise ConfigError(
                     f"suite: method {method!r}: no task {unknown[0]!r}; tasks are {', '.join(self.tasks)}."
                 )
-        for task, of_one in self.tasks.items():
-            if of_one.n_cells is not None and len(of_one.n_cells) != len(self.folds_of(task)):
+        for task, config in self.tasks.items():
+            if config.n_cells is not None and len(config.n_cells) != len(self.folds_of(task)):
                 raise ConfigError(
                     f"suite: task {task!r}: expected one n_cells for each of {len(self.folds_of(task))} folds, came "
-                    f"{len(of_one.n_cells)}."
+                    f"{len(config.n_cells)}."
                 )
 
     def folds_of(self, task: str) -> tuple[int, ...]:

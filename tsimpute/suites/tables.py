@@ -116,7 +116,7 @@ def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[f
         return None, None
     if len(set(folds)) > 1:  # runs of one fold share its cells: they are not so many separate readings
         of_fold = {fold: [v for v, f in zip(known, folds, strict=True) if f == fold] for fold in folds}
-        known = [float(np.mean(of_one)) for of_one in of_fold.values()]
+        known = [float(np.mean(fold_values)) for fold_values in of_fold.values()]
     error = float(np.std(known, ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
     return float(np.mean(known)), error
 

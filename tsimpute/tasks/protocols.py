@@ -268,7 +268,7 @@ def _within(windows: Windows, limits: Mapping[str, Limits] | None) -> Windows:
     if not limits:
         return windows
     given = limits_of([feature.name for feature in windows.features], limits)
-    outside = np.stack([of_one.outside(windows.values[:, k]) for k, of_one in enumerate(given)], axis=1)
+    outside = np.stack([bounds.outside(windows.values[:, k]) for k, bounds in enumerate(given)], axis=1)
     return replace(
         windows,
         values=np.where(outside, np.nan, windows.values),

@@ -127,7 +127,7 @@ class _Looks:
             return False
         if score < self.best:
             self.best = score
-            self.weights = {name: of_one.clone() for name, of_one in network.network_.state_dict().items()}
+            self.weights = {name: weight.clone() for name, weight in network.network_.state_dict().items()}
         is_used = mixture.shares is not None and mixture.shares[NETWORK] > 0
         return is_used or 0.5 in self.due
 
@@ -141,7 +141,7 @@ def _drawn(task: _Task, network: GenerativeImputer, n_samples: int, n_windows: i
     """The network's draws at hidden cells of about so many windows, those at which the process was measured."""
     data = task.data
     to_measure = max(1, windows_with_any(data.hidden, window_steps(task.training.panel)))
-    cells = int(sum(of_one.size for of_one in data.hidden) * min(1.0, n_windows / to_measure))
+    cells = int(sum(part.size for part in data.hidden) * min(1.0, n_windows / to_measure))
     return draws_at(
         network, data.panel, data.hidden, n_samples=n_samples, seed=data.seed, gaps=data.gaps,
         budget=TimeBudget(cells=max(1, cells)), at=masks_of(data.hidden, task.at),

@@ -203,7 +203,7 @@ class ImputerSteps:
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         """The default of each setting."""
-        return {name: of_one.default for name, of_one in inspect.signature(cls).parameters.items()}
+        return {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name, as they were given; ``deep`` is not used, as no setting has settings of its own."""

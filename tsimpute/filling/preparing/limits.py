@@ -66,11 +66,11 @@ def read_limits(text: str, features: Collection[str]) -> dict[str, Limits]:
     name = text.strip()
     if not name or "=" in name:
         return parse_limits(text)
-    cards = {of_one: plugin("datasets", of_one).card.limits for of_one in available("datasets")}
-    known = [of_one for of_one, limits in cards.items() if limits]
+    cards = {data_set: plugin("datasets", data_set).card.limits for data_set in available("datasets")}
+    known = [data_set for data_set, limits in cards.items() if limits]
     if name not in known:
         raise ConfigError(_expected(name)[:-1] + f". A data set's name stands for its limits: {', '.join(known)}.")
-    known_here = {of_one: limits for of_one, limits in cards[name].items() if of_one in features or of_one == "*"}
+    known_here = {feature: limits for feature, limits in cards[name].items() if feature in features or feature == "*"}
     if not known_here:
         raise ConfigError(
             f"limits: expected features that {name} has limits for ({', '.join(cards[name])}), came "

@@ -183,7 +183,7 @@ def _code_warning(
     n, n_features = int(coded.sum()), len(np.unique(feature[coded]))
     if not n:
         return []
-    named = ", ".join(sorted({f"{code:g}" for of_one in codes.values() for code in of_one}))
+    named = ", ".join(sorted({f"{code:g}" for feature_codes in codes.values() for code in feature_codes}))
     cells = (
         "1 cell of 1 feature holds" if n == 1 else f"{n:,} cells of {n_features} feature{'s' * (n_features > 1)} hold"
     )
@@ -269,7 +269,7 @@ def _codes_of(
         )
     rules = {name: codes.get(name, codes.get("*", "certain")) for name in names}
     by_name = {name: certain.get(name, ()) if isinstance(rule, str) else rule for name, rule in rules.items()}
-    return {name: of_one for name, of_one in by_name.items() if of_one}
+    return {name: feature_codes for name, feature_codes in by_name.items() if feature_codes}
 
 
 def check_features(names: Sequence[str], wanted: Sequence[str]) -> None:

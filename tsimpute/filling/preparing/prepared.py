@@ -72,7 +72,7 @@ class Prepared:
     def model_limits(self) -> dict[str, Limits]:
         """Of the features that a model predicts, and "*"."""
         others = {kind.feature for kind in self.kinds if not kind.predicted}
-        return {name: of_one for name, of_one in self.limits.items() if name not in others}
+        return {name: bounds for name, bounds in self.limits.items() if name not in others}
 
     def bands(self, n: int) -> dict[int, np.ndarray]:
         """Of the n-th series, for each feature that is filled by a rule, (3, T); see ``rule_bands``."""
@@ -92,7 +92,7 @@ class Prepared:
             lines.append(("not predicted", unpredicted))
         lines += [("note", note) for note in dict.fromkeys(self.table.notes)]
         if self.limits:
-            lines.append(("limits", ", ".join(f"{name} {of_one}" for name, of_one in self.limits.items())))
+            lines.append(("limits", ", ".join(f"{name} {bounds}" for name, bounds in self.limits.items())))
         return lines
 
     @property
@@ -104,9 +104,9 @@ class Prepared:
         """Edits of the table; values that the table rounds are moved so that they stay within the limits."""
         limits = limits_of([feature.name for feature in self.table.panel.features], self.limits)
         inside = [of_series.copy() for of_series in values]
-        for k, (of_one, decimals) in enumerate(zip(limits, self.table.decimals, strict=True)):
+        for k, (bounds, decimals) in enumerate(zip(limits, self.table.decimals, strict=True)):
             if decimals is None:
                 continue
             for of_series in inside:
-                of_series[k] = of_one.clipped(of_series[k], decimals)
+                of_series[k] = bounds.clipped(of_series[k], decimals)
         return Edits(cells, inside)

@@ -170,7 +170,7 @@ class Filler:
         fillings = self.imputer.fillings_of(prepared)
         cells = [filling.filled for filling in fillings]
         points = [[f.point for f in fillings], *([f.quantiles[q] for f in fillings] for q in range(len(self.levels)))]
-        parts = [prepared.table.apply(prepared.edits(cells, of_one)) for of_one in points]
+        parts = [prepared.table.apply(prepared.edits(cells, point)) for point in points]
         marked = prepared.table.apply(Edits.of_provenance(cells, [filling.provenance for filling in fillings]))
         out = []
         for name, given in zip(self.variables, arrays, strict=True):

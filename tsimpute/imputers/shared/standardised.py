@@ -162,9 +162,9 @@ def moved_gaps(known: np.ndarray, seed: int) -> np.ndarray:
     there = ~np.isnan(known)
     length = known.shape[2]
     hidden = np.zeros_like(there)
-    for n, of_one in enumerate(there):
+    for n, known in enumerate(there):
         by = int(rng.integers(length // 4, max(length // 4 + 1, 3 * length // 4)))
-        hidden[n] = of_one & np.roll(~of_one, by, axis=1)
+        hidden[n] = known & np.roll(~known, by, axis=1)
     if hidden.sum() < _LEAST:
         return there & (rng.random(there.shape) < _RATE)
     return hidden & (rng.random(there.shape) < _MOST * there.sum() / hidden.sum())

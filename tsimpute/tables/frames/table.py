@@ -153,7 +153,7 @@ class Table(ABC):
 
     def with_values(self, values: Sequence[np.ndarray]) -> Self:
         """The same table with other values in its panel, per series (K, T)."""
-        series = (replace(one, values=of_one) for one, of_one in zip(self.panel.series, values, strict=True))
+        series = (replace(one, values=new) for one, new in zip(self.panel.series, values, strict=True))
         return replace(cast(Any, self), panel=replace(self.panel, series=tuple(series)))
 
     @abstractmethod
