@@ -39,19 +39,19 @@ class ContextGrid(Trunk):
         visible, queried = (mask & tokenised[:, None] for mask in (condition.cond_mask, condition.query_mask))
         clock = clock_embedding(condition.times, self.width_time).to(dtype)
         clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
-        about = clock, self.feature.weight, condition.query_mask[..., None].to(dtype)
-        context = self._context(condition, _Whole(*about), visible)
+        fields = clock, self.feature.weight, condition.query_mask[..., None].to(dtype)
+        context = self._context(condition, _Whole(*fields), visible)
         dense_records = None
         if math.isfinite(condition.usual_cells):
             dense_records = (visible | queried).sum((1, 2)) > 1.25 * condition.usual_cells
         attentions = [_MaskedAttention(axis, visible, queried, dense_records) for axis in ("time", "features")]
-        side_information, known_inputs = self.side_information(_Whole(*about)), self.inputs_of(condition)
+        side_information, known_inputs = self.side_information(_Whole(*fields)), self.inputs_of(condition)
 
         def field(state: Tensor, tau: Tensor) -> Tensor:
             kv_cache = iter(context)
             attend = [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(kv_cache)) for meet in attentions]
             inputs = torch.stack([*(of_cells.expand_as(state) for of_cells in known_inputs), state], -1)
-            return self.forward_tokens(inputs, tau, side_information, _Whole(*about, attend)) * queried
+            return self.forward_tokens(inputs, tau, side_information, _Whole(*fields, attend)) * queried
 
         return field
 

@@ -126,10 +126,10 @@ def fading_interpolation(
     clock = np.broadcast_to(times[:, None].astype(np.float64), shown.shape)
     around = np.concatenate([before.times[..., None], clock, after.times[..., None]], 2)
     known = np.concatenate([before.values[..., None], np.where(shown, values, 0.0), after.values[..., None]], 2)
-    there = np.pad(shown, ((0, 0), (0, 0), (1, 1)), constant_values=True)
-    at = np.arange(there.shape[2])
-    last = np.maximum.accumulate(np.where(there, at, 0), axis=2)[..., 1:-1]
-    following = np.minimum.accumulate(np.where(there, at, len(at))[..., ::-1], axis=2)[..., -2:0:-1]
+    known_ends = np.pad(shown, ((0, 0), (0, 0), (1, 1)), constant_values=True)
+    at = np.arange(known_ends.shape[2])
+    last = np.maximum.accumulate(np.where(known_ends, at, 0), axis=2)[..., 1:-1]
+    following = np.minimum.accumulate(np.where(known_ends, at, len(at))[..., ::-1], axis=2)[..., -2:0:-1]
     since, until = clock - np.take_along_axis(around, last, 2), np.take_along_axis(around, following, 2) - clock
     low, high = (np.take_along_axis(known, i, 2) for i in (last, following))
     both = np.isfinite(since) & np.isfinite(until)
@@ -144,12 +144,12 @@ def last_visible(shown: np.ndarray, steps: Sequence[int]) -> list[np.ndarray]:
     Args:
         shown: (N, K, L) bool; looked at once, whatever the number of steps.
     """
-    steps_before, last, seen = [], np.full(shown.shape[:2], -1), 0
+    steps_before, last, counted = [], np.full(shown.shape[:2], -1), 0
     for step in steps:
-        if step > seen:
-            part = shown[..., seen:step]
+        if step > counted:
+            part = shown[..., counted:step]
             last = np.where(part.any(2), step - 1 - part[..., ::-1].argmax(2), last)
-            seen = step
+            counted = step
         steps_before.append(last)
     return steps_before
 
@@ -182,7 +182,7 @@ class Linear:
 
 def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:
     """Times and values of the features at steps (N, K); ``none`` is the time of steps outside the records."""
-    there = (steps >= 0) & (steps < known.visible.shape[2])
-    at = np.where(there, steps, 0)
-    values = np.where(there, known.at(at), np.float32(0))
-    return Nearest(np.where(there, np.take_along_axis(known.times, at, 1), none), values)
+    within = (steps >= 0) & (steps < known.visible.shape[2])
+    at = np.where(within, steps, 0)
+    values = np.where(within, known.at(at), np.float32(0))
+    return Nearest(np.where(within, np.take_along_axis(known.times, at, 1), none), values)

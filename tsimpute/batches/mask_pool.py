@@ -93,10 +93,12 @@ class MaskPool:
         new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]
         fresh: dict[int, _Kept] = {}
         for base, at in _by_method(new, [self.base_of_record(keys[b][0]) for b in new]):
-            made = base.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
+            estimate = base.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
             for n, b in enumerate(at):
                 cells = wanted[b]
-                fresh[b] = _Kept(made.mean[n][cells], None if made.spread is None else made.spread[n][cells])
+                fresh[b] = _Kept(
+                    estimate.mean[n][cells], None if estimate.spread is None else estimate.spread[n][cells]
+                )
                 if self.size:
                     self._kept[keys[b]] = fresh[b]
         return self._filled([fresh.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)

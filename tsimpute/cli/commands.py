@@ -76,15 +76,15 @@ def _parse(arguments: list[str]) -> tuple[str, Any]:
     for name, add in ARGUMENTS.items():
         group, _, last = name.rpartition(" ")
         summary = (COMMANDS[name].__doc__ or "").strip()
-        made = Parser(command=f"tsimpute {name}", description=f"{summary} Example: {EXAMPLES[name]}")
-        add(made)
-        parsers[name] = made
+        command = Parser(command=f"tsimpute {name}", description=f"{summary} Example: {EXAMPLES[name]}")
+        add(command)
+        parsers[name] = command
         if group and of_suites is None:
             suites = Parser(command="tsimpute suite", description=SUITE)
             commands.add_subcommand(group, suites, help=SUITE)
             of_suites = suites.add_subcommands(dest="command")
         place = of_suites if group and of_suites is not None else commands
-        place.add_subcommand(last, made, help=summary)
+        place.add_subcommand(last, command, help=summary)
     name, options = chosen(parser.parse_args(words))
     return name, parsers[name].instantiate(options)
 

@@ -92,7 +92,7 @@ def _samplers(
     if not evaluations or min(evaluations) < 1:
         raise ConfigError(f"evaluations: expected numbers from 1, came {list(evaluations)}.")
     process = make("processes", config.process.name, **config.process.options)
-    seen: set[SamplingConfig] = set()
+    scored: set[SamplingConfig] = set()
     for n, name in product(sorted(evaluations), solvers or available("solvers")):
         n_steps = _n_steps(process, name, n)
         etas = sorted({0.0, process.default_eta}) if "eta" in options_of("solvers", name) else [None]
@@ -100,8 +100,8 @@ def _samplers(
         powers = sorted(grid_powers or {1.0, process.default_power}) if n_steps > 1 else [1.0]
         for power, eta in product(powers, etas):
             sampling = dataclasses.replace(config.sampling, solver=name, eta=eta, n_steps=n_steps, grid_power=power)
-            if sampling not in seen:
-                seen.add(sampling)
+            if sampling not in scored:
+                scored.add(sampling)
                 yield sampling
 
 

@@ -48,9 +48,9 @@ def leakage_of(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples
         moved += ["what is learnt"] if learns_the_same and changed.state != first.state else []
         moved += ["draws"] if _moved(changed.draws, first.draws, again.draws) else []
     repeats = _equal(first.draws, again.draws)
-    seen = [] if learns_the_same else ["what is learnt is not the same twice"]
-    seen += ["draws depend on the other records"] if repeats and not _equal(turned, first.draws) else []
-    return _result_text(moved, repeats, seen)
+    remarks = [] if learns_the_same else ["what is learnt is not the same twice"]
+    remarks += ["draws depend on the other records"] if repeats and not _equal(turned, first.draws) else []
+    return _result_text(moved, repeats, remarks)
 
 
 def leakage_of_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples: int = 2) -> str:
@@ -61,8 +61,8 @@ def leakage_of_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples
     return _result_text(["draws"] if any(moved) else [], _equal(draws, again), ["filling only"])
 
 
-def _result_text(moved: Sequence[str], repeats: bool, seen: Sequence[str]) -> str:
-    what = f" ({'; '.join(seen)})" if seen else ""
+def _result_text(moved: Sequence[str], repeats: bool, remarks: Sequence[str]) -> str:
+    what = f" ({'; '.join(remarks)})" if remarks else ""
     if moved:
         return f"moved: {', '.join(sorted(set(moved)))}{what}"
     return f"{NO_LEAK}{what}" if repeats else f"cannot be told: draws are not the same twice{what}"

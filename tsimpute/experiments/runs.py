@@ -71,8 +71,10 @@ def fill_gaps(imputer: GenerativeImputer, windows: Windows, n_samples: int, seed
         One record after another, and how many values lie outside.
     """
     outside = imputer.scaler_.outside(windows.values) & windows.visible
-    seen = dataclasses.replace(windows, values=np.where(outside, np.nan, windows.values).astype(windows.values.dtype))
-    drawn = imputer.impute_records(seen, n_samples, seed, fill=~windows.visible)
+    within_limits = dataclasses.replace(
+        windows, values=np.where(outside, np.nan, windows.values).astype(windows.values.dtype)
+    )
+    drawn = imputer.impute_records(within_limits, n_samples, seed, fill=~windows.visible)
 
     def whole(n: int, record: Samples) -> Samples:
         values = np.where(outside[[n]], windows.values[[n]], record.values)

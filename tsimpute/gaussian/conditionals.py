@@ -139,11 +139,11 @@ class _Layout:
 
 
 def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Conditional:
-    seen, cells, others = np.flatnonzero(known), np.flatnonzero(wanted), np.flatnonzero(~(known | wanted))
-    n, m, gaps = len(seen), len(cells), len(others) + len(cells)
+    known_cells, cells, others = np.flatnonzero(known), np.flatnonzero(wanted), np.flatnonzero(~(known | wanted))
+    n, m, gaps = len(known_cells), len(cells), len(others) + len(cells)
     if layout.regular and gaps**3 + m**3 <= n**3 + 3 * n**2 * m:  # multiplications of both ways, times 3
-        return _FromPrecision.of(layout, seen, cells, others)
-    return _FromCovariance(layout, seen, cells)
+        return _FromPrecision.of(layout, known_cells, cells, others)
+    return _FromCovariance(layout, known_cells, cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +151,17 @@ class _FromCovariance(Conditional):
     """By the root of the covariance of the known cells: cheap where these are few."""
 
     layout: _Layout
-    seen: np.ndarray
+    known_cells: np.ndarray
     cells: np.ndarray
 
     @cached_property
     def _root(self) -> np.ndarray:
-        return _root_of_part(self.layout.matrix, self.seen)
+        return _root_of_part(self.layout.matrix, self.known_cells)
 
     @cached_property
     def _white(self) -> np.ndarray:
         """(n, M) covariances of the known cells, made independent, with the wanted ones."""
-        return _solved(self._root, self.layout.matrix[np.ix_(self.seen, self.cells)])
+        return _solved(self._root, self.layout.matrix[np.ix_(self.known_cells, self.cells)])
 
     @cached_property
     def _root_of_rest(self) -> np.ndarray:
@@ -173,8 +173,8 @@ class _FromCovariance(Conditional):
         return np.sqrt(np.maximum(np.diagonal(self.layout.matrix)[self.cells] - explained, 0.0))
 
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        known, n_draws = cells[:, self.seen].T, len(cells) - 1
-        if not n_draws or len(self.cells) <= len(self.seen):
+        known, n_draws = cells[:, self.known_cells].T, len(cells) - 1
+        if not n_draws or len(self.cells) <= len(self.known_cells):
             out = self._white.T @ _solved(self._root, known)
             if n_draws:
                 out[:, 1:] += self._root_of_rest @ _noise(rng, len(out), n_draws)
@@ -182,8 +182,8 @@ class _FromCovariance(Conditional):
         # Draws of the whole window, moved by what its known cells lack (Matheron's rule): one root for all windows.
         prior = np.zeros((cells.shape[1], len(cells)))
         prior[:, 1:] = self.layout.root @ _noise(rng, len(prior), n_draws)
-        weights = _solved(self._root, _solved(self._root, known - prior[self.seen]), transposed=True)
-        return (prior[self.cells] + self.layout.matrix[np.ix_(self.cells, self.seen)] @ weights).T
+        weights = _solved(self._root, _solved(self._root, known - prior[self.known_cells]), transposed=True)
+        return (prior[self.cells] + self.layout.matrix[np.ix_(self.cells, self.known_cells)] @ weights).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,15 +198,15 @@ class _FromPrecision(Conditional):
     """
 
     layout: _Layout
-    seen: np.ndarray
+    known_cells: np.ndarray
     gaps: np.ndarray
     root: np.ndarray
     n_wanted: int
 
     @classmethod
-    def of(cls, layout: _Layout, seen: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
+    def of(cls, layout: _Layout, known_cells: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
         gaps = np.concatenate([others, cells])
-        return cls(layout, seen, gaps, _root_of_part(layout.precision, gaps), len(cells))
+        return cls(layout, known_cells, gaps, _root_of_part(layout.precision, gaps), len(cells))
 
     @cached_property
     def _rows(self) -> np.ndarray:
@@ -222,7 +222,7 @@ class _FromPrecision(Conditional):
 
     def paths(self, cells: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         known = np.zeros_like(cells)
-        known[:, self.seen] = cells[:, self.seen]
+        known[:, self.known_cells] = cells[:, self.known_cells]
         return self._moved(self._rows @ known.T, _noise(rng, self.n_wanted, len(cells) - 1))
 
     def mean(self, cells: np.ndarray, n: int) -> np.ndarray:

@@ -158,24 +158,26 @@ def _chosen(
     at = scoring.sample(CHOICE_CELLS, seed)
     truth = scoring.parts(at)
     hidden = hidden_cells(truth, seed)
-    seen = learning if for_others else records.without(at, hidden)
+    visible = learning if for_others else records.without(at, hidden)
     contest = _Contest(scoring.without(at, hidden).parts(at), truth, hidden, work)
-    parts, em_parts = seen.sample(CHOICE_CELLS, seed) if for_others else at, learning.sample(EM_CELLS, seed)
+    parts, em_parts = visible.sample(CHOICE_CELLS, seed) if for_others else at, learning.sample(EM_CELLS, seed)
     n_scores, n_rounds = len(NORMALITIES) + 1 + sum(len(values) for _, values in CHANGES), len(NORMALITIES)
     work.total += n_scores * len(at) + n_rounds * len(parts) + len(em_parts)
     best: _Scored | None = None
     for normality in NORMALITIES:
         settings = Regularisation(normality)
-        empty = _empty(seen, periods, normality)
-        first = settings.of_pairs(_scores(empty, seen), len(empty.covariance))
-        raw = _completed(Prior(first), _scores(empty, seen.parts(parts)), derive_seed(seed, "em"), work)
+        empty = _empty(visible, periods, normality)
+        first = settings.of_pairs(_scores(empty, visible), len(empty.covariance))
+        raw = _completed(Prior(first), _scores(empty, visible.parts(parts)), derive_seed(seed, "em"), work)
         best = contest.better(best, settings, replace(empty, covariance=settings.of(raw)))
         if work.stopped or best.settings.normality == 0:  # values that are better as they are gain nothing by the rest
             break
     assert best is not None
     if not work.stopped:
         model = best.model
-        raw = _completed(Prior(model.covariance), _scores(model, seen.parts(em_parts)), derive_seed(seed, "em"), work)
+        raw = _completed(
+            Prior(model.covariance), _scores(model, visible.parts(em_parts)), derive_seed(seed, "em"), work
+        )
         best = contest.better(None, best.settings, replace(model, covariance=best.settings.of(raw)))
         for name, values in CHANGES:
             for value in values:
@@ -268,7 +270,7 @@ class _Scored:
 class _Contest:
     """Stretches of records with hidden cells at which settings are compared."""
 
-    seen: Records
+    visible: Records
     truth: Records
     hidden: Sequence[np.ndarray]
     work: Work
@@ -292,7 +294,7 @@ class _Contest:
     def _add(self, scored: _Scored, model: GaussianModel, n: int) -> None:
         """The scores of a model at one stretch."""
         whole, times, cells = self.truth.values[n], self.truth.times[n], self.hidden[n]
-        mean, spread = model.marginals(self.seen.values[n], times, cells)
+        mean, spread = model.marginals(self.visible.values[n], times, cells)
         levels = [model.values(mean + ndtri(level) * spread, times)[cells] for level in LEVELS]
         miss = (whole[cells] - np.stack(levels)) / self._scale[np.nonzero(cells)[0]]
         share = np.array(LEVELS)[:, None]

@@ -64,8 +64,8 @@ class GaussianBase:
         cache: dict[int, BaseEstimate] = {}
         for part in parts:
             chunks = [c for c in _chunks(known.visible.shape[2]) if c.start < part.stop and part.start < c.stop]
-            about = known.values, known.visible, known.times
-            cache = {c.start: cache.get(c.start) or self._of_chunk(*about, c, wanted) for c in chunks}
+            source = known.values, known.visible, known.times
+            cache = {c.start: cache.get(c.start) or self._of_chunk(*source, c, wanted) for c in chunks}
             first = chunks[0].start
             yield _joined(list(cache.values())).steps(slice(part.start - first, part.stop - first))
 

@@ -212,15 +212,15 @@ class GaussianImputer:
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``TableModel``."""
-        arrays, about = self.parts()
-        write_model(Path(path), arrays, {**(also or {}), **about})
+        arrays, description = self.parts()
+        write_model(Path(path), arrays, {**(also or {}), **description})
 
     def parts(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """The arrays and the description that a model file holds."""
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
         regularisation = None if self.settings is None else asdict(self.settings)
-        about = {
+        description = {
             "imputer": self.name,
             "settings": {"periods": self.periods, "settings": regularisation, "seed": self.seed},
             "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
@@ -232,37 +232,37 @@ class GaussianImputer:
             "versions": {name: version(name) for name in ("numpy", "scipy")},
         }
         arrays = self.model_.to_arrays() | ({} if self.curves_ is None else self.curves_.to_arrays())
-        return {name: torch.tensor(array) for name, array in arrays.items()}, about
+        return {name: torch.tensor(array) for name, array in arrays.items()}, description
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Reads what ``save`` wrote; runs no code from the file."""
-        weights, about = read_model(Path(path))
-        return cls.from_file(Path(path), weights, about)
+        weights, description = read_model(Path(path))
+        return cls.from_file(Path(path), weights, description)
 
     @classmethod
-    def from_file(cls, path: Path, weights: Mapping[str, torch.Tensor], about: Mapping[str, Any]) -> Self:
+    def from_file(cls, path: Path, weights: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> Self:
         """What ``read_model`` read from ``path``."""
-        if about.get("imputer") != cls.name:
+        if description.get("imputer") != cls.name:
             raise CheckpointError(f"{path}: expected a model of imputer {cls.name!r}, came another one.")
         try:
-            settings = about["settings"]
+            settings = description["settings"]
             regularisation = settings["settings"]
-            made = cls(
+            imputer = cls(
                 settings["periods"],
                 None if regularisation is None else Regularisation(**regularisation),
                 settings["seed"],
             )
-            made.features_ = tuple(Feature(*feature) for feature in about["features"])
-            made.scaler_ = Standardizer.from_dict(about["scaler"])
+            imputer.features_ = tuple(Feature(*feature) for feature in description["features"])
+            imputer.scaler_ = Standardizer.from_dict(description["scaler"])
             arrays = {name: array.numpy() for name, array in weights.items()}
-            made.model_, made.curves_ = GaussianModel.from_arrays(arrays), Curves.from_arrays(arrays)
-            made.time_step_, made.time_unit_ = about["time_step"], about["time_unit"]
-            made.regular_, made.n_steps_ = about["regular"], about["n_steps"]
+            imputer.model_, imputer.curves_ = GaussianModel.from_arrays(arrays), Curves.from_arrays(arrays)
+            imputer.time_step_, imputer.time_unit_ = description["time_step"], description["time_unit"]
+            imputer.regular_, imputer.n_steps_ = description["regular"], description["n_steps"]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
-        return made
+        return imputer
 
     def _cells(self, windows: Windows, n_samples: int, fill: np.ndarray | None) -> np.ndarray:
         cells = cells_asked(self, windows, n_samples, fill)

@@ -204,8 +204,8 @@ class GenerativeImputer:
 
         def save_model(name: str, network: nn.Module, fitted: dict[str, Any]) -> None:
             if folder is not None:
-                about = self._about(model) | {"fitted": fitted}
-                write_model(folder / f"{name}.safetensors", model.arrays(network), about)
+                description = self._description(model) | {"fitted": fitted}
+                write_model(folder / f"{name}.safetensors", model.arrays(network), description)
 
         trainer = Trainer(
             network,
@@ -341,12 +341,12 @@ class GenerativeImputer:
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``Imputer``; ``also`` holds more plain values, by names that models do not use."""
-        weights, about = self.parts()
-        write_model(Path(path), weights, {**(also or {}), **about})
+        weights, description = self.parts()
+        write_model(Path(path), weights, {**(also or {}), **description})
 
     def parts(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """The weights and the description that a model file holds."""
-        return self._fitted().arrays(), self._about(self._fitted())
+        return self._fitted().arrays(), self._description(self._fitted())
 
     @classmethod
     def load(cls, path: Path, sampling: SamplingConfig | None = None) -> Self:
@@ -355,21 +355,25 @@ class GenerativeImputer:
 
     @classmethod
     def from_file(
-        cls, path: Path, weights: dict[str, torch.Tensor], about: dict[str, Any], sampling: SamplingConfig | None = None
+        cls,
+        path: Path,
+        weights: dict[str, torch.Tensor],
+        description: dict[str, Any],
+        sampling: SamplingConfig | None = None,
     ) -> Self:
         """What ``read_model`` read from ``path``."""
-        if "settings" not in about and "table" in about:
+        if "settings" not in description and "table" in description:
             raise CheckpointError(
                 f"{path}: expected a model, came a table imputer without one, whose columns are filled by rules. Use "
                 "TableImputer.load, or name it as the model of a TableImputer."
             )
         try:
-            settings = {name: from_dict(kind, about["settings"][name]) for name, kind in _SETTINGS.items()}
+            settings = {name: from_dict(kind, description["settings"][name]) for name, kind in _SETTINGS.items()}
             settings |= {} if sampling is None else {"sampling": sampling}
             for name in named_parts(settings["process"], settings["network"], settings["sampling"]).values():
                 check_imported(name, str(path))
             imputer = cls(**settings)
-            imputer._take(weights, about)
+            imputer._take(weights, description)
         except CheckpointError:
             raise
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -377,13 +381,13 @@ class GenerativeImputer:
             raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
         return imputer
 
-    def _take(self, weights: dict[str, torch.Tensor], about: dict[str, Any]) -> None:
-        self.model_ = FittedModel.from_file(weights, about, self.network, self._sampler.process.tau_frequency)
+    def _take(self, weights: dict[str, torch.Tensor], description: dict[str, Any]) -> None:
+        self.model_ = FittedModel.from_file(weights, description, self.network, self._sampler.process.tau_frequency)
 
-    def _about(self, model: FittedModel) -> dict[str, Any]:
+    def _description(self, model: FittedModel) -> dict[str, Any]:
         versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")}
         settings = {name: to_dict(getattr(self, name)) for name in _SETTINGS}
-        return {"settings": settings, "versions": versions, **model.about()}
+        return {"settings": settings, "versions": versions, **model.description()}
 
 
 PLUGIN = GenerativeImputer

@@ -79,11 +79,11 @@ class SimpleImputer:
         content = _read(Path(path))
         if content["imputer"] != cls.name:
             raise CheckpointError(f"{path}: expected imputer {cls.name!r}, the file holds {content['imputer']!r}.")
-        made = cls()
-        made.features_ = tuple(Feature(*pair) for pair in content["features"])
-        made.centre_ = np.array(content["centre"], np.float64)
-        made.no_data_ = tuple(content["no_data"])
-        return made
+        imputer = cls()
+        imputer.features_ = tuple(Feature(*pair) for pair in content["features"])
+        imputer.centre_ = np.array(content["centre"], np.float64)
+        imputer.no_data_ = tuple(content["no_data"])
+        return imputer
 
     def _centre(self, known: np.ndarray) -> float:
         """The number learnt from a feature's visible cells (M,), M >= 1."""

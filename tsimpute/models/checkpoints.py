@@ -21,10 +21,10 @@ Array = TypeVar("Array")
 FORMAT = "tsimpute-model-1"
 
 
-def write_model(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+def write_model(path: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
     """Writes weights and a JSON description to one safetensors file."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    text = json.dumps(about, sort_keys=True)
+    text = json.dumps(description, sort_keys=True)
     metadata = {"format": FORMAT, "about": text, "digest": _digest(plain, text)}
     # As bytes, since safetensors' own writer makes files that no one but their owner can read.
     content = _sorted_header(save(plain, metadata=metadata))

@@ -39,25 +39,25 @@ class ChainedImputer(StandardisedImputer):
         self.lags, self.max_iter, self.max_rows, self.seed = tuple(lags), max_iter, max_rows, seed
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
-        there = ~np.isnan(known)
+        observed = ~np.isnan(known)
         neighbours = _neighbours(known, self.n_nearest_features)
         wide = 0.5 * (np.nanmax(known, initial=0.0) - np.nanmin(known, initial=0.0)) + 1e-9
         bounds = np.array([np.nanmin(known, initial=0.0) - wide, np.nanmax(known, initial=0.0) + wide])
         filled = interpolated(known, train.times, np.zeros(known.shape[1]))
-        order = [k for k in np.argsort(-there.sum((0, 2)), kind="stable").tolist() if there[:, k].any()]
+        order = [k for k in np.argsort(-observed.sum((0, 2)), kind="stable").tolist() if observed[:, k].any()]
         rng = np.random.default_rng(self.seed)
         learnt: dict[int, Any] = {}
         for _ in range(self.max_iter if neighbours.shape[1] or self.lags else 0):
             before = filled.copy()
             for k in order:
-                columns, at = _columns(filled, k, neighbours[k], self.lags), there[:, k].reshape(-1)
+                columns, at = _columns(filled, k, neighbours[k], self.lags), observed[:, k].reshape(-1)
                 rows = np.flatnonzero(at)
                 if len(rows) > self.max_rows:
                     rows = np.sort(rng.choice(rows, self.max_rows, replace=False))
                 learnt[k] = self._regression(columns[rows], known[:, k].reshape(-1)[rows], k)
                 if not at.all():
                     filled[:, k].reshape(-1)[~at] = np.clip(self._predicted(learnt[k], columns[~at]), *bounds)
-            if np.abs(filled - before).mean(where=~there) < _CHANGE if not there.all() else True:
+            if np.abs(filled - before).mean(where=~observed) < _CHANGE if not observed.all() else True:
                 break
         return {"neighbours": neighbours, "bounds": bounds, **self._as_arrays(learnt, known.shape[1])}
 
@@ -101,9 +101,9 @@ class ChainedImputer(StandardisedImputer):
 def _neighbours(known: np.ndarray, most: int) -> np.ndarray:
     """(K, M) the other features that each one goes with most."""
     rows = known.transpose(0, 2, 1).reshape(-1, known.shape[1])
-    there = (~np.isnan(rows)).astype(float)
+    observed = (~np.isnan(rows)).astype(float)
     filled = np.nan_to_num(rows)
-    products, counts = filled.T @ filled, there.T @ there
+    products, counts = filled.T @ filled, observed.T @ observed
     likeness = np.abs(products) / np.maximum(counts, 1) * (counts / (counts + 10))
     np.fill_diagonal(likeness, -1.0)
     return np.argsort(-likeness, axis=1, kind="stable")[:, : min(most, len(likeness) - 1)]

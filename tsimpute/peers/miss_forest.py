@@ -75,11 +75,11 @@ class MissForestImputer(ChainedImputer):
 
     def _as_arrays(self, learnt: dict[int, Any], n_features: int) -> dict[str, np.ndarray]:
         trees = [tree for forest in learnt.values() for tree in forest]
-        made = {
+        nodes = {
             name: np.concatenate([tree[i] for tree in trees] or [np.zeros(0, int)]) for i, name in enumerate(_NODES)
         }
         roots = np.cumsum([0, *(len(tree[0]) for tree in trees)])
-        return {"order": np.array(list(learnt), int), "roots": roots, **made}
+        return {"order": np.array(list(learnt), int), "roots": roots, **nodes}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray], n_features: int) -> dict[int, Any]:
         roots = arrays["roots"].tolist()

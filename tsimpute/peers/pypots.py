@@ -163,13 +163,13 @@ class PypotsImputer:
         """
         header, arrays = read_model(Path(path), "pypots")
         try:
-            made = cls(**header["settings"])
-            made.features_ = tuple(Feature(*pair) for pair in header["features"])
-            made.scaler_ = Standardizer.from_dict(header["scaler"])
-            made.n_steps_, made.weights_ = int(header["n_steps"]), arrays["weights"]
+            imputer = cls(**header["settings"])
+            imputer.features_ = tuple(Feature(*pair) for pair in header["features"])
+            imputer.scaler_ = Standardizer.from_dict(header["scaler"])
+            imputer.n_steps_, imputer.weights_ = int(header["n_steps"]), arrays["weights"]
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path}: the file is damaged: {error}. Fit and save again.") from error
-        return made
+        return imputer
 
     def _work(
         self, request: dict[str, Any], arrays: dict[str, np.ndarray], windows: Windows, weights: np.ndarray | None

@@ -61,7 +61,7 @@ def curves(
         _draw_metric(axis, rows, metric, order)
     rows = report.where(metric=metrics[0], feature=feature).rows
     n_runs = len({r.run for r in rows if r.epoch is not None})
-    return finish_metrics(figure, about(rows[0]), path, f"95 % band over {n_runs} runs" if n_runs > 1 else "")
+    return finish_metrics(figure, context_text(rows[0]), path, f"95 % band over {n_runs} runs" if n_runs > 1 else "")
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,14 @@ def check_comparable(
         values = sorted({str(getattr(row, name)) for row in rows})
         if len(values) > 1:
             raise DataError(f"report: expected one {name} in a picture, came {', '.join(values)}. Choose with where().")
-    seen: dict[tuple, float | None] = {}
+    value_of: dict[tuple, float | None] = {}
     for row in rows:
         of_row = tuple(getattr(row, name) for name in key)
-        if seen.setdefault(of_row, row.value) != row.value:
+        if value_of.setdefault(of_row, row.value) != row.value:
             raise DataError(f"report: expected one value of {metric!r} per {', '.join(key)}; {of_row} has several.")
 
 
-def about(row: Row) -> str:
+def context_text(row: Row) -> str:
     words = [row.dataset, row.split, row.protocol and f"{row.protocol} protocol", row.mechanism]
     words += ["" if row.fold is None else f"fold {row.fold}"]
     words += ["" if row.rate is None else f"{100 * row.rate:g} % held out", f"{row.n_cells:,} cells"]
@@ -156,8 +156,8 @@ def about(row: Row) -> str:
 
 def _apart(epochs: Sequence[int]) -> list[int]:
     """Epochs far enough from each other on a log axis to be printed; the last one always is."""
-    apart: list[int] = []
+    spaced: list[int] = []
     for epoch in reversed(epochs):
-        if not apart or apart[-1] / epoch > 1.25 * (epochs[-1] / epochs[0]) ** 0.02:
-            apart.append(epoch)
-    return apart[::-1]
+        if not spaced or spaced[-1] / epoch > 1.25 * (epochs[-1] / epochs[0]) ** 0.02:
+            spaced.append(epoch)
+    return spaced[::-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tsimpute.config.registry import make
 from tsimpute.evaluation.reporting import Report, Row
-from tsimpute.plots._curves import COMPARABLE, about, check_comparable
+from tsimpute.plots._curves import COMPARABLE, check_comparable, context_text
 from tsimpute.plots._style import GREY, INK, LINES, finish_metrics, label_metric, new_figure
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def steps(
         check_comparable(rows, metric, feature, ("n_samples", "fill", *COMPARABLE), ("process", "solver", "n_steps"))
         _draw_metric(axis, rows, metric)
     ring = f"ring: fewest evaluations at most {100 * WITHIN:g} % above"
-    return finish_metrics(figure, f"{about(rows[0])} · {rows[0].n_samples} draws · {ring}", path)
+    return finish_metrics(figure, f"{context_text(rows[0])} · {rows[0].n_samples} draws · {ring}", path)
 
 
 def evaluations(row: Row) -> int:

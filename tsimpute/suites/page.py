@@ -24,7 +24,6 @@ from tsimpute.suites.tables import (
     NOTES,
     Line,
     Table,
-    about,
     feature_table,
     head_and_rows,
     last_lines,
@@ -33,6 +32,7 @@ from tsimpute.suites.tables import (
     parts_csv,
     published,
     side_by_side,
+    task_sentences,
 )
 from tsimpute.system.files import atomic_write_text
 
@@ -79,9 +79,9 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     else:
         (out / "steps.csv").unlink(missing_ok=True)
     pictures = {task: _pictures(suite, task, results, of_all, out) for task in suite.tasks}
-    for task, made in pictures.items():  # what other settings have left
+    for task, paths in pictures.items():  # what other settings have left
         before = [path for kind in KINDS for path in out.glob(f"{task}_{kind}.png")]
-        for path in set(before) - set(made):
+        for path in set(before) - set(paths):
             path.unlink()
     atomic_write_text(out / "index.html", _page(suite, results, of_all, pictures, differences, hidden))
     names = ["metrics.csv", "breakdowns.csv", *(["steps.csv"] if steps.rows else []), "tables.md", "entries.json"]
@@ -99,7 +99,7 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], of_all: Sequen
     title = f"{task}: {of_task[0].record.n_cells:,} cells, {units}"
     trained = _by_method([line for line in of_lines if line.epoch is not None])
     levels = {line.method: line for line in of_lines if line.epoch is None}
-    made = []
+    pictures = []
     if any(len(states) > 1 and states[0].seconds_training for states in trained.values()):
         metrics = [
             metric for metric in CURVES if any(line.of_runs[metric] for line in of_lines if line.seconds_training)
@@ -114,27 +114,27 @@ def _pictures(suite: Suite, task: str, results: Sequence[Result], of_all: Sequen
         }
         bands = {metric: {name: _bands(states, metric) for name, states in trained.items()} for metric in metrics}
         versus(seconds, flat, "seconds of training", title, paths[0], bands)
-        made.append(paths[0])
+        pictures.append(paths[0])
     last = {line.method: line.epoch for line in last_lines(of_lines)}
     fold, seed = of_task[0].job.fold, of_task[0].job.seed
     first = f"{title}, fold {fold}, seed {seed}"
     of_first = [result for result in of_task if (result.job.fold, result.job.seed) == (fold, seed)]
     by_gap({m: _in_order(suite, _gap_points(of_first, last, m)) for m in GAPS}, BINS, first, paths[1])
-    made.append(paths[1])
+    pictures.append(paths[1])
     drawn = [result for result in of_first if result.record.checkpoints[-1].n_samples > 1]
     if drawn:
         calibration(_in_order(suite, _interval_points(drawn, last)), first, paths[2])
-        made.append(paths[2])
+        pictures.append(paths[2])
     if any(result.steps.rows for result in of_first):
         by_metric = {metric: _in_order(suite, _step_points(of_first, metric)) for metric in STEPS}
         versus(by_metric, {}, "network evaluations per sample", first, paths[3])
-        made.append(paths[3])
-    return made + _curves(of_task, task, out, list(suite.methods))
+        pictures.append(paths[3])
+    return pictures + _curves(of_task, task, out, list(suite.methods))
 
 
 def _curves(results: Sequence[Result], task: str, out: Path, order: Sequence[str]) -> list[Path]:
     """Metrics versus epochs, where there are several."""
-    made = []
+    paths = []
     for fold in sorted({result.job.fold for result in results}):
         rows = [row for result in results if result.job.fold == fold for row in result.report.rows]
         trained = [row for row in rows if row.epoch is not None]
@@ -142,8 +142,8 @@ def _curves(results: Sequence[Result], task: str, out: Path, order: Sequence[str
             path = out / f"{task}_epochs_fold{fold}.png"
             metrics = [m for m in CURVES if any(r.metric == m and r.value is not None for r in trained)]
             curves(Report(tuple(rows)), metrics, path, order=order)
-            made.append(path)
-    return made
+            paths.append(path)
+    return paths
 
 
 def _in_order(suite: Suite, points: Mapping[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
@@ -241,7 +241,7 @@ def _page(
         tasks.append(
             {
                 "name": task,
-                "texts": about(of_task),
+                "texts": task_sentences(of_task),
                 "tables": [scores, *others],
                 "by_feature": feature_table(of_task),
                 "pictures": [Picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]],

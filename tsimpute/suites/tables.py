@@ -134,7 +134,7 @@ def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, 
     for task in suite.tasks:
         of_task = [line for line in last if line.task == task]
         if of_task:
-            parts += [f"## {task}", "", " ".join(about([r for r in results if r.job.task == task])), ""]
+            parts += [f"## {task}", "", " ".join(task_sentences([r for r in results if r.job.task == task])), ""]
             parts += [_grid(*head_and_rows(of_task), words=1), ""]
             for (head, rows), words in ((differences[task], 0), (published(suite, task), 2)):
                 parts += [_grid(head, rows, words), ""] if rows else []
@@ -257,7 +257,7 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) ->
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows))
 
 
-def about(results: Sequence[Result]) -> list[str]:
+def task_sentences(results: Sequence[Result]) -> list[str]:
     """Sentences on a task: which cells are scored, the steps of its protocol, and whether the protocol itself leaks."""
     first, report = results[0], results[0].report
     units = {"standardised": "standardised units", "data": "the data's own units"}[first.job.task_config.units]

@@ -161,8 +161,8 @@ def _private_folder() -> Path:
     try:
         folder = user_cache() / "native"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        about = folder.stat()
-        if about.st_uid == os.getuid() and not about.st_mode & 0o022 and os.access(folder, os.W_OK):
+        status = folder.stat()
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(folder, os.W_OK):
             return folder
     except (OSError, RuntimeError):  # no home
         pass
@@ -197,8 +197,8 @@ def _digest(*texts: str) -> str:
 
 def _this_processor() -> str:
     """What a library compiled here needs: a home folder may be shared by computers of different processors."""
-    about = [platform.system(), platform.machine(), platform.processor()]
+    machine = [platform.system(), platform.machine(), platform.processor()]
     info = Path("/proc/cpuinfo")
     if info.exists():
-        about += [line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))][:1]
-    return " ".join(about)
+        machine += [line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))][:1]
+    return " ".join(machine)

@@ -169,9 +169,9 @@ def _interpolated(windows: Windows, values: np.ndarray, drivers: np.ndarray) -> 
     known = np.zeros((len(windows), len(drivers), windows.n_steps))
     for n, times in enumerate(windows.times):
         for d, k in enumerate(drivers):
-            seen = windows.observed[n, k]
-            if seen.any():
-                known[n, d] = np.interp(times, times[seen], values[n, k, seen])
+            observed = windows.observed[n, k]
+            if observed.any():
+                known[n, d] = np.interp(times, times[observed], values[n, k, observed])
     return known
 
 

@@ -134,13 +134,13 @@ def declared_evaluations_are_those_made(solver: Solver, process_name: str, n_ste
 @LAWS.law(each_process_and_steps)
 def evaluates_at_times_of_the_grid_before_its_end_and_in_order(solver: Solver, process_name: str, n_steps: int) -> None:
     """The network is called at every time of the grid but the last, at no other, and in order."""
-    process, seen = registry.make("processes", process_name), []
+    process, called_at = registry.make("processes", process_name), []
 
     def predict(state: Tensor, tau: Tensor) -> Prediction:
         came = (tuple(tau.shape), tau.dtype, state.dtype)
         expected = ((3,), torch.float64, torch.float32)
         expect(came == expected, f"tau of shape and dtype, and a state of dtype {expected}", came)
-        seen.append(tau.unique().item())
+        called_at.append(tau.unique().item())
         return Prediction(torch.zeros_like(state), state)
 
     grid = process.grid(n_steps)
@@ -148,8 +148,8 @@ def evaluates_at_times_of_the_grid_before_its_end_and_in_order(solver: Solver, p
     end = solver.solve(predict, process.scales, start, grid, no_noise)
     expect(end.dtype == torch.float32, "the dtype of the state, torch.float32", end.dtype)
     expect((start == 1).all(), "that the state given is not written to", start.tolist())
-    expect(seen == sorted(seen), "times in order", seen)
-    expect(set(seen) == set(grid[:-1].tolist()), f"the times {grid[:-1].tolist()}", seen)
+    expect(called_at == sorted(called_at), "times in order", called_at)
+    expect(set(called_at) == set(grid[:-1].tolist()), f"the times {grid[:-1].tolist()}", called_at)
 
 
 @LAWS.law(each_process_and_steps)
@@ -178,8 +178,8 @@ def a_row_does_not_depend_on_the_others(solver: Solver, process_name: str) -> No
     def ends(rows: Tensor) -> Tensor:
         return solver.solve(network.predict, process.scales, rows, process.grid(7), no_noise)
 
-    together, apart = ends(start)[1:3], ends(start[1:3])
-    expect(torch.equal(together, apart), f"{together.flatten().tolist()} as among five rows", apart.flatten().tolist())
+    together, alone = ends(start)[1:3], ends(start[1:3])
+    expect(torch.equal(together, alone), f"{together.flatten().tolist()} as among five rows", alone.flatten().tolist())
 
 
 @LAWS.law(each_process)

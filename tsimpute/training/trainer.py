@@ -89,7 +89,7 @@ class Trainer:
         valid: Loader | None,
         settings: TrainingConfig,
         folder: Path | None = None,
-        save_model: SaveModel = lambda name, network, about: None,
+        save_model: SaveModel = lambda name, network, fitted: None,
         should_stop: Callable[[], bool] = lambda: False,
         fabric: Fabric | None = None,
         identity: str = "",
@@ -232,7 +232,7 @@ class Trainer:
 
     def _fail(self, what: str) -> NoReturn:
         if self.fabric.is_global_zero:
-            self.save_model("last", self.output_network, self._about() | {"epoch": self.epochs_done})
+            self.save_model("last", self.output_network, self._fitted() | {"epoch": self.epochs_done})
         raise TrainingError(
             f"training stopped in epoch {self.at.epoch}: {what}. The last good weights are kept. "
             "Look for extreme values in that record, or lower the learning rate."
@@ -247,11 +247,11 @@ class Trainer:
             if self.folder is None and self.settings.patience is not None:
                 self.best = {name: x.detach().clone() for name, x in self.output_network.state_dict().items()}
         if self.fabric.is_global_zero:
-            about = self._about() | {"train_loss": train_loss, "valid_loss": valid_loss}
+            fitted = self._fitted() | {"train_loss": train_loss, "valid_loss": valid_loss}
             names = ["last"] * writes + ["best"] * better
             names += [f"epoch-{self.at.epoch:04d}"] * (self.at.epoch in self.settings.keep_epochs)
             for name in names:
-                self.save_model(name, self.output_network, about)
+                self.save_model(name, self.output_network, fitted)
             if self.folder is not None and writes:
                 row = [self.at.epoch, self.at.step, train_loss, valid_loss, step.learning_rate, self.at.seconds]
                 log_epoch(self.folder / "epochs.csv", row)
@@ -293,7 +293,7 @@ class Trainer:
             return f"time limit of {limit} minutes reached; the same command goes on from here"
         return "asked to stop; the same command goes on from here" if self.should_stop() else None
 
-    def _about(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, Any]:
         return {"epoch": self.at.epoch, "step": self.at.step, "seconds": self.at.seconds}
 
     # State on disk ---------------------------------------------------------------------------------------------------

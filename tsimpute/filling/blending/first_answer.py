@@ -45,8 +45,8 @@ def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
         model = Mixture(whole.only(used), answer.model.blend)
     calibration, again = answer.calibration, ()
     if answer.measured is not None:
-        about = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
-        again = tuple(draws_at_further_cells(model, *about))
+        setup = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
+        again = tuple(draws_at_further_cells(model, *setup))
         calibration = calibrated_on(model, answer.measured, material.levels, again)
     return replace(
         answer, model=model, calibration=calibration, base=replace(fitted, whole=whole, again=again), measured=None

@@ -155,37 +155,37 @@ class Mixture:
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
         """See ``TableModel``."""
         weights: dict[str, torch.Tensor] = {}
-        about: dict[str, Any] = {
+        description: dict[str, Any] = {
             "imputer": "mixture", "weights": self.blend.weights.tolist(), "spread": self.blend.spread.tolist(),
             "shares": self.shares.tolist(), "bounds": BOUNDS, "network": None, "components": {},
         }  # fmt: skip
         for name, model in zip(_PARTS, (self.base, self.network), strict=True):
             if model is not None:
-                arrays, about[name] = model.parts()
+                arrays, description[name] = model.parts()
                 weights |= {f"{name}.{key}": array for key, array in arrays.items()}
         for component in self.fitted.components:
-            arrays, about["components"][component.name] = component.parts()
+            arrays, description["components"][component.name] = component.parts()
             weights |= {f"{component.name}.{key}": torch.tensor(array) for key, array in arrays.items()}
-        write_model(Path(path), weights, {**(also or {}), **about})
+        write_model(Path(path), weights, {**(also or {}), **description})
 
     @classmethod
-    def from_file(cls, path: Path, weights: Mapping[str, torch.Tensor], about: Mapping[str, Any]) -> Self:
+    def from_file(cls, path: Path, weights: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> Self:
         """What ``checkpoints.read_model`` read from ``path``."""
         try:
-            if tuple(about["bounds"]) != BOUNDS:
-                raise ValueError(f"classes of gaps up to {about['bounds']} steps, not {list(BOUNDS)}")
-            base = GaussianImputer.from_file(path, part_of(weights, "gaussian"), about["gaussian"])
-            network = about["network"] and GenerativeImputer.from_file(
-                path, part_of(weights, "network"), about["network"]
+            if tuple(description["bounds"]) != BOUNDS:
+                raise ValueError(f"classes of gaps up to {description['bounds']} steps, not {list(BOUNDS)}")
+            base = GaussianImputer.from_file(path, part_of(weights, "gaussian"), description["gaussian"])
+            network = description["network"] and GenerativeImputer.from_file(
+                path, part_of(weights, "network"), description["network"]
             )
-            spread = np.array(about["spread"])
-            blend = Blend(np.array(about["weights"]).reshape(-1, *spread.shape), spread)
+            spread = np.array(description["spread"])
+            blend = Blend(np.array(description["weights"]).reshape(-1, *spread.shape), spread)
             kinds = {kind.name: kind for kind in _COMPONENTS}
             components = [
                 kinds[name].from_parts({k: w.numpy() for k, w in part_of(weights, name).items()}, of_component, base)
-                for name, of_component in about["components"].items()
+                for name, of_component in description["components"].items()
             ]
-            return cls(FittedMethods(base, tuple(components)), blend, network, np.array(about["shares"]))
+            return cls(FittedMethods(base, tuple(components)), blend, network, np.array(description["shares"]))
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, CheckpointError):
                 raise
@@ -205,17 +205,17 @@ MODEL_KINDS = (GenerativeImputer, GaussianImputer, Mixture)
 """The classes of models that fill tables."""
 
 
-def model_from_file(path: Path, weights: Mapping[str, Any], about: Mapping[str, Any]) -> TableModel:
+def model_from_file(path: Path, weights: Mapping[str, Any], description: Mapping[str, Any]) -> TableModel:
     """The model in what ``checkpoints.read_model`` read from ``path``.
 
     Raises:
         CheckpointError: the file is damaged, of another layout, or holds no model.
     """
-    if about.get("imputer") == "mixture":
-        return Mixture.from_file(path, weights, about)
-    if about.get("imputer") == GaussianImputer.name:
-        return GaussianImputer.from_file(path, weights, about)
-    return GenerativeImputer.from_file(path, dict(weights), dict(about))
+    if description.get("imputer") == "mixture":
+        return Mixture.from_file(path, weights, description)
+    if description.get("imputer") == GaussianImputer.name:
+        return GaussianImputer.from_file(path, weights, description)
+    return GenerativeImputer.from_file(path, dict(weights), dict(description))
 
 
 def network_draws(n_samples: int, shares: np.ndarray) -> np.ndarray:

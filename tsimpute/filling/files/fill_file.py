@@ -100,8 +100,8 @@ def fill_file(
         prepared = _read(imputer, source, form, after_a_while(progress, "reading"))
         if imputer.model is None:
             check_any_value(prepared)
-        about = understood(prepared, where=f"see {outputs.report.name}")
-        say("\n".join([f"{source}:", about, *(f"  look: {text}" for text in imputer.ignored())]))
+        summary = understood(prepared, where=f"see {outputs.report.name}")
+        say("\n".join([f"{source}:", summary, *(f"  look: {text}" for text in imputer.ignored())]))
         if is_complete(prepared):
             return _copy(job, prepared)
         try:
@@ -263,10 +263,12 @@ def _content(
 ) -> ReportContent:
     """The content of the report."""
     prepared = imputation.prepared
-    about = [(name, job.spell(value)) for name, value in prepared.about]
+    description = [(name, job.spell(value)) for name, value in prepared.description]
     warnings = [*prepared.warnings, *hints, *filter(None, [unfilled(prepared)])]
     title = f"{job.source.name} filled"
-    return ReportContent(title, about, done, [*map(job.spell, warnings)], scores, prepared.panel, imputation.fillings)
+    return ReportContent(
+        title, description, done, [*map(job.spell, warnings)], scores, prepared.panel, imputation.fillings
+    )
 
 
 def _counts(imputation: Imputation) -> str:

@@ -83,14 +83,17 @@ def scores_of(
     units = {feature.unit for feature in panel.features if not feature.given}
     alike = sum(not feature.given for feature in panel.features) == 1 or (len(units) == 1 and units != {""})
     spread = np.ones(len(hidden.truth)) if alike else spreads_of(panel)[hidden.feature]
-    about = {"units": (units.pop() or "units of the column") if alike else "standard deviations", "cells": len(spread)}
+    units_and_cells = {
+        "units": (units.pop() or "units of the column") if alike else "standard deviations",
+        "cells": len(spread),
+    }
     rows: list[dict[str, str | float]] = [
-        {"imputer": name} | about | _errors((value - hidden.truth) / spread, (value - hidden.truth) / spread)
+        {"imputer": name} | units_and_cells | _errors((value - hidden.truth) / spread, (value - hidden.truth) / spread)
         for name, value in hidden.baselines.items()
     ]
     for model, drawn in (*others, (imputer, hidden)):
         draws, truth = drawn.draws / spread, drawn.truth / spread
-        row = {"imputer": model.name} | about | _errors(np.median(draws, 0) - truth, draws.mean(0) - truth)
+        row = {"imputer": model.name} | units_and_cells | _errors(np.median(draws, 0) - truth, draws.mean(0) - truth)
         rows.append(row | {"CRPS": float(crps(draws, truth).mean())} | coverage_of(model, drawn))
     return tuple(rows)
 

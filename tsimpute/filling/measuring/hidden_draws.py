@@ -100,11 +100,11 @@ def draws_at(
     """
     blind, most, at = without(panel, hidden), budget or TimeBudget(), at or hidden
     wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
-    about = n_samples, seed, progress
+    options = n_samples, seed, progress
     parts = list(
-        _of_series(model, blind, at, most, *about)
+        _of_series(model, blind, at, most, *options)
         if model.whole_series
-        else _of_windows(model, blind, at, wanted, most.windows, *about)
+        else _of_windows(model, blind, at, wanted, most.windows, *options)
     )
     if not parts:
         nothing = np.empty(0, int)

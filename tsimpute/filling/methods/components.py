@@ -65,7 +65,9 @@ class Component(Protocol):
         ...
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+    def from_parts(
+        cls, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], base: GaussianImputer
+    ) -> Self:
         """What ``parts`` gave."""
         ...
 
@@ -102,7 +104,9 @@ class Unseasonal:
         return self.model.to_arrays() | ({} if self.curves is None else self.curves.to_arrays()), {}
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+    def from_parts(
+        cls, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], base: GaussianImputer
+    ) -> Self:
         """See ``Component``."""
         return cls(GaussianModel.from_arrays(arrays), Curves.from_arrays(arrays))
 
@@ -122,7 +126,9 @@ class _Between:
         return {}, {}
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+    def from_parts(
+        cls, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], base: GaussianImputer
+    ) -> Self:
         """See ``Component``."""
         return cls()
 

@@ -140,11 +140,13 @@ class Forest:
         return arrays | {f"unseasonal.{name}": array for name, array in other.items()}, {"weights": weights}
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+    def from_parts(
+        cls, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], base: GaussianImputer
+    ) -> Self:
         """See ``Component``."""
         other = part_of(arrays, "unseasonal")
         unseasonal = Unseasonal.from_parts(other, {}, base) if other else None
-        weights = {int(k): float(weight) for k, weight in about["weights"].items()}
+        weights = {int(k): float(weight) for k, weight in description["weights"].items()}
         trees = {k: Trees.from_arrays(part_of(arrays, str(k))) for k in weights}
         return cls(base, unseasonal, {k: Correction(weight, trees[k]) for k, weight in weights.items()})
 

@@ -82,9 +82,11 @@ class Neighbours:
         return {"inputs": self.inputs, "known": self.known, "weights": self.weights}, {"period": self.period}
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+    def from_parts(
+        cls, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], base: GaussianImputer
+    ) -> Self:
         """See ``Component``."""
-        return cls(base, arrays["inputs"], arrays["known"], arrays["weights"], float(about["period"]))
+        return cls(base, arrays["inputs"], arrays["known"], arrays["weights"], float(description["period"]))
 
 
 def _inputs(process: GaussianImputer, known: np.ndarray, times: np.ndarray, period: float) -> np.ndarray:

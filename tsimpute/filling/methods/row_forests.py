@@ -52,11 +52,13 @@ class RowForests:
         return dict(self.imputer.learnt_), {"scaler": self.imputer.scaler_.to_dict()}
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any], base: GaussianImputer) -> Self:
+    def from_parts(
+        cls, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], base: GaussianImputer
+    ) -> Self:
         """See ``Component``."""
         imputer = MissForestImputer(**_FOREST)
         imputer.features_, imputer.learnt_ = _features(len(base.features_)), dict(arrays)
-        imputer.scaler_ = Standardizer.from_dict(about["scaler"])
+        imputer.scaler_ = Standardizer.from_dict(description["scaler"])
         return cls(imputer)
 
 

@@ -81,7 +81,7 @@ class Prepared:
         return {k: rule_bands(kind, self.visible.series[n], k, decimals[k]) for k, kind in ruled}
 
     @property
-    def about(self) -> list[tuple[str, str]]:
+    def description(self) -> list[tuple[str, str]]:
         """What the table was understood to be, its features without what means missing, and what was noted."""
         lines = [
             (name, features_text(self.panel) if name == "features" else text) for name, text in self.table.understood
@@ -97,8 +97,10 @@ class Prepared:
 
     @property
     def text(self) -> str:
-        """``about`` and ``warnings``, a line each."""
-        return "\n".join(f"  {name}: {value}" for name, value in [*self.about, *(("look", w) for w in self.warnings)])
+        """``description`` and ``warnings``, a line each."""
+        return "\n".join(
+            f"  {name}: {value}" for name, value in [*self.description, *(("look", w) for w in self.warnings)]
+        )
 
     def edits(self, cells: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Edits:
         """Edits of the table; values that the table rounds are moved so that they stay within the limits."""

@@ -92,7 +92,7 @@ def fill_series(
     imputer: TableModel,
     panel: Panel,
     series: Series,
-    seen: np.ndarray,
+    record_values: np.ndarray,
     provenance: np.ndarray,
     *,
     levels: Sequence[float],
@@ -107,7 +107,7 @@ def fill_series(
     Args:
         panel: whose series it is; gives the K' features.
         series: as it is given back: all observed values.
-        seen: (K', T) what the model sees: the K features, then the known covariates; hidden values are NaN.
+        record_values: (K', T) what the model sees: the K features, then the known covariates; hidden values are NaN.
         provenance: (K, T) uint8, see ``provenance_of``.
         levels: of the quantiles, in (0, 1), increasing.
         n_samples, seed: see ``Imputer.impute``.
@@ -121,8 +121,8 @@ def fill_series(
     quantiles = np.repeat(point[None], len(levels), 0)
     samples = np.full((n_samples, *fill.shape), np.nan, np.float32) if keep_samples else None
     times = clock_times(series, panel.clock) if imputer.whole_series else series.times
-    record = Windows(seen[None], times[None], panel.features, (series.name or "series",))
-    query_mask = np.pad(fill, ((0, len(seen) - len(fill)), (0, 0)))
+    record = Windows(record_values[None], times[None], panel.features, (series.name or "series",))
+    query_mask = np.pad(fill, ((0, len(record_values) - len(fill)), (0, 0)))
     drawing = imputer.impute_long(record, n_samples, seed, query_mask[None], progress=progress) if fill.any() else ()
     for steps, drawn in drawing:
         draws, here = drawn.values[:, 0, : len(fill)], fill[:, steps]

@@ -19,10 +19,10 @@ FIRST = "first answer"
 
 def understood(prepared: Prepared, most: int | None = MOST, where: str = "") -> str:
     """What the table was taken to be, what is to be filled, and what deserves a look, a line each."""
-    about = [(name, value) for name, value in prepared.about if name != "note"]
-    notes = [value for name, value in prepared.about if name == "note"]
+    description = [(name, value) for name, value in prepared.description if name != "note"]
+    notes = [value for name, value in prepared.description if name == "note"]
     return "\n".join([
-        *(f"  {name}: {value}" for name, value in [*about, ("to fill", _to_fill(prepared))]),
+        *(f"  {name}: {value}" for name, value in [*description, ("to fill", _to_fill(prepared))]),
         *shortened("note", notes, most, where), *shortened("look", prepared.warnings, most, where),
     ])  # fmt: skip
 

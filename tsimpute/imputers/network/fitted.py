@@ -121,7 +121,7 @@ class FittedModel:
         weights = (network or self.network).state_dict()
         return weights | {f"{_BASE}.{name}": torch.from_numpy(np.asarray(x)) for name, x in base.items()}
 
-    def about(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """The plain values of a model file by name."""
         return {
             "features": [astuple(feature)[: 2 + feature.given] for feature in self.features],
@@ -136,24 +136,31 @@ class FittedModel:
 
     @classmethod
     def from_file(
-        cls, arrays: Mapping[str, torch.Tensor], about: Mapping[str, Any], config: NetworkConfig, tau_frequency: float
+        cls,
+        arrays: Mapping[str, torch.Tensor],
+        description: Mapping[str, Any],
+        config: NetworkConfig,
+        tau_frequency: float,
     ) -> FittedModel:
-        """The model whose ``arrays`` and ``about`` these are, its network made as ``config`` says."""
-        features = tuple(Feature(*feature) for feature in about["features"])
+        """The model whose ``arrays`` and ``description`` these are, its network made as ``config`` says."""
+        features = tuple(Feature(*feature) for feature in description["features"])
         network = new_network(config, features, tau_frequency)
         network.load_state_dict({name: x for name, x in arrays.items() if not name.startswith(f"{_BASE}.")})
         base = {name: x.numpy() for name, x in part_of(arrays, _BASE).items()}
         return cls(
             network,
-            Standardizer.from_dict(about["scaler"]),
+            Standardizer.from_dict(description["scaler"]),
             features,
             RecordClock(
-                about["time_step"], about.get("regular", True), about.get("n_steps", 0), about.get("time_unit")
+                description["time_step"],
+                description.get("regular", True),
+                description.get("n_steps", 0),
+                description.get("time_unit"),
             ),
             config.base,
             GaussianModel.from_arrays(base) if base else None,
-            about.get("usual_cells", 0),
-            about["fitted"],
+            description.get("usual_cells", 0),
+            description["fitted"],
         )
 
 

@@ -47,11 +47,11 @@ def pieces(n_steps: int, length: int, stride: int, n_evaluations: int, steps_per
         return [Piece(slice(0, n_steps), slice(0, n_steps))]
     n_pieces = -(-n_steps // steps_per_piece)
     bounds = [n_steps * i // n_pieces for i in range(n_pieces + 1)]
-    made = []
+    pieces = []
     for first, last in pairwise(bounds):
         i, j = bisect_right(starts, first - margin - length), bisect_left(starts, last + margin)
-        made.append(Piece(slice(starts[i], starts[j - 1] + length), slice(first, last)))
-    return made
+        pieces.append(Piece(slice(starts[i], starts[j - 1] + length), slice(first, last)))
+    return pieces
 
 
 def check_times(times: np.ndarray, length: int, stride: int) -> None:

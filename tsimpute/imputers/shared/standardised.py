@@ -159,12 +159,12 @@ def moved_gaps(known: np.ndarray, seed: int) -> np.ndarray:
         known: (N, K, L), NaN where nothing is known.
     """
     rng = np.random.default_rng(seed)
-    there = ~np.isnan(known)
+    observed = ~np.isnan(known)
     length = known.shape[2]
-    hidden = np.zeros_like(there)
-    for n, known in enumerate(there):
+    hidden = np.zeros_like(observed)
+    for n, record in enumerate(observed):
         by = int(rng.integers(length // 4, max(length // 4 + 1, 3 * length // 4)))
-        hidden[n] = known & np.roll(~known, by, axis=1)
+        hidden[n] = record & np.roll(~record, by, axis=1)
     if hidden.sum() < _LEAST:
-        return there & (rng.random(there.shape) < _RATE)
-    return hidden & (rng.random(there.shape) < _MOST * there.sum() / hidden.sum())
+        return observed & (rng.random(observed.shape) < _RATE)
+    return hidden & (rng.random(observed.shape) < _MOST * observed.sum() / hidden.sum())

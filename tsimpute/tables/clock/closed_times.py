@@ -234,11 +234,11 @@ def _rare(owner: np.ndarray, number: np.ndarray, phase: np.ndarray, present: np.
     turn = number - number.min()
     cell = owner * n + phase
     _, first, part = np.unique(cell * (int(turn.max()) + 1) + turn, return_index=True, return_inverse=True)
-    seen = np.zeros(len(first), bool)
-    seen[part[present]] = True
+    turned = np.zeros(len(first), bool)
+    turned[part[present]] = True
     cell = cell[first]
     possible = np.bincount(cell, minlength=n_owners * n).reshape(n_owners, n)
-    count = np.bincount(cell[seen], minlength=n_owners * n).reshape(n_owners, n)
+    count = np.bincount(cell[turned], minlength=n_owners * n).reshape(n_owners, n)
     share = count / np.maximum(possible, 1)
     usual = (count * share).sum(1, keepdims=True) / np.maximum(count.sum(1, keepdims=True), 1)
     few = share <= (FEW_DAYS if cycle.weekdays else FEW) * usual
