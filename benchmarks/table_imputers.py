@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ class _TableImputer(StandardisedImputer):
     """Imputes the standardised table in ``fit``; ``impute`` fills these records, and refuses others."""
 
     _LEARNT: ClassVar = ("ids", "known", "imputed")
-    _options: dict[str, float]
+    _options: Mapping[str, float]
     n_imputations: int
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
@@ -75,7 +75,7 @@ def interpreter(package: str) -> Path:
     return Path(os.environ.get(f"TSIMPUTE_{package.upper()}_PYTHON", _PEERS / package / ".venv/bin/python"))
 
 
-def run(package: str, table: np.ndarray, m: int, options: dict[str, float]) -> np.ndarray:
+def run(package: str, table: np.ndarray, m: int, options: Mapping[str, float]) -> np.ndarray:
     """(m, R, K) imputed versions of a table (R, K) by the worker."""
     python = interpreter(package)
     if not python.is_file():
