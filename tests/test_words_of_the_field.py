@@ -40,10 +40,11 @@ PHRASES = ("told its condition", "drown what is known", "draws have no seams", "
     "hole-maker", "Hole-maker", "pile at the edge", "is found out")  # fmt: skip
 """Of docstrings, comments and messages."""
 
-EMPTY_NAMES = ("found", "own", "kept", "beside", "told", "said", "of_one", "about", "seen", "made", "there")
+EMPTY_NAMES = ("found", "own", "kept", "beside", "told", "said", "of_one", "about", "seen", "made", "there",
+    "asked")  # fmt: skip
 """Names of variables that say nothing of what they hold: none is left."""
 
-CEILINGS = {"left": 36, "which": 30, "apart": 24, "asked": 14, "unseen": 9}
+CEILINGS = {"apart": 19, "left": 16, "which": 11, "unseen": 9}
 """More of them, and how often each may occur. Lower a number when you can; never raise one."""
 
 

@@ -66,14 +66,14 @@ class Tokens(TokenLayout):
         # As a matrix of 0 and 1: the backward of a gather adds row by row, many times slower than a product.
         self.of_record = F.one_hot(on_device(index.record), self.n_records).to(dtype)
         self.marked = self.take(marked.to(dtype))
-        distinct, which = condition.layout.clock
+        distinct, time_index = condition.layout.clock
         self.clock = clock_embedding(on_device(distinct), width_time).to(dtype)
         if n_given:
             self.when = on_device(index.by_time)
             given = condition.values[:, n_tokenised:].mT  # (B, L, n_given)
-            self.clock = torch.cat([self.clock[on_device(which)], given], -1).flatten(0, 1)  # (B L, T + n_given)
+            self.clock = torch.cat([self.clock[on_device(time_index)], given], -1).flatten(0, 1)  # (B L, T + n_given)
         else:
-            self.when = on_device(which[index.record, index.step])
+            self.when = on_device(time_index[index.record, index.step])
         self.feature = feature
 
     def attending(self, attend: Sequence[Attend]) -> Self:
@@ -198,11 +198,11 @@ class _Bins:
         added = torch.from_numpy(bias.astype(np.float32)).reshape(self.n_bins, 1, 1, self.size)
         # Where no two rows share a bin, keys without a cell are all that is hidden: a mask that does not grow with T^2.
         shared = bool(((row != row.amax(1, keepdim=True)) & (row >= 0)).any())
-        apart = row[:, None, :, None] != row[:, None, None, :] if shared else row[:, None, None, :] < 0
+        masked = row[:, None, :, None] != row[:, None, None, :] if shared else row[:, None, None, :] < 0
         if bool(added.any()):
             added = added * ~torch.eye(self.size, dtype=torch.bool)
-        needed = bool(apart.any()) or bool(added.any())
-        self.mask = torch.where(apart, -torch.inf, added) if needed else None
+        needed = bool(masked.any()) or bool(added.any())
+        self.mask = torch.where(masked, -torch.inf, added) if needed else None
         self.repeated: dict[tuple[int, torch.device], Tensor] = {}
 
     def mask_of(self, n_states: int, device: torch.device) -> Tensor | None:

@@ -152,9 +152,9 @@ class LikeGaps:
         """(K, L) bool cond_mask within ``observed`` with a share of its cells hidden, at least one, by whole runs."""
         shown = observed.copy()
         features, n_steps = np.flatnonzero(observed.any(1)), observed.shape[1]
-        left = max(1, round(share * observed.sum()))
+        n_left = max(1, round(share * observed.sum()))
         cells = np.cumsum(self.lengths)
-        while left > 0 and len(features):
+        while n_left > 0 and len(features):
             at = (
                 rng.integers(len(self.lengths))
                 if rng.random() < 0.5
@@ -164,7 +164,7 @@ class LikeGaps:
             first = int(rng.integers(1 - length, n_steps))  # a gap may begin before the record, or end after it
             steps = slice(max(first, 0), first + length)
             whose = slice(None) if rng.random() < self.together else int(rng.choice(features))
-            left -= int(shown[whose, steps].sum())
+            n_left -= int(shown[whose, steps].sum())
             shown[whose, steps] = False
         return shown
 

@@ -159,10 +159,10 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
         state = Outputs.named_after(options.out).state
         note = f"; the same command goes on from what is in {state}" if state.exists() else ""
         sys.exit(f"tsimpute impute: stopped before anything was written{note}")
-    left = unfilled(filled.prepared)
-    if left is None:
+    text = unfilled(filled.prepared)
+    if text is None:
         return 0
-    say(spell(left))
+    say(spell(text))
     return NOT_ALL_FILLED
 
 
@@ -177,8 +177,8 @@ def describe(options: Namespace, say: Callable[[str], None]) -> None:
     prepared = prepare_file(options.source, settings_of(options), _form(options))
     spell = partial(in_options, names=list(vars(options)))
     say(spell(f"{options.source}:\n{understood(prepared, most=None)}"))
-    if (left := unfilled(prepared)) is not None:
-        say(spell(f"  {left}"))
+    if (text := unfilled(prepared)) is not None:
+        say(spell(f"  {text}"))
 
 
 def refuse_reading_arguments(options: Namespace, name: str) -> None:

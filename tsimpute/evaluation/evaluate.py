@@ -126,8 +126,8 @@ def rescore(path: Path) -> Report:
 
 
 def _chunk_size(imputer: Imputer, windows: Windows, n_samples: int, records_at_once: int | None) -> int:
-    asked = getattr(imputer, "records_at_once", None) if records_at_once is None else None
-    size, n_bytes = (asked, 16 * _CHUNK_BYTES) if asked else (records_at_once or RECORDS_AT_ONCE, _CHUNK_BYTES)
+    preferred = getattr(imputer, "records_at_once", None) if records_at_once is None else None
+    size, n_bytes = (preferred, 16 * _CHUNK_BYTES) if preferred else (records_at_once or RECORDS_AT_ONCE, _CHUNK_BYTES)
     return min(size, windows.records_within(n_bytes, n_samples))
 
 

@@ -252,10 +252,10 @@ def _text_table(evaluation: Sequence[Row]) -> str:
     return "\n".join([f"{first.imputer}{sampler}{epoch}, {samples}", cells, "", *lines])
 
 
-def _table(asked: Sequence[tuple], evaluations: Sequence[dict[str, Row]]) -> str:
+def _table(contexts: Sequence[tuple], evaluations: Sequence[dict[str, Row]]) -> str:
     metrics = [m for m in HEADLINES if any(m in rows for rows in evaluations)]
     first = [next(iter(rows.values())) for rows in evaluations]
-    columns: dict[str, list[object]] = {name: [key[i] for key in asked] for i, name in enumerate(_ASKED)}
+    columns: dict[str, list[object]] = {name: [key[i] for key in contexts] for i, name in enumerate(_ASKED)}
     columns["n_records"], columns["n_cells"] = [r.n_records for r in first], [r.n_cells for r in first]
     columns["units"] = [next((r.units for m, r in rows.items() if r.units != "1"), "") for rows in evaluations]
     fixed = {name: x[0] for name, x in columns.items() if len(set(x)) == 1 and name not in ("imputer", "n_cells")}

@@ -57,10 +57,10 @@ def few_steps(
     """
     config = _changed(load_config(run / "config.yaml"), n_samples, max_records, root, device)
     task = runs.task_of(config)
-    asked = _asked(config, task)
+    context = _asked(config, task)
     for sampling in _samplers(config, evaluations, solvers, grid_powers):
         imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
-        wanted = asked | imputer.sampler_context
+        wanted = context | imputer.sampler_context
         if not Report.kept_in(out).where(**wanted).rows:
             scores = runs.score(config, task, imputer).where(feature="all")
             Report.kept_in(out).updated(scores).write(out)  # read once more: others may have written meanwhile

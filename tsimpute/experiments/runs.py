@@ -164,10 +164,10 @@ def check_same_split(config: RunConfig, folder: Path) -> None:
         raise ConfigError(
             f"run: expected a folder with a config.yaml, as `tsimpute train` makes it; {folder} has none."
         )
-    trained, asked = split_of(load_config(path)), split_of(config)
-    if trained != asked:
+    trained, wanted = split_of(load_config(path)), split_of(config)
+    if trained != wanted:
         raise ConfigError(
-            f"run: {folder} was trained on {trained}, asked to score {asked} (data, options, protocol, "
+            f"run: {folder} was trained on {trained}, asked to score {wanted} (data, options, protocol, "
             "fold, seed). Records that the model has seen would be scored; use the split of the run."
         )
 

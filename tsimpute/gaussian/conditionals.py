@@ -278,12 +278,12 @@ def _blocks(correlation: np.ndarray) -> Iterator[Block]:
         yield Block(np.arange(n_features), n_features)
         return
     strength = np.abs(correlation)
-    left = np.ones(n_features, bool)
-    while left.any():
-        first = int(np.flatnonzero(left)[0])
+    remaining = np.ones(n_features, bool)
+    while remaining.any():
+        first = int(np.flatnonzero(remaining)[0])
         order = np.argsort(-strength[first], kind="stable")
-        targets = np.sort(order[left[order]][:BLOCK])
-        left[targets] = False
+        targets = np.sort(order[remaining[order]][:BLOCK])
+        remaining[targets] = False
         others = np.setdiff1d(np.arange(n_features), targets)
         near = np.argsort(-strength[np.ix_(targets, others)].max(0), kind="stable")[:NEIGHBOURS]
         yield Block(np.concatenate([targets, others[near]]), len(targets))

@@ -60,12 +60,12 @@ class Records:
         every = [
             (n, start) for n, values in enumerate(self.values) for start in range(0, max(1, values.shape[1] - 1), PIECE)
         ]
-        chosen, left = [], n_known
+        chosen, n_left = [], n_known
         for at in np.random.default_rng(derive_seed(seed, "some")).permutation(len(every)).tolist():
             n, start = every[at]
             chosen.append(every[at])
-            left -= int(np.isfinite(self.values[n][:, start : start + PIECE]).sum())
-            if left <= 0:
+            n_left -= int(np.isfinite(self.values[n][:, start : start + PIECE]).sum())
+            if n_left <= 0:
                 break
         return sorted(chosen)
 

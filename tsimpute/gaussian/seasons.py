@@ -100,6 +100,6 @@ def _gain(waves: np.ndarray, values: np.ndarray, half: np.ndarray) -> float:
     gains = []
     for fitted in (half, ~half):
         rest = values[~fitted] - values[fitted].mean()
-        left = rest - waves[~fitted] @ _ridge(waves[fitted], values[fitted])
-        gains.append(1 - float((left**2).sum() / max((rest**2).sum(), 1e-12)))
+        residual = rest - waves[~fitted] @ _ridge(waves[fitted], values[fitted])
+        gains.append(1 - float((residual**2).sum() / max((rest**2).sum(), 1e-12)))
     return min(gains)

@@ -132,9 +132,9 @@ def iterated(rows: np.ndarray, rank: int, max_iter: int) -> np.ndarray:
 def solved(rows: np.ndarray, projection: np.ndarray) -> np.ndarray:
     """(R, K) rows without gaps: where a missing cell is what the projection makes of its completed row."""
     out = np.where(np.isnan(rows), 0.0, rows)
-    patterns, which = np.unique(np.isnan(rows), axis=0, return_inverse=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(patterns)))
+    patterns, pattern_of_row = np.unique(np.isnan(rows), axis=0, return_inverse=True)
+    order = np.argsort(pattern_of_row.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(pattern_of_row.ravel(), minlength=len(patterns)))
     for gaps, members in zip(patterns, np.split(order, ends[:-1]), strict=True):
         if gaps.any() and not gaps.all():
             left = np.eye(int(gaps.sum())) - projection[np.ix_(gaps, gaps)]

@@ -54,8 +54,8 @@ def main(folder: Path) -> None:
         np.savez(folder / "answer.npz")
         return
     model.load(str(weights))
-    asked = {"n_sampling_times": request["n_samples"]} if request["model"] in DRAWS else {}
-    draws = np.asarray(model.impute({"X": arrays["records"]}, **asked), np.float32)
+    options = {"n_sampling_times": request["n_samples"]} if request["model"] in DRAWS else {}
+    draws = np.asarray(model.impute({"X": arrays["records"]}, **options), np.float32)
     draws = draws if request["model"] in DRAWS else draws[:, None]
     np.savez(folder / "answer.npz", draws=draws)
 

@@ -81,11 +81,11 @@ def _in_second_unit(middles: np.ndarray, conversion: Conversion) -> np.ndarray:
     inside = ((middles >= low_end) & (middles <= high_end))[first].all()
     inside &= ((middles >= other_low) & (middles <= other_high))[second].all()
     converted = conversion.factor * middles[second] + conversion.offset
-    apart = np.diff(ordered)[cut]
+    distance = np.diff(ordered)[cut]
     spread = max(np.ptp(middles[first]), np.ptp(middles[second]))
     usual = np.median(middles[first])
     near = abs(np.median(converted) - usual) < abs(np.median(middles[second]) - usual) / 3
-    return second if inside and near and apart > spread else nothing
+    return second if inside and near and distance > spread else nothing
 
 
 def _text(name: str, conversion: Conversion, middles: dict[str, float], other: np.ndarray) -> str:

@@ -302,10 +302,10 @@ def _stuck(panel: Panel, k: int, values: np.ndarray, codes: tuple[float, ...]) -
         return
     at = int(np.argmax(np.where(long, lengths, 0)))
     offsets = np.cumsum([0, *(size + 1 for size in sizes)])
-    which = int(np.searchsorted(offsets, starts[at], side="right")) - 1
-    series = panel.series[which]
+    owner = int(np.searchsorted(offsets, starts[at], side="right")) - 1
+    series = panel.series[owner]
     name, n = panel.features[k].name, int(long.sum())
-    since = _label(series.labels[int(starts[at] - offsets[which])])
+    since = _label(series.labels[int(starts[at] - offsets[owner])])
     text = f"{name}: stays at {held[at]:g} for {lengths[at]:,} steps from {since}"
     text += f" in {series.name}" * bool(series.name)
     text += f", and {n - 1:,} more such stretches" * (n > 2) + ", and 1 more such stretch" * (n == 2)

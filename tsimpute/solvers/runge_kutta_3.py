@@ -21,8 +21,8 @@ class RungeKutta3:
         path = StraightPath(predict, scales, state, grid)
         y, i, n_steps = path.y, 0, len(grid) - 1
         while i < n_steps:
-            left = n_steps - i
-            n_stages = 2 if left in (2, 4) else min(3, left)
+            n_left = n_steps - i
+            n_stages = 2 if n_left in (2, 4) else min(3, n_left)
             y = runge_kutta(path, y, i, n_stages)
             i += n_stages
         return path.state(y)

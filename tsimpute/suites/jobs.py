@@ -240,17 +240,17 @@ def _existing(path: Path) -> Path:
 
 def _epochs(suite: Suite, job: Job) -> tuple[int | None, ...]:
     """Of a finished run those that it kept, and its last."""
-    asked = _at_epochs(suite, job.task_config)
+    at_epochs = _at_epochs(suite, job.task_config)
     if job.config is not None and job.config.training.max_steps is not None:
         return (None,)
     if job.config is not None:
         last = job.config.training.epochs
-        return (*(epoch for epoch in asked if epoch < last), last)
+        return (*(epoch for epoch in at_epochs if epoch < last), last)
     if job.method_config.run is None:
         return (None,)
     assert job.source is not None
     last = int(GenerativeImputer.load(model_file(job.source, LAST)).fitted_["epoch"])
-    return (*(e for e in asked if e < last and (job.source / f"epoch-{e:04d}.safetensors").is_file()), last)
+    return (*(e for e in at_epochs if e < last and (job.source / f"epoch-{e:04d}.safetensors").is_file()), last)
 
 
 def _n_steps(job: Job) -> tuple[int, ...]:

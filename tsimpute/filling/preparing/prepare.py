@@ -222,8 +222,8 @@ def _outside_warnings(
         if drop_invalid:
             filled = " and filled" if is_filled.all() else f"; {int(is_filled.sum()):,} of them {are} filled"
             what = f"made missing{filled}; to keep such values, leave drop_invalid out or widen the limits"
-        which = some_of([finding.text for finding in findings if finding.kind == "outside limits"], "; ")
-        warnings.append(f"{n:,} {values} outside the limits {are} {what}" + (f" ({which})" if which else ""))
+        examples = some_of([finding.text for finding in findings if finding.kind == "outside limits"], "; ")
+        warnings.append(f"{n:,} {values} outside the limits {are} {what}" + (f" ({examples})" if examples else ""))
     if n_repeated:
         warnings.append(
             f"{n_repeated:,} of the codes and values outside the limits stand beside others of the same time: they are "
@@ -239,11 +239,11 @@ def _check_sizes(panel: Panel) -> None:
         if not len(values) or _are_of_one_order(values):
             continue
         largest = values[np.abs(values).argmax()]
-        which = next(series for series in panel.series if (series.values[k] == largest).any())
-        label = label_text(which.labels[int(np.argmax(which.values[k] == largest))])
+        series = next(series for series in panel.series if (series.values[k] == largest).any())
+        label = label_text(series.labels[int(np.argmax(series.values[k] == largest))])
         raise DataError(
             f"{feature.name}: expected values that a model can learn from, came {largest:g} at {label}"
-            f"{f' of {which.name!r}' if which.name else ''}. Is it a code for missing? Name it (missing_codes), give "
+            f"{f' of {series.name!r}' if series.name else ''}. Is it a code for missing? Name it (missing_codes), give "
             "limits that it lies outside of, or convert the unit."
         )
 

@@ -157,14 +157,14 @@ def _second_pass(wall: np.ndarray, sequence: np.ndarray, twofold: np.ndarray, no
     night["at"] = np.where(newest_first, -twofold, twofold)
     night["day"] = night["wall"] // (12 * 3_600_000_000)
     night = night.sort_values(["sequence", "day", "at"], kind="stable")
-    which = [night["sequence"], night["day"]]
-    step = night.groupby(which, sort=False)["wall"].diff()
-    blocks = (step < 0).groupby(which, sort=False).transform("any")  # else by label: 02:00, 02:00, 02:15, 02:15
+    keys = [night["sequence"], night["day"]]
+    step = night.groupby(keys, sort=False)["wall"].diff()
+    blocks = (step < 0).groupby(keys, sort=False).transform("any")  # else by label: 02:00, 02:00, 02:15, 02:15
     pairs = night.duplicated(["sequence", "wall"], keep=False)
-    in_block = (step <= 0).groupby(which, sort=False).cummax()
+    in_block = (step <= 0).groupby(keys, sort=False).cummax()
     second = in_block.where(blocks, night.duplicated(["sequence", "wall"], keep="first"))
     sorted_pairs = int((pairs & second & ~blocks).sum())
-    lone = int((~pairs & (~blocks | ~second.groupby(which, sort=False).transform("any"))).sum())
+    lone = int((~pairs & (~blocks | ~second.groupby(keys, sort=False).transform("any"))).sum())
     if notes is not None:
         if sorted_pairs > 1:
             summer = "second" if newest_first.all() else "first"
