@@ -90,7 +90,7 @@ def learnt_density(name: str, truth: np.ndarray, drawn: Drawn, title: str, path:
         axis.plot(grid, density, color=INK, lw=1.2, label="exact")
         axis.set_xlim(*VIEWS[name][unknown])
         axis.set_title(f"p(x{unknown + 1} | x{2 - unknown} = {given[middle]:.2f})", loc="left", fontsize=10)
-        axis.legend(frameon=False, fontsize=8)
+        axis.legend(framealpha=0.8, edgecolor="none", fontsize=8)
     return _titled(figure, title, path)
 
 
