@@ -33,7 +33,9 @@ def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
     blind = FittedMethods(base, tuple(component for component in components if component is not None))
     if not any(cells.any() for cells in material.hidden):
         return DeliveredModel(base, Calibration(), (), None, FittedTwice(blind, blind), None)
-    compared = compared_under_moved_gaps(material.visible, blind, material.gaps, material.seed)
+    compared, n_hidden = None, sum(int(cells.sum()) for cells in material.hidden)
+    if n_hidden < LEAST or not blind.independent:  # the gaps of records are cells like the hidden ones
+        compared = compared_under_moved_gaps(material.visible, blind, material.gaps, material.seed)
     fitted = FittedTwice(blind, blind, weights=None if compared is None else compared.blend().weights)
     answer = mixed(material, fitted, None, material.drawn(base, progress), None)
     if sum(int(series.observed.sum()) for series in material.visible.series) > MANY_CELLS:
