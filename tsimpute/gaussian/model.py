@@ -23,6 +23,8 @@ from tsimpute.system.blas import one_blas_thread
 
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000
 """At most so many known cells to choose settings on, and to learn the covariances from by EM."""
+ROUNDS_ALONE = 8
+"""Of EM, where steps know nothing of each other: the gaps of a row are filled by the few features that it shows."""
 EARLY, BEHIND = 0.3, 0.003
 """Share of the hidden cells from which on settings are given up that are behind by more than a share of the score."""
 LARGEST = 1e100
@@ -118,7 +120,8 @@ def fit(
     em_parts = records.sample(EM_CELLS, seed)
     covariance, tails = None, Tails.normal(len(records.values[0]))
     for_others = for_others and len(records.values) > 1
-    n_rounds = settings.n_rounds if settings else Regularisation.n_rounds - (not for_others)
+    usual = ROUNDS_ALONE if records.independent or max(map(len, records.times)) == 1 else Regularisation.n_rounds
+    n_rounds = settings.n_rounds if settings else usual - (not for_others)
     work = Work(progress, should_stop, n_rounds * len(em_parts))
     if settings is None:
         settings, covariance, tails = _chosen(records, periods, seed, work, for_others)
