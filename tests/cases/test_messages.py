@@ -237,7 +237,10 @@ def test_describe_takes_tables_and_data_sets_and_says_which_option_is_for_which(
         (["pm25", "--time", "When"], "--time: expected the file of a table with it"),
         (["pm25", "--missing_codes", "-1", "--max_gap", "3"], "--missing_codes, --max_gap: expected the file"),
         (["absent.csv"], "absent.csv: expected a file, there is none"),
-        (["absent"], "absent: expected the file of a table, or a data set (physionet2012, pm25, synthetic, uci)"),
+        (
+            ["absent"],
+            "absent: expected the file of a table, or a data set (densities, physionet2012, pm25, synthetic, uci)",
+        ),
         (["synthetic"], "came 'no ending'"),
         (["in.csv", "--duplicates", "never"], ""),
     ):

@@ -146,7 +146,7 @@ def test_help_answers_without_torch(words: list[str]) -> None:
     [
         (
             ["describe", "nonsense"],
-            "nonsense: expected the file of a table, or a data set (physionet2012, pm25, synthetic, uci)",
+            "nonsense: expected the file of a table, or a data set (densities, physionet2012, pm25, synthetic, uci)",
         ),
         (["describe", "pm25", "--root", "/nowhere"], "pm25_ground.txt"),
         (["draw", "/nowhere/model.safetensors", "--out", "x.csv"], "expected a model file"),

@@ -17,7 +17,9 @@ def test_options_reach_the_adapter() -> None:
 
 def test_unknown_name_lists_those_that_exist() -> None:
     for name in ("physionet", "base", "fetching", "_download", "__init__", "../pm25", ""):
-        with pytest.raises(ConfigError, match=r"expected one of physionet2012, pm25, synthetic, uci.*; came"):
+        with pytest.raises(
+            ConfigError, match=r"expected one of densities, physionet2012, pm25, synthetic, uci.*; came"
+        ):
             make("datasets", name)
 
 
@@ -35,4 +37,4 @@ def test_looking_at_the_list_imports_no_data_set_and_making_one_no_heavy_package
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    assert available("datasets") == ["physionet2012", "pm25", "synthetic", "uci"]
+    assert available("datasets") == ["densities", "physionet2012", "pm25", "synthetic", "uci"]

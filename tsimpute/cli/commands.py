@@ -134,7 +134,7 @@ def _add_fetch(parser: ArgumentParser) -> None:
 def _add_describe(parser: ArgumentParser) -> None:
     parser.add_argument(
         "source", type=Path,
-        help="a table that impute can read, or a data set: physionet2012, pm25, synthetic or uci; the next two options "
+        help="a table that impute can read, or a data set, such as physionet2012 or uci; the next two options "
         "are for data sets, the others for tables",
     )  # fmt: skip
     parser.add_argument("--root", type=str | None, default=None, help="folder of a data set's raw files")

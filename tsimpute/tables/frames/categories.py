@@ -60,12 +60,12 @@ class Category:
             contents: (K, M) of all features.
         """
         mine = contents[self.first : self.first + len(self.features)]
-        empty = np.isnan(mine).all(0)
         if self._skipped:
             mine = np.concatenate([1 - mine, mine])
         best = np.argmax(np.where(np.isnan(mine), -np.inf, mine), 0)
         out = np.empty(len(best), object)
-        out[:] = [None if empty[m] else self.levels[n] for m, n in enumerate(best.tolist())]
+        out[:] = [self.levels[n] for n in best.tolist()]
+        out[np.isnan(mine).all(axis=0)] = None
         return out
 
 
