@@ -139,7 +139,7 @@ def of_long_records() -> dict[int, float]:
     """What filling one record needs beyond it, by its steps; pieces are some 40 thousand steps long."""
     model = imputer()
     clock = replace(model.model_.clock, n_steps=64)
-    model.model_ = replace(model.model_, network=Quick(), baseline="linear", clock=clock)
+    model.model_ = replace(model.model_, network=Quick(), base_name="linear", clock=clock)
     model.sampling = replace(model.sampling, memory_mib=8)
 
     def fill(record: Windows) -> None:
