@@ -19,7 +19,8 @@ WRONG = {
     "limits": ["T", "T=high:", "nosuch=0:", "T=5:1", "physionet"], "predict": ["nosuch"],
     "missing_codes": ["T=NR", "nosuch=-9"], "timezone": ["Mars/Olympus"], "delimiter": ["abc"], "decimal": ["abc"],
     "encoding": ["klingon"], "dayfirst": ["maybe"], "irregular": ["maybe"], "duplicates": ["some"],
-    "missing_times": ["some"], "no_information": ["some"], "max_gap": ["-1", "x"],
+    "missing_times": ["some"], "records": ["people"], "categories": ["nosuch", "T"],
+    "no_information": ["some"], "max_gap": ["-1", "x"],
 }  # fmt: skip
 FLAGS = {"recalibrate": 2, "drop_invalid": 2}
 FREE = {"help", "source", "out", "force", "calendar", "missing_marks"}

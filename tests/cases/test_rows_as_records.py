@@ -144,7 +144,9 @@ def test_hidden_values_reach_nothing() -> None:
     assert first.imputer_ is not None
 
 
-@pytest.mark.parametrize(("setting", "value"), [("time", "x"), ("group", "note"), ("max_gap", 3), ("feature", "note")])
+@pytest.mark.parametrize(
+    ("setting", "value"), [("time", "x"), ("group", "note"), ("max_gap", 3), ("feature", "note"), ("calendar", True)]
+)
 def test_settings_of_series_are_refused(setting: str, value: object) -> None:
     _, gaps = people(30)
     with pytest.raises(ConfigError, match=f"{setting}: expected none with records='rows'"):
@@ -235,3 +237,42 @@ def test_forests_fill_what_bends_and_come_back_from_a_file(tmp_path: Path) -> No
     imputer.save(tmp_path / "model.safetensors")
     again = ti.TableImputer(model=tmp_path / "model.safetensors").impute(frame, progress=False)
     pd.testing.assert_frame_equal(again, filled)
+
+
+def test_one_person_without_a_category_is_filled_by_a_saved_model(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    flag = rng.random(400) < 0.5
+    frame = pd.DataFrame(
+        {
+            "x": flag + 0.1 * rng.normal(size=400),
+            "flag": flag.astype(object),
+            "s": pd.Categorical(np.where(flag, "hi", "lo")),
+        }
+    )
+    gaps = frame.mask(rng.random(frame.shape) < 0.15)
+    imputer = ti.TableImputer(records="rows", categories=["flag", "s"], effort="instant").fit(gaps, progress=False)
+    imputer.save(tmp_path / "m.safetensors")
+    one = pd.DataFrame({"x": [1.0], "flag": pd.Series([None], dtype=object), "s": pd.Categorical([None], ["lo"])})
+    with pytest.warns(ImputationWarning, match="no value in this table"):
+        filled = ti.TableImputer(model=tmp_path / "m.safetensors").impute(one, progress=False)
+    assert filled["flag"][0] is True
+    assert filled["s"][0] == "hi"
+
+
+def test_rare_categories_are_drawn_as_often_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=1000), "kind": rng.choice(["a", "b", "c"], 1000, p=[0.88, 0.1, 0.02])})
+    gaps = frame.copy()
+    gaps.loc[rng.random(1000) < 0.3, "kind"] = None
+    imputer = ti.TableImputer(records="rows", categories="kind", effort="instant", keep_samples=True, n_samples=20)
+    tables = list(imputer.fit(gaps, progress=False).draw(gaps, progress=False).completed_tables())
+    hidden = gaps["kind"].isna()
+    shares = pd.concat([table.loc[hidden, "kind"] for table in tables]).value_counts(normalize=True)
+    assert shares["b"] == pytest.approx(0.1, abs=0.03)
+    assert 0.003 < shares["c"] < 0.05
+
+
+def test_a_code_for_missing_is_no_category() -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0) % 7, "stage": [1, 2, -999] * 20})
+    with pytest.raises(DataError, match="-999, which is a code for missing"):
+        ti.impute(frame, records="rows", categories="stage", effort="instant")

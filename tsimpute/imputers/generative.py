@@ -211,7 +211,9 @@ class GenerativeImputer:
             network,
             process,
             self._loader(model, train, policy, training.seed, base_of_record, masks),
-            None if valid is None else self._loader(model, valid, policy, derive_seed(training.seed, "valid")),
+            None
+            if valid is None or not len(valid)
+            else self._loader(model, valid, policy, derive_seed(training.seed, "valid")),
             training,
             folder,
             save_model,

@@ -88,6 +88,7 @@ class _HiddenCells:
         spread: (M,) in whose units all features count alike.
         fitted: the methods.
         weights: (J', K, C) of the first methods, where they come from moved gaps.
+        alone: (K,) bool, features that the process fills alone.
     """
 
     process: Comparison
@@ -97,6 +98,7 @@ class _HiddenCells:
     spread: np.ndarray
     fitted: FittedMethods
     weights: np.ndarray | None
+    alone: np.ndarray
 
     @classmethod
     def of(
@@ -114,6 +116,7 @@ class _HiddenCells:
             ),
             None if of_network is None else of_network.draws, halves(of_base)[0], of_base.truth,
             spreads_of(material.panel)[feature], methods, fitted.weights,
+            np.array([f.name in material.alone for f in methods.base.features_]),
         )  # fmt: skip
 
     def choice(self, most: float) -> tuple[Blend, np.ndarray, np.ndarray]:
@@ -144,6 +147,10 @@ class _HiddenCells:
         blend = process.blend(self.weights)
         if len(self.truth) < LEAST:  # moved gaps give the weights; too few cells say how wide intervals should be
             blend = replace(blend, spread=np.ones_like(blend.spread))
+        if self.alone.any():
+            blend = Blend(
+                np.where(self.alone[:, None], 0.0, blend.weights), np.where(self.alone[:, None], 1.0, blend.spread)
+            )
         shares = np.zeros_like(blend.spread)
         if self.network is not None and most > 0:
             of_process, of_network = self._moved(blend, cells), self.network[:, cells]

@@ -37,6 +37,8 @@ class FittingData:
         n_samples, seed: of draws.
         windows: see ``TimeBudget``.
         given: what of the calendar a network has as covariates.
+        alone: names of features that the process fills alone, such as those that stand for a category: other methods
+            give one value for a feature that is 1 or 0, and would never choose rare categories.
     """
 
     panel: Panel
@@ -48,6 +50,7 @@ class FittingData:
     seed: int
     windows: int = 200
     given: tuple[Feature, ...] = ()
+    alone: frozenset[str] = frozenset()
 
     @cached_property
     def visible(self) -> Panel:

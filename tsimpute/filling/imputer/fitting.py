@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def first_fit(prepared: Prepared, settings: Settings, run: Run, given: SavedImpu
         gaps = [np.isin(of_series[prepared.predicted], FILLED) for of_series in prepared.provenance]
         data = FittingData(
             panel, hidden, gaps, prepared.model_limits, settings.levels, settings.n_samples, settings.seed,
-            effort.windows, prepared.calendar,
+            effort.windows, prepared.calendar, frozenset(chain(*prepared.table.category_features)),
         )  # fmt: skip
         fit = replace(fit, data=data if effort.improves else None)
         return fit.of(first_answer(data, run.progress))

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.core.panel import FILLED, LEFT_EMPTY, OBSERVED, PROVENANCE, Filling
+from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import ConfigError
 from tsimpute.filling.imputer.model_checks import checked_model
 from tsimpute.filling.imputer.saved_tables import FittedTable
@@ -91,6 +92,8 @@ class Imputation:
     def completed_tables(self) -> Iterator[Any]:
         """One table for each draw, for multiple imputation: analyse each, and pool the estimates by Rubin's rules.
 
+        Each category fills a cell in so many of the tables as its share in the mean of the draws says.
+
         Raises:
             ConfigError: the draws were not kept.
         """
@@ -98,6 +101,7 @@ class Imputation:
         if any(of_series is None for of_series in samples):
             raise ConfigError("completed_tables: expected draws, came none. Give TableImputer keep_samples=True.")
         cells = [filling.filled for filling in self.fillings]
+        samples = [_with_drawn_categories(of_series, self.prepared) for of_series in samples if of_series is not None]
         for draws in zip(*samples, strict=True):
             values = [
                 np.where(is_filled, drawn, filling.point)
@@ -122,6 +126,39 @@ class Imputation:
             f"{named}: some filled values or their intervals lie below 0, where no observed value does; if that cannot "
             'be, give limits, as limits="*=0:" for all features'
         ]
+
+
+def _with_drawn_categories(samples: np.ndarray, prepared: Prepared) -> np.ndarray:
+    """Draws (S, K, T) in which one feature of each column of categories is 1, and the others are 0.
+
+    The largest of a draw would choose rare categories too seldom: a category is that of as many draws as its share,
+    those with its largest values.
+    """
+    names, out = [feature.name for feature in prepared.panel.features], samples.copy()
+    for group in prepared.table.category_features:
+        at = [names.index(name) for name in group]
+        rows = np.flatnonzero(~np.isnan(samples[0, at[0]]))
+        scores = samples[:, at][:, :, rows].astype(np.float64)
+        if len(at) == 1:
+            scores = np.concatenate([1 - scores, scores], 1)
+        share = np.clip(scores.mean(0), 1e-9, 1)
+        rng = np.random.default_rng(derive_seed(0, "categories", group[0]))
+        ends = np.floor(np.cumsum(share / share.sum(0), 0) * len(samples) + rng.random(len(rows))).astype(int)
+        counts = np.diff(np.minimum(ends, len(samples)), axis=0, prepend=0)
+        counts[-1] += len(samples) - counts.sum(0)
+        for m, row in enumerate(rows.tolist()):
+            chosen = _dealt(scores[:, :, m], counts[:, m])
+            out[:, at, row] = (chosen[:, None] == np.arange(scores.shape[1])[-len(at) :]).astype(np.float32)
+    return out
+
+
+def _dealt(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(S,) a category for each draw, so many of each (C,), rare ones first, by the largest of (S, C) scores."""
+    chosen, free = np.empty(len(scores), int), np.ones(len(scores), bool)
+    for c in np.argsort(counts, kind="stable").tolist():
+        order = np.argsort(-np.where(free, scores[:, c], -np.inf), kind="stable")[: counts[c]]
+        chosen[order], free[order] = c, False
+    return chosen
 
 
 def imputation_of(prepared: Prepared, fillings: Sequence[Filling]) -> Imputation:

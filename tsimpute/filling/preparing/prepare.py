@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def prepare(
     outside = entries.holding(screened.outside & ~screened.unused)
     visible = without(table.panel, outside)
     is_fitted = kinds is not None or bool(learnt)
-    kinds = _kinds_of(visible, kinds, predict, learnt, table.is_long)
+    kinds = _kinds_of(visible, kinds, predict, learnt, table)
     filled = [k for k, kind in enumerate(kinds) if kind.predicted or kind.by_rule]
     is_written = np.isin(entries.feature, filled)  # other columns are passed through unchanged
     emptied = is_written & (screened.coded | screened.outside if drop_invalid else screened.coded)
@@ -158,13 +159,15 @@ def _kinds_of(
     known: Sequence[ColumnKind] | None,
     predict: Collection[str],
     learnt: Collection[str],
-    is_long: bool,
+    table: Table,
 ) -> tuple[ColumnKind, ...]:
     """The kind of each feature: the known one, else as its values show; see ``prepare``."""
     names = [feature.name for feature in panel.features]
     if known is None:
         _check_predict(panel, predict)
-        return column_kinds(panel, measured=predict, learnt=learnt, long=is_long)
+        kinds = column_kinds(panel, measured=predict, learnt=learnt, long=table.is_long)
+        indicators = set(chain(*table.category_features))  # a rare category is no outlier
+        return tuple(ColumnKind(kind.feature) if kind.feature in indicators else kind for kind in kinds)
     _check_learnt(names, known, predict)
     by_name = {kind.feature: kind for kind in known}
     return tuple(by_name.get(name, ColumnKind(name)) for name in names)

@@ -148,11 +148,9 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
         for name in ("time", "group")
     )
     if given["records"] == "rows":
-        _check_rows_alone(given, ("time", "group", "feature", "value", "unit", "max_gap"))
+        _check_rows_alone(given, ("time", "group", "feature", "value", "unit", "max_gap", "calendar"))
         time = group = ()
     text, categories = columns_of("text", given["text"]), columns_of("categories", given["categories"]) or ()
-    if categories:
-        text = tuple(dict.fromkeys((*(text or ()), *categories)))
     return ColumnSpec(
         time, group, features, feature, value, unit, text=text, categories=dict.fromkeys(categories, ())
     )  # fmt: skip
@@ -162,7 +160,7 @@ def _check_rows_alone(given: Mapping[str, Any], others: Sequence[str]) -> None:
     """Refuses settings of series in time for a table whose rows are records by themselves."""
     for name in others:
         value = given[name]
-        if value is not None and not (isinstance(value, str) and value == NO_COLUMN):
+        if value is not None and value is not False and not (isinstance(value, str) and value == NO_COLUMN):
             raise ConfigError(
                 f"{name}: expected none with records='rows', where each row is a record without time, came "
                 f"{name}={value!r}. Leave one of both out."

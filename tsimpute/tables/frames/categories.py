@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from tsimpute.tables.frames.rows import Rows, name_text
 from tsimpute.tables.roles.columns import Columns
 
 MOST_LEVELS = 50
+_WHOLE, _CODE = re.compile(r"-?(0|[1-9]\d*)\.0+"), re.compile(r"-9{2,}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class Category:
     @property
     def texts(self) -> tuple[str, ...]:
         """The categories in words."""
-        return tuple(map(name_text, self.levels))
+        return tuple(map(level_text, self.levels))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -69,52 +71,65 @@ class Category:
         return out
 
 
-def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[str]], first: int) -> tuple[Category, ...]:
+def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[object]], first: int) -> tuple[Category, ...]:
     """The columns of categories.
 
     Args:
-        named: names of columns, each with the categories that a model knows in words, or none: those of the column.
+        named: names of columns, each with the categories that a model knows, or none: those of the column, sorted.
         first: the number of the first feature.
 
     Raises:
         ConfigError: there is no such column.
-        DataError: it has no category, more than ``MOST_LEVELS``, or one that the model does not know.
+        DataError: it has no category, more than ``MOST_LEVELS``, one that the model does not know, or a code such as
+            -999.
     """
     out = []
     for name, known in named.items():
         at = columns.find(name, "categories")
         if at < columns.n_levels:
             raise DataError(f"categories: expected columns, {name!r} is a level of the index. Use reset_index() first.")
-        codes = columns.codes(at)
-        numbers, rows = np.unique(codes, return_index=True)
-        levels = np.asarray(columns[at], object)[rows[numbers >= 0]].tolist()
+        by_text, number = _levels(columns, at)
+        codes = [text for text in by_text if _CODE.fullmatch(text)]
+        if codes:
+            raise DataError(
+                f"column {name!r}: expected categories, came {codes[0]}, which is a code for missing. Say so "
+                f"(missing_marks, as --missing_marks={codes[0]}), or leave these cells empty."
+            )
+        unknown = [text for text in by_text if known and text not in map(level_text, known)]
+        if unknown:
+            raise DataError(
+                f"column {name!r}: expected one of the categories that the model knows "
+                f"({', '.join(map(level_text, known))}), came {unknown[0]!r}. Correct it, or fit to a table with it."
+            )
+        levels = {level_text(level): level for level in known} or dict(sorted(by_text.items()))
         if not 1 <= len(levels) <= MOST_LEVELS:
             raise DataError(
                 f"column {name!r}: expected 1 to {MOST_LEVELS} different categories, came {len(levels):,}. Leave it "
                 "out of categories; it is then passed through unchanged."
             )
-        if known:
-            codes, levels = _as_known(name, codes, levels, known)
-        category = Category(at, name, tuple(levels), codes, first)
+        places = np.append([list(levels).index(text) for text in by_text], -1).astype(np.int64)
+        category = Category(at, name, tuple((levels | by_text).values()), places[number], first)
         out.append(category)
         first += len(category.features)
     return tuple(out)
 
 
-def _as_known(
-    name: Hashable, codes: np.ndarray, levels: Sequence[object], known: Sequence[str]
-) -> tuple[np.ndarray, list[object]]:
-    """The codes and categories in the order of the model's; one that the table lacks is its text."""
-    texts = [name_text(level) for level in levels]
-    unknown = [text for text in texts if text not in known]
-    if unknown:
-        raise DataError(
-            f"column {name!r}: expected one of the categories that the model knows ({', '.join(known)}), came "
-            f"{unknown[0]!r}. Correct it, or fit to a table that has it."
-        )
-    number = np.append([list(known).index(text) for text in texts], -1).astype(np.int64)
-    by_text = dict(zip(texts, levels, strict=True))
-    return number[codes], [by_text.get(text, text) for text in known]
+def level_text(level: object) -> str:
+    """A category in words, the same for 1, 1.0 and "1.0"; "01" is another one."""
+    text = name_text(level)
+    return text.partition(".")[0] if _WHOLE.fullmatch(text) else text
+
+
+def _levels(columns: Columns, at: int) -> tuple[dict[str, object], np.ndarray]:
+    """What a column holds, by its text, and (R,) the place of each row's among them, -1 = nothing."""
+    codes = columns.codes(at)
+    numbers, rows = np.unique(codes, return_index=True)
+    items = np.asarray(columns[at], object)[rows[numbers >= 0]].tolist()
+    by_text: dict[str, object] = {}
+    for item in items:
+        by_text.setdefault(level_text(item), item)
+    place = np.append([list(by_text).index(level_text(item)) for item in items], -1).astype(np.int64)
+    return by_text, place[codes]
 
 
 def with_categories(rows: Rows, categories: Sequence[Category]) -> Rows:

@@ -70,6 +70,9 @@ def _texts_frame(table: FrameTable, edits: RowEdits) -> pd.DataFrame:
 
 def _put_categories(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
     """The column with categories of its own at ``rows``, in its own dtype."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = column.cat.categories
+        column = column.cat.add_categories([v for v in dict.fromkeys(values) if v is not None and v not in known])
     out = column.copy()
     out.iloc[rows] = values if column.dtype == object else pd.array(values.tolist(), dtype=column.dtype)
     return out

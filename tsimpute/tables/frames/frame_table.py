@@ -115,7 +115,7 @@ class FrameTable(Table):
 
     @property
     def roles_by_name(self) -> ColumnSpec | None:
-        levels = {category.name: category.texts for category in self.categories}
+        levels = {category.name: category.levels for category in self.categories}
         return replace(self.roles.spec(self.columns), categories=levels)
 
     @property

@@ -29,8 +29,8 @@ class ColumnSpec:
         features: the columns to fill, of a wide table.
         feature, value, unit: of a long table, the columns of names, values and units.
         text: columns that are passed through unchanged, whatever they hold.
-        categories: columns that are filled with one of their categories, among ``text``; each with the categories that
-            a model knows, in words, or none.
+        categories: columns that are filled with one of their categories, each with the categories that a model
+            knows, or none.
         learnt: of the table that a model was fitted to; see ``with_learnt``.
         known: the features of a model that is to fill the table; all others are passed through unchanged.
     """
@@ -42,7 +42,7 @@ class ColumnSpec:
     value: Hashable | None = None
     unit: Hashable | None = None
     text: Sequence[Hashable] | None = None
-    categories: Mapping[Hashable, Sequence[str]] = field(default_factory=dict)
+    categories: Mapping[Hashable, Sequence[object]] = field(default_factory=dict)
     learnt: ColumnSpec | None = None
     known: KnownFeatures | None = None
 
@@ -100,7 +100,6 @@ class ColumnSpec:
         }
         if learnt.categories and all(name in names for name in learnt.categories):
             changes["categories"] = learnt.categories
-            changes["text"] = tuple(dict.fromkeys((*self.names_in("text"), *learnt.categories)))
         if self.features is None and self.feature is None and self.value is None:
             if learnt.features is not None and not is_new and has("features"):
                 changes["features"] = tuple(name for name in names if name in learnt.features)

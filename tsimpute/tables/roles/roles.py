@@ -101,7 +101,7 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     time, group = take(spec.time, "time"), take(spec.group, "group")
     feature, value, unit = (take(n, role) for n, role in zip(one, ("feature", "value", "unit"), strict=True))
     features = take(spec.features, "features")
-    text = take(spec.text, "text") or ()
+    text = (*(take(spec.text, "text") or ()), *(take(tuple(spec.categories), "categories") or ()))
     if time is None:
         time = _drop(free, find_time(columns, free, notes))
     if features is None and feature is None and value is None:

@@ -187,6 +187,7 @@ def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) 
     if name == spec.value or name in _names(spec.features):
         return read_numbers(file, at, marks)
     labels = {*_names(spec.group), *_names(spec.time), spec.feature, spec.unit, *_names(spec.text)}
+    labels |= {*spec.categories}
     if name in labels or plain(name) in UNIT_NAMES:
         return None
     if spec.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):
