@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import tsimpute as ti
 from tsimpute.cli.commands import main
@@ -151,6 +152,17 @@ def test_settings_of_series_are_refused(setting: str, value: object) -> None:
     _, gaps = people(30)
     with pytest.raises(ConfigError, match=f"{setting}: expected none with records='rows'"):
         ti.impute(gaps, records="rows", effort="instant", **{setting: value})
+
+
+def test_objects_that_cannot_be_rows_are_refused() -> None:
+    array = np.random.default_rng(0).normal(size=(40, 3))
+    array[::7, 1] = np.nan
+    labelled = xr.DataArray(array, dims=("person", "feature"))
+    with pytest.raises(ConfigError, match=r"records: expected a frame.*to_pandas"):
+        ti.impute(labelled, records="rows")
+    for table in (array, xr.Dataset({"u": ("person", array[:, 0]), "v": ("person", array[:, 1])})):
+        with pytest.raises(ConfigError, match=r"categories: expected [Nn]one"):
+            ti.impute(table, records="rows", categories=["v"])
 
 
 def test_categories_need_rows() -> None:

@@ -126,7 +126,11 @@ def read_array(
 
 def _check_settings(spec: ColumnSpec, time_options: TimeOptions) -> None:
     settings = {name: getattr(spec, name) for name in ("time", "group", "feature", "value", "unit", "text")}
-    settings |= {"timezone": time_options.timezone, "dayfirst": time_options.dayfirst}
+    settings |= {
+        "categories": tuple(spec.categories),
+        "timezone": time_options.timezone,
+        "dayfirst": time_options.dayfirst,
+    }
     for name, value in settings.items():
         if value not in (None, ()):
             raise ConfigError(

@@ -177,6 +177,16 @@ def read_labelled(
             raise ConfigError(
                 f"{role}: expected None for an xarray object, came {getattr(spec, role)!r}. Leave it out."
             )
+    if spec.categories:
+        raise ConfigError(
+            f"categories: expected none for an xarray object, came {tuple(spec.categories)}. Leave it out, or give a "
+            "pandas data frame."
+        )
+    if time_options.records == "rows" and isinstance(table, xr.DataArray):
+        raise ConfigError(
+            "records: expected a frame, a 2-D array or a Dataset of variables along one dimension with records='rows', "
+            "came a DataArray. Give array.to_pandas() or array.to_dataset(dim)."
+        )
     _check_size(table)
     if isinstance(table, xr.DataArray):
         dataset = table.to_dataset(name=_VALUES).compute()
