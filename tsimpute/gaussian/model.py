@@ -120,7 +120,7 @@ def fit(
     em_parts = records.sample(EM_CELLS, seed)
     covariance, tails = None, Tails.normal(len(records.values[0]))
     for_others = for_others and len(records.values) > 1
-    usual = ROUNDS_ALONE if records.independent or max(map(len, records.times)) == 1 else Regularisation.n_rounds
+    usual = ROUNDS_ALONE if _n_lags(records) == 1 else Regularisation.n_rounds
     n_rounds = settings.n_rounds if settings else usual - (not for_others)
     work = Work(progress, should_stop, n_rounds * len(em_parts))
     if settings is None:
@@ -204,9 +204,13 @@ def _empty(records: Records, periods: Sequence[float], normality: float) -> Gaus
     seasons = Seasons.fit(mapped, records.times, periods)
     pooled = np.concatenate([v - seasons.at(t) for v, t in zip(mapped, records.times, strict=True)], 1)
     centre, scale = _moments(pooled)
-    n_lags = 1 if records.independent else largest_lag(max(len(t) for t in records.times), n_features)
-    covariance, tails = np.zeros((n_lags, n_features, n_features)), Tails.normal(n_features)
+    covariance, tails = np.zeros((_n_lags(records), n_features, n_features)), Tails.normal(n_features)
     return GaussianModel(fitted, seasons, centre, scale, covariance, records.step, tails)
+
+
+def _n_lags(records: Records) -> int:
+    """One where steps know nothing of each other, or records have one step."""
+    return 1 if records.independent else largest_lag(max(map(len, records.times)), len(records.values[0]))
 
 
 def _scores(model: GaussianModel, records: Records) -> list[np.ndarray]:

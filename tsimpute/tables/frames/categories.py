@@ -36,14 +36,9 @@ class Category:
     first: int
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The categories in words."""
-        return tuple(map(level_text, self.levels))
-
-    @property
     def features(self) -> tuple[str, ...]:
         """Names of the features; of two categories the second one is enough."""
-        return tuple(f"{self.name}={text}" for text in self.texts[self._skipped :])
+        return tuple(f"{self.name}={level_text(level)}" for level in self.levels[self._skipped :])
 
     @property
     def indicators(self) -> np.ndarray:
@@ -107,7 +102,8 @@ def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[object]], 
                 f"column {name!r}: expected 1 to {MOST_LEVELS} different categories, came {len(levels):,}. Leave it "
                 "out of categories; it is then passed through unchanged."
             )
-        places = np.append([list(levels).index(text) for text in by_text], -1).astype(np.int64)
+        place = {text: n for n, text in enumerate(levels)}
+        places = np.append([place[text] for text in by_text], -1).astype(np.int64)
         category = Category(at, name, tuple((levels | by_text).values()), places[number], first)
         out.append(category)
         first += len(category.features)
@@ -126,10 +122,12 @@ def _levels(columns: Columns, at: int) -> tuple[dict[str, object], np.ndarray]:
     numbers, rows = np.unique(codes, return_index=True)
     items = np.asarray(columns[at], object)[rows[numbers >= 0]].tolist()
     by_text: dict[str, object] = {}
-    for item in items:
-        by_text.setdefault(level_text(item), item)
-    place = np.append([list(by_text).index(level_text(item)) for item in items], -1).astype(np.int64)
-    return by_text, place[codes]
+    place: dict[str, int] = {}
+    texts = list(map(level_text, items))
+    for text, item in zip(texts, items, strict=True):
+        by_text.setdefault(text, item)
+        place.setdefault(text, len(place))
+    return by_text, np.append([place[text] for text in texts], -1).astype(np.int64)[codes]
 
 
 def with_categories(rows: Rows, categories: Sequence[Category]) -> Rows:

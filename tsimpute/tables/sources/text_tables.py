@@ -237,8 +237,8 @@ def _as_column(
         marks: texts that mean "missing" in a column of texts.
     """
     if numbers is None:
-        folded = {mark.casefold() for mark in marks}
-        return pd.Series([None if text.casefold() in folded else text for text in texts], dtype=object)
+        column, folded = pd.Series(texts, dtype=object), {mark.casefold() for mark in marks}
+        return column.mask([text.casefold() in folded for text in texts], None) if folded else column
     values = numbers.values
     if np.isnan(values).all() and not is_feature:
         return pd.Series([None] * len(texts), dtype=object)
