@@ -67,16 +67,16 @@ def test_both_processes_with_every_solver_share_one_table_and_picture(folder: Pa
 
 def test_results_are_those_of_the_run_scored_with_that_sampler(folder: Path, tmp_path: Path):
     (found,) = few_steps(
-        folder / "flow_matching", tmp_path, evaluations=(4,), solvers=("midpoint",), grid_powers=(1.25,), n_samples=5
+        folder / "flow_matching", tmp_path, evaluations=(4,), solvers=("multistep",), grid_powers=(1.25,), n_samples=5
     )
     config = runs.load_config(folder / "flow_matching" / "config.yaml")
     imputer = runs.GenerativeImputer.load(
-        folder / "flow_matching" / "last.safetensors", SamplingConfig("midpoint", n_steps=4, grid_power=1.25)
+        folder / "flow_matching" / "last.safetensors", SamplingConfig("multistep", n_steps=4, grid_power=1.25)
     )
     test = runs.scored_records(runs.task_of(config), 2)
     expected = runs.evaluate(imputer, test, n_samples=5, scaler=imputer.scaler_).value("crps_fair")
     assert found.value == pytest.approx(expected, rel=1e-5)
-    assert (found.solver, found.n_steps, found.n_samples, found.seed) == ("midpoint, grid 1.25", 4, 5, 0)
+    assert (found.solver, found.n_steps, found.n_samples, found.seed) == ("multistep, grid 1.25", 4, 5, 0)
 
 
 def test_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsimpute.config.registry import make
+from tsimpute.config.registry import is_known, make
 from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.plots._curves import COMPARABLE, check_comparable, context_text
 from tsimpute.plots._style import GREY, INK, LINES, finish_metrics, label_metric, new_figure
@@ -57,8 +57,9 @@ def steps(
 
 
 def evaluations(row: Row) -> int:
-    """Network evaluations per draw of the sampler of a row."""
-    return make("solvers", row.solver.split(",")[0]).n_evaluations(row.n_steps)
+    """Network evaluations per draw of the sampler of a row; a solver that is not there is taken for one a step."""
+    name = row.solver.split(",")[0]
+    return make("solvers", name).n_evaluations(row.n_steps) if is_known("solvers", name) else row.n_steps
 
 
 def reference(rows: Iterable[Row]) -> Row | None:
