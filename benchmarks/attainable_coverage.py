@@ -28,7 +28,7 @@ from table_data import ALL_HOLES, TABLES, task
 from table_methods import by_table_imputer
 
 from tsimpute.core.quantiles import central_levels, quantiles_of_sorted
-from tsimpute.filling.panels.gaps import gap_numbers
+from tsimpute.filling.panels.windows import gap_numbers
 
 WITHIN = (0.87, 0.93)
 FILE = "attainable_coverage.csv"

@@ -29,7 +29,7 @@ import resource, sys, time, warnings
 from dataclasses import replace
 import numpy as np, pandas as pd
 import tsimpute as ti
-from tsimpute.filling.learning import efforts
+from tsimpute.filling.learning import learning as efforts
 warnings.simplefilter("ignore")
 efforts.EFFORTS["quick"] = replace(efforts.EFFORTS["quick"], steps=int(sys.argv[2]), windows=4)
 rng = np.random.default_rng(0)

@@ -18,10 +18,8 @@ from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.improving import with_network
 from tsimpute.filling.improving.with_network import Training, masks_of_panel, steps_of, windows_for
-from tsimpute.filling.learning.efforts import EFFORTS
-from tsimpute.filling.learning.learning import gaussian, untrained
-from tsimpute.filling.panels.gaps import N_CLASSES
-from tsimpute.filling.panels.windows import clock_times
+from tsimpute.filling.learning.learning import EFFORTS, gaussian, untrained
+from tsimpute.filling.panels.windows import N_CLASSES, clock_times
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.models.checkpoints import read_model
 from tsimpute.system.run import Run

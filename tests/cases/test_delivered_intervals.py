@@ -20,8 +20,7 @@ from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.evaluation.metrics import score
 from tsimpute.experiments import runs
-from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of
-from tsimpute.filling.measuring.calibration import Calibration, summarised
+from tsimpute.filling.measuring.calibration import Calibration, calibrated_on, coverage_of, summarised
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws
 from tsimpute.filling.preparing.series import Policy, fill_series, provenance_of
 from tsimpute.imputers.generative import GenerativeImputer

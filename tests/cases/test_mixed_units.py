@@ -12,7 +12,7 @@ import tsimpute as ti
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.screening.mixed_units import mixed_units
+from tsimpute.screening.kind_texts import mixed_units
 
 RNG = np.random.default_rng(0)
 STAY: dict[str, tuple[float, float]] = {

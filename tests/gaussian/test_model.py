@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from tsimpute.gaussian import model as fitting
-from tsimpute.gaussian.maps import MonotoneMap
+from tsimpute.gaussian.maps import MonotoneMap, Seasons
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
-from tsimpute.gaussian.seasons import Seasons
 
 
 @pytest.mark.parametrize("normality", [0.0, 0.5, 1.0])

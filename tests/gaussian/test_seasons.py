@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import lfilter
 
-from tsimpute.gaussian.seasons import Seasons
+from tsimpute.gaussian.maps import Seasons
 
 HOURS = np.arange(1000.0)
 PERIODS = (24.0, 168.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tsimpute.gaussian.tails import FACTORS, NORMAL_SHARE, Tails
+from tsimpute.gaussian.process import FACTORS, NORMAL_SHARE, Tails
 
 
 def test_the_mixture_that_residuals_came_from_is_found_half_of_the_way() -> None:

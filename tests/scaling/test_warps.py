@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tsimpute.core.limits import Limits, limits_of
 from tsimpute.datasets.pm25 import PM25
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.scaling.warps import SupportBijection
+from tsimpute.scaling.standardizer import SupportBijection
 
 LOW, HIGH, BOTH = Limits(low=0.0), Limits(high=20.0), Limits(-10.0, 30.0)
 FAR = np.array([-1e308, -1e6, -1e3, 0, 1e3, 1e6, 1e308])

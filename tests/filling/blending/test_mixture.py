@@ -17,7 +17,7 @@ from tsimpute.filling.blending.blend import SPREADS, WEIGHTS, Blend, Comparison,
 from tsimpute.filling.blending.choosing import network_shares
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file, network_draws, pair_order
 from tsimpute.filling.methods.components import Cubic, Lines
-from tsimpute.filling.panels.gaps import N_CLASSES, gap_classes, gap_lengths, gap_numbers
+from tsimpute.filling.panels.windows import N_CLASSES, gap_classes, gap_lengths, gap_numbers
 from tsimpute.imputers.base import TableModel
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.simple import LinearImputer, PchipImputer

@@ -10,10 +10,10 @@ import pytest
 
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
-from tsimpute.filling.blending import moved_gaps as module
+from tsimpute.filling.blending import first_answer as module
 from tsimpute.filling.blending.blend import Comparison
+from tsimpute.filling.blending.first_answer import compared_under_moved_gaps, moved_gaps
 from tsimpute.filling.blending.mixture import FittedMethods
-from tsimpute.filling.blending.moved_gaps import compared_under_moved_gaps, moved_gaps
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.methods.components import Lines
 from tsimpute.imputers.shared.interpolation import interpolated

@@ -21,7 +21,7 @@ import tsimpute as ti
 from tsimpute.core.panel import FILLED, LEFT_EMPTY
 from tsimpute.errors import DataError, TsimputeError
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.filling.learning import efforts
+from tsimpute.filling.learning import learning as efforts
 from tsimpute.filling.preparing.prepare import prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.tables.frames.table import Edits

@@ -11,8 +11,7 @@ import pytest
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.filling.measuring import hidden_draws
-from tsimpute.filling.measuring.accuracy import calibrated_on, coverage_of, draws_at_further_cells
-from tsimpute.filling.measuring.calibration import Calibration
+from tsimpute.filling.measuring.calibration import Calibration, calibrated_on, coverage_of, draws_at_further_cells
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
 from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.windows import without

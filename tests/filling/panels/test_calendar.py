@@ -16,7 +16,7 @@ from tsimpute.config.registry import make
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.learning.efforts import EFFORTS, Effort
+from tsimpute.filling.learning.learning import EFFORTS, Effort
 from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.calendar import calendar_features, with_calendar
 from tsimpute.tables.frames.frames import TimeOptions

@@ -6,7 +6,7 @@ import pytest
 
 from tsimpute.core.limits import Limits
 from tsimpute.errors import ConfigError
-from tsimpute.filling.preparing.limits import parse_limits
+from tsimpute.filling.preparing.model_rules import parse_limits
 
 
 def test_limits_are_read_from_text() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tsimpute.filling.panels.gaps import N_CLASSES, apart
+from tsimpute.filling.panels.windows import N_CLASSES, apart
 
 WEIGHTS = np.arange(11) / 10
 SPREADS = np.array([0.1, 0.18, 0.25, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4, 1.7, 2.0, 2.5])

@@ -20,11 +20,9 @@ from tsimpute.filling.blending.mixture import (
     network_draws,
     pair_order,
 )
-from tsimpute.filling.measuring.accuracy import calibrated_on, halves, scores_of, spreads_of
-from tsimpute.filling.measuring.calibration import LEAST
+from tsimpute.filling.measuring.calibration import LEAST, calibrated_on, halves, scores_of, spreads_of
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws
-from tsimpute.filling.panels.gaps import N_CLASSES, gap_classes
-from tsimpute.filling.panels.windows import clock_times
+from tsimpute.filling.panels.windows import N_CLASSES, clock_times, gap_classes
 from tsimpute.imputers.base import TableModel
 from tsimpute.imputers.generative import GenerativeImputer
 

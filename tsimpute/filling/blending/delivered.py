@@ -13,8 +13,7 @@ from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
 from tsimpute.filling.blending.mixture import GAUSSIAN, METHODS, NETWORK, FittedMethods
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
-from tsimpute.filling.measuring.simple_baselines import LINEAR, MEAN
+from tsimpute.filling.measuring.hidden_draws import LINEAR, MEAN, HiddenDraws, TimeBudget, draws_at
 from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.filling.panels.windows import without
 from tsimpute.imputers.base import TableModel

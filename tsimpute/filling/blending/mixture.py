@@ -15,7 +15,7 @@ from tsimpute.errors import CheckpointError
 from tsimpute.filling.blending.blend import Blend
 from tsimpute.filling.methods.components import COMPONENTS, Component, record_of
 from tsimpute.filling.methods.forest import Forest
-from tsimpute.filling.panels.gaps import BOUNDS, gap_classes
+from tsimpute.filling.panels.windows import BOUNDS, gap_classes
 from tsimpute.imputers.base import TableModel
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer

@@ -16,8 +16,8 @@ from tsimpute.core.panel import Filling
 from tsimpute.core.quantiles import few_draws_text
 from tsimpute.filling.blending.delivered import Scores
 from tsimpute.filling.files.outputs import Outputs
+from tsimpute.filling.imputer.fitting import check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
-from tsimpute.filling.imputer.model_checks import check_any_value
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.measuring.calibration import uncalibrated_text
 from tsimpute.filling.preparing.prepared import Prepared

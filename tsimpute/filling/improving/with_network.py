@@ -16,8 +16,7 @@ from tsimpute.core.windows import Windows
 from tsimpute.filling.blending.choosing import common_cells, masks_of, mixed
 from tsimpute.filling.blending.delivered import DeliveredModel, FittingData, Scores
 from tsimpute.filling.blending.mixture import NETWORK
-from tsimpute.filling.learning.efforts import Effort
-from tsimpute.filling.learning.learning import fingerprint, untrained
+from tsimpute.filling.learning.learning import Effort, fingerprint, untrained
 from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.measuring.calibration import LEAST
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at

@@ -14,13 +14,12 @@ import pandas as pd
 from tsimpute.core.panel import FILLED, LEFT_EMPTY, OBSERVED, PROVENANCE, Filling
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import ConfigError
-from tsimpute.filling.imputer.model_checks import checked_model
+from tsimpute.filling.imputer.fitting import checked_model
 from tsimpute.filling.imputer.saved_tables import FittedTable
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.preparing.prepare import matched
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.preparing.rules import with_rules
-from tsimpute.filling.preparing.series import fill_series
+from tsimpute.filling.preparing.series import fill_series, with_rules
 from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.terminal import Tell

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tsimpute.filling.imputer.saved_tables import FittedTable
-from tsimpute.filling.learning.efforts import EFFORTS
-from tsimpute.filling.preparing.limits import limits_for
-from tsimpute.filling.preparing.model_rules import ModelRules, rules_of
+from tsimpute.filling.learning.learning import EFFORTS
+from tsimpute.filling.preparing.model_rules import ModelRules, limits_for, rules_of
 from tsimpute.filling.preparing.prepare import check_features, prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy

@@ -16,7 +16,7 @@ from tsimpute.filling.imputer.imputation import Imputation, imputation_of, needs
 from tsimpute.filling.imputer.notices import ignored_settings
 from tsimpute.filling.imputer.reading import TableReader
 from tsimpute.filling.imputer.saved_tables import FittedTable, SavedImputer, saved_in
-from tsimpute.filling.learning.efforts import EFFORTS
+from tsimpute.filling.learning.learning import EFFORTS
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.table_settings import OF_CALLS, Settings, check_together, is_same, normalised

@@ -9,9 +9,8 @@ from typing import Any, Literal, Self
 
 from tsimpute.core.limits import Limits
 from tsimpute.errors import CheckpointError, NotFittedError
-from tsimpute.filling.imputer.fitting import Fit
+from tsimpute.filling.imputer.fitting import Fit, check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, needs_model
-from tsimpute.filling.imputer.model_checks import check_any_value
 from tsimpute.filling.imputer.notices import Notices, notices, uncalibrated
 from tsimpute.filling.imputer.saved_tables import read_saved, write_saved
 from tsimpute.filling.imputer.steps import ImputerSteps

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from tsimpute.config.settings import SamplingConfig
+from tsimpute.config.settings import NetworkConfig, SamplingConfig, TrainingConfig
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Windows
 from tsimpute.errors import DataError
-from tsimpute.filling.learning.efforts import Effort
 from tsimpute.filling.panels.windows import clock_times, training_windows, window_steps
 from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.model import fit
@@ -24,6 +24,63 @@ from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.run import Run
 from tsimpute.system.terminal import Tell
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Sizes that cost time.
+
+    Attributes:
+        steps: optimiser steps of the network, about.
+        width, n_blocks: of the network.
+        hidden: share of the observed cells that is hidden to measure on.
+        windows: windows of the network that are drawn to measure, at most.
+        methods: what is learnt: a network alone, a Gaussian process alone, a process and randomised trees on its
+            posterior, or a process and a network that starts from it.
+        timed: whether it ends within a time, and does as much as fits in.
+    """
+
+    steps: int
+    width: int
+    n_blocks: int
+    hidden: float
+    windows: int
+    methods: Literal["network", "gaussian", "forest", "both"] = "network"
+    timed: bool = False
+
+    @property
+    def improves(self) -> bool:
+        """Whether a first answer is improved while there is time."""
+        return self.methods in ("forest", "both")
+
+    @property
+    def network(self) -> NetworkConfig:
+        options = {
+            "width": self.width, "n_heads": self.width // 8, "n_blocks": self.n_blocks, "width_time": 64,
+            "width_feature": 16, "width_tau": 64,
+        }  # fmt: skip
+        return NetworkConfig("context_cells", options, base="linear" if self.methods == "network" else "gaussian")
+
+    def training(self, n_windows: int, seed: int) -> TrainingConfig:
+        """A cosine schedule over about ``steps`` steps."""
+        batch = min(16, n_windows)
+        batches = -(-n_windows // batch)
+        return TrainingConfig(
+            epochs=max(1, round(self.steps / batches)), batch_size=batch, micro_batch=max(1, batch // 4),
+            learning_rate=1e-3, warmup_steps=min(50, self.steps // 10), schedule="cosine", clip_norm=2.0, ema=0.99,
+            mask_policy="mix" if self.methods == "network" else "gaps", seed=seed,
+        )  # fmt: skip
+
+
+EFFORTS = {
+    "auto": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200, methods="forest", timed=True),
+    "instant": Effort(steps=0, width=0, n_blocks=0, hidden=0.1, windows=200, methods="gaussian"),
+    "trial": Effort(steps=20, width=16, n_blocks=1, hidden=0.1, windows=60),
+    "quick": Effort(steps=500, width=16, n_blocks=2, hidden=0.1, windows=100, methods="both"),
+    "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.1, windows=200, methods="both"),
+    "thorough": Effort(steps=8000, width=64, n_blocks=4, hidden=0.1, windows=400, methods="both"),
+}
+
 
 _STEPS_FROM_POSTERIOR = 3
 PERIODS = (24.0, 168.0, 8766.0)

@@ -17,7 +17,7 @@ import numpy as np
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Windows
 from tsimpute.filling.learning.learning import unseasonal
-from tsimpute.filling.measuring.simple_baselines import LINEAR
+from tsimpute.filling.measuring.hidden_draws import LINEAR
 from tsimpute.filling.methods.neighbours import Neighbours
 from tsimpute.filling.methods.row_forests import RowForests
 from tsimpute.gaussian.curves import Curves

@@ -13,7 +13,7 @@ from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
 from tsimpute.filling.panels.calendar import calendar_text
 from tsimpute.filling.preparing.model_rules import ModelRules
-from tsimpute.filling.preparing.rules import rule_bands
+from tsimpute.filling.preparing.series import rule_bands
 from tsimpute.screening.column_kinds import ColumnKind
 from tsimpute.screening.kind_texts import kinds_text
 from tsimpute.screening.screening import Finding

@@ -21,7 +21,7 @@ import pandas as pd
 from tsimpute.core.limits import Limits
 from tsimpute.errors import ConfigError
 from tsimpute.filling.blending.mixture import MODEL_KINDS
-from tsimpute.filling.learning.efforts import EFFORTS
+from tsimpute.filling.learning.learning import EFFORTS
 from tsimpute.imputers.base import TableModel
 from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.clock.missing_times import MissingTimes

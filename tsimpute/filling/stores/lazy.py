@@ -15,7 +15,7 @@ import xarray as xr
 from tsimpute.core.panel import PROVENANCE
 from tsimpute.core.shapes import check_distinct
 from tsimpute.errors import DataError, NotFittedError
-from tsimpute.filling.imputer.model_checks import check_clock
+from tsimpute.filling.imputer.fitting import check_clock
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.preparing.prepare import matched
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, dataset_dimensions
