@@ -19,10 +19,9 @@ import platformdirs.unix
 import pytest
 
 from tsimpute.config.registry import make
-from tsimpute.datasets import _download, physionet2012, pm25
-from tsimpute.datasets._download import download, sha256
+from tsimpute.datasets import physionet2012, pm25
 from tsimpute.datasets.base import Source
-from tsimpute.datasets.fetching import fetch, find_root
+from tsimpute.datasets.fetching import download, fetch, find_root, sha256
 from tsimpute.errors import ConfigError, DataError, SourceError
 from tsimpute.system.places import user_cache
 
@@ -102,7 +101,7 @@ def released(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 def test_download_is_whole(server: Server, tmp_path: Path) -> None:
     server.files["/a"] = bytes(range(256)) * 3000
-    download(f"{server.url}/a", tmp_path / "a")
+    download([f"{server.url}/a"], tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == server.files["/a"]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -111,11 +110,11 @@ def test_download_is_whole(server: Server, tmp_path: Path) -> None:
 def test_broken_download_is_continued(server: Server, tmp_path: Path, ranges: bool) -> None:
     server.files["/a"], server.break_after, server.ranges = bytes(range(256)) * 30, 1000, ranges
     with pytest.raises(SourceError, match="what has arrived is kept"):
-        download(f"{server.url}/a", tmp_path / "a")
+        download([f"{server.url}/a"], tmp_path / "a")
     assert not (tmp_path / "a").exists()
     assert (tmp_path / "a.part").stat().st_size == 1000
     server.break_after = None
-    download(f"{server.url}/a", tmp_path / "a")
+    download([f"{server.url}/a"], tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == server.files["/a"]
     assert [wanted for _, wanted in server.asked] == [None, "bytes=1000-"]
 
@@ -123,14 +122,14 @@ def test_broken_download_is_continued(server: Server, tmp_path: Path, ranges: bo
 def test_leftover_longer_than_the_file_starts_anew(server: Server, tmp_path: Path) -> None:
     server.files["/a"] = b"new"
     (tmp_path / "a.part").write_bytes(b"of an older, longer version")
-    download(f"{server.url}/a", tmp_path / "a")
+    download([f"{server.url}/a"], tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == b"new"
 
 
 def test_failing_network_is_told(server: Server, dead_url: str, tmp_path: Path) -> None:
     for url, reason in ((f"{dead_url}/a", "refused"), (f"{server.url}/none", "404"), ("no address", "unknown url")):
         with pytest.raises(SourceError, match=rf"(?s){re.escape(url)}: could not be downloaded .*{reason}.*proxy"):
-            download(url, tmp_path / "a")
+            download([url], tmp_path / "a")
     assert not list(tmp_path.iterdir())
 
 
@@ -321,4 +320,4 @@ def test_user_cache(monkeypatch: pytest.MonkeyPatch, kind: type, variables: dict
 
 def test_checksum_does_not_see_line_ends() -> None:
     assert sha256(b"a\r\nb\r\n") == sha256(b"a\nb\n") != sha256(b"a\nb")
-    assert _download.sha256(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert sha256(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -16,7 +16,7 @@ def test_options_reach_the_adapter() -> None:
 
 
 def test_unknown_name_lists_those_that_exist() -> None:
-    for name in ("physionet", "base", "fetching", "_download", "__init__", "../pm25", ""):
+    for name in ("physionet", "base", "fetching", "__init__", "../pm25", ""):
         with pytest.raises(
             ConfigError, match=r"expected one of densities, physionet2012, pm25, synthetic, uci.*; came"
         ):

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsimpute.core.windows import Windows
-from tsimpute.datasets._physionet_rows import HEADER
 from tsimpute.datasets._physionet_variables import FEATURES
-from tsimpute.datasets.physionet2012 import PhysioNet2012
+from tsimpute.datasets.physionet2012 import HEADER, PhysioNet2012, join_rows, read_files
 from tsimpute.errors import ConfigError, DataError, SourceError
 
 NAMES = [feature.name for feature in FEATURES]
@@ -66,7 +65,7 @@ def test_bad_codes_are_kept_as_they_are(real_stays: Windows) -> None:
 
 
 def test_minus_17_8_degrees_stands_23_times_in_the_files(data_root: Path) -> None:
-    _, rows = PhysioNet2012()._rows(data_root)
+    rows = join_rows(read_files(PhysioNet2012().locate(data_root)))
     here = rows.parameter == rows.parameters.index("Temp")
     assert (rows.value[here] == -17.8).sum() == 23
 

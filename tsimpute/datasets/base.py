@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tsimpute.core.limits import Limits
 from tsimpute.core.windows import Feature, Windows
+from tsimpute.errors import ConfigError, SourceError
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,18 @@ class DatasetAdapter(Protocol):
             DataError: a file is damaged; the message names file and line.
         """
         ...
+
+
+def given_root(name: str, root: Path | None) -> Path:
+    """The folder of a data set of files; None is refused."""
+    if root is None:
+        raise SourceError(f"{name}: expected the folder of its files, came None. Name it with --root or TSIMPUTE_DATA.")
+    return Path(root)
+
+
+def check_whole(adapter: DatasetAdapter, **least: int) -> None:
+    """Refuses settings of a data set that are not whole numbers from these on."""
+    for name, smallest in least.items():
+        value = getattr(adapter, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
+            raise ConfigError(f"{name}: expected a whole number from {smallest} on, came {value!r}.")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.datasets.base import Card
+from tsimpute.datasets.base import Card, check_whole
 from tsimpute.errors import ConfigError
 
 N_GRID = 4001
@@ -67,10 +67,7 @@ class Densities:
     def __post_init__(self) -> None:
         if self.density not in DENSITIES:
             raise ConfigError(f"density: expected one of {', '.join(DENSITIES)}; came {self.density!r}.")
-        for name, least in (("n_records", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(f"{name}: expected a whole number from {least} on, came {value!r}.")
+        check_whole(self, n_records=1, seed=0)
 
     def load(self, root: Path | None = None) -> Windows:
         """All points, without held-out cells and without a split; ``root`` is not looked at."""
@@ -101,36 +98,20 @@ def _log_normal(x: np.ndarray, mean: np.ndarray | float, variance: np.ndarray | 
     return -((x - mean) ** 2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
 
 
-def _draw_cosine(n: int, rng: np.random.Generator) -> np.ndarray:
-    x1 = rng.uniform(-4, 4, n)
-    return np.stack([x1, 3 * np.cos(2 * x1) + rng.normal(size=n)], 1)
+def _beside_x1(
+    draw_x1: Callable[[int, np.random.Generator], np.ndarray],
+    log_x1: Callable[[np.ndarray], np.ndarray],
+    mean: Callable[[np.ndarray], np.ndarray],
+    variance: Callable[[np.ndarray], np.ndarray],
+    bounds: tuple[tuple[float, float], tuple[float, float]],
+) -> Density:
+    """A density whose x2 is normal given x1."""
 
+    def draw(n: int, rng: np.random.Generator) -> np.ndarray:
+        x1 = draw_x1(n, rng)
+        return np.stack([x1, mean(x1) + np.sqrt(variance(x1)) * rng.normal(size=n)], 1)
 
-def _log_cosine(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(x1) <= 4, -np.log(8), -np.inf) + _log_normal(x2, 3 * np.cos(2 * x1), 1.0)
-
-
-def _draw_banana(n: int, rng: np.random.Generator) -> np.ndarray:
-    x1 = 2 * rng.normal(size=n)
-    return np.stack([x1, 0.2 * (x1**2 - 4) + rng.normal(size=n)], 1)
-
-
-def _log_banana(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    return _log_normal(x1, 0.0, 4.0) + _log_normal(x2, 0.2 * (x1**2 - 4), 1.0)
-
-
-def _variance(x1: np.ndarray) -> np.ndarray:
-    """Of x2 in the funnel."""
-    return np.minimum(np.exp(-x1), 10.0)
-
-
-def _draw_funnel(n: int, rng: np.random.Generator) -> np.ndarray:
-    x1 = 2 * rng.normal(size=n)
-    return np.stack([x1, np.sqrt(_variance(x1)) * rng.normal(size=n)], 1)
-
-
-def _log_funnel(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    return _log_normal(x1, 0.0, 4.0) + _log_normal(x2, 0.0, _variance(x1))
+    return Density(draw, lambda x1, x2: log_x1(x1) + _log_normal(x2, mean(x1), variance(x1)), bounds)
 
 
 def _draw_ring(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -163,11 +144,20 @@ def _log_spiral(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
 
 
 DENSITIES = {
-    "cosine": Density(_draw_cosine, _log_cosine, ((-4.0, 4.0), (-8.0, 8.0))),
-    "banana": Density(_draw_banana, _log_banana, ((-10.0, 10.0), (-6.0, 20.0))),
-    "funnel": Density(_draw_funnel, _log_funnel, ((-10.0, 10.0), (-16.0, 16.0))),
+    "cosine": _beside_x1(
+        lambda n, rng: rng.uniform(-4, 4, n), lambda x1: np.where(np.abs(x1) <= 4, -np.log(8), -np.inf),
+        lambda x1: 3 * np.cos(2 * x1), np.ones_like, ((-4.0, 4.0), (-8.0, 8.0)),
+    ),
+    "banana": _beside_x1(
+        lambda n, rng: 2 * rng.normal(size=n), lambda x1: _log_normal(x1, 0.0, 4.0),
+        lambda x1: 0.2 * (x1**2 - 4), np.ones_like, ((-10.0, 10.0), (-6.0, 20.0)),
+    ),
+    "funnel": _beside_x1(
+        lambda n, rng: 2 * rng.normal(size=n), lambda x1: _log_normal(x1, 0.0, 4.0),
+        np.zeros_like, lambda x1: np.minimum(np.exp(-x1), 10.0), ((-10.0, 10.0), (-16.0, 16.0)),
+    ),
     "ring": Density(_draw_ring, _log_ring, ((-6.5, 6.5), (-6.5, 6.5))),
     "spiral": Density(_draw_spiral, _log_spiral, ((-8.0, 8.0), (-8.0, 8.0))),
-}
+}  # fmt: skip
 
 PLUGIN = Densities

@@ -66,6 +66,12 @@ class FeatureSummary:
     n_records_without: int
     remarks: tuple[str, ...]
 
+    def cells(self) -> tuple[object, ...]:
+        """A row of the table of features."""
+        numbers = (self.minimum, self.median, self.maximum, self.mean, self.sd)
+        shown = ("-" if np.isnan(number) else f"{number:.4g}" for number in numbers)
+        return self.name, self.unit, self.n_observed, f"{self.missing:.2%}", *shown, self.n_records_without
+
 
 @dataclass(frozen=True)
 class Description:
@@ -102,7 +108,7 @@ class Description:
             "",
             *_table(
                 ("feature", "unit", "observed", "missing", "min", "median", "max", "mean", "sd", "records without"),
-                [_row(feature) for feature in self.features],
+                [feature.cells() for feature in self.features],
             ),
             "",
             "runs of missing cells by length in steps:",
@@ -142,10 +148,17 @@ def describe(windows: Windows, card: Card | None = None) -> Description:
         )
     limits = card.limits if card else {}
     missing = np.isnan(windows.values)
+    split = np.full(len(windows), "all") if windows.split is None else windows.split
+    observed, held_out = (mask.sum((1, 2)) for mask in (windows.observed, windows.held_out_mask))
+    parts = []
+    for name in sorted(set(split.tolist()), key=lambda name: (*SPLIT_ORDER, name).index(name)):
+        at = split == name
+        n_cells = int(at.sum()) * windows.n_features * windows.n_steps
+        parts.append(PartSummary(str(name), int(at.sum()), n_cells, int(observed[at].sum()), int(held_out[at].sum())))
     return Description(
-        title=_title(card),
+        title="" if card is None else f"{card.title} [{'SYNTHETIC, ' * card.synthetic}licence: {card.licence}]",
         n_steps=windows.n_steps,
-        parts=_parts(windows),
+        parts=tuple(parts),
         features=tuple(_feature(windows, k, missing[:, k], limits) for k in range(windows.n_features)),
         gaps=_gaps(missing),
         n_records_without_value=int(missing.all((1, 2)).sum()),
@@ -154,32 +167,14 @@ def describe(windows: Windows, card: Card | None = None) -> Description:
     )
 
 
-def _title(card: Card | None) -> str:
-    if card is None:
-        return ""
-    return f"{card.title} [{'SYNTHETIC, ' * card.synthetic}licence: {card.licence}]"
-
-
-def _parts(windows: Windows) -> tuple[PartSummary, ...]:
-    split = np.full(len(windows), "all") if windows.split is None else windows.split
-    observed, held_out = (mask.sum((1, 2)) for mask in (windows.observed, windows.held_out_mask))
-    per_record = windows.n_features * windows.n_steps
-    return tuple(
-        PartSummary(
-            str(name), int((here := split == name).sum()), int(here.sum()) * per_record,
-            int(observed[here].sum()), int(held_out[here].sum()),
-        )
-        for name in sorted(set(split.tolist()), key=lambda name: (*SPLIT_ORDER, name).index(name))
-    )  # fmt: skip
-
-
 def _feature(windows: Windows, k: int, missing: np.ndarray, limits: Mapping[str, Limits]) -> FeatureSummary:
     feature, table = windows.features[k], windows.values[:, k]
     values = np.sort(table[~missing])
     nan = float("nan")
     statistics = (values[0], np.median(values), values[-1], values.mean(), values.std()) if len(values) else (nan,) * 5
     low, high = limits.get(feature.name, limits.get("*", Limits())).bounds
-    remarks = [*_range_remarks(values, low, high), *_code_remarks(values), *_stuck_remarks(table, missing)]
+    codes = [f"a code for unknown? {code:g}: {count}" for code, count in suspicious_codes(values).items()]
+    remarks = [*_range_remarks(values, low, high), *codes, *_stuck_remarks(table, missing)]
     return FeatureSummary(
         feature.name, feature.unit, len(values), float(missing.mean()) if missing.size else nan,
         *map(float, statistics), n_records_without=int(missing.all(1).sum()), remarks=tuple(remarks),
@@ -208,10 +203,6 @@ def piled_at_top(values: np.ndarray) -> int:
     lower = values[values < values[-1]]
     at_top = len(values) - len(lower)
     return at_top if len(lower) and at_top >= max(10, 5 * int((lower == lower[-1]).sum())) else 0
-
-
-def _code_remarks(values: np.ndarray) -> list[str]:
-    return [f"a code for unknown? {code:g}: {count}" for code, count in suspicious_codes(values).items()]
 
 
 def suspicious_codes(values: np.ndarray) -> dict[float, int]:
@@ -271,14 +262,6 @@ def examples(values: np.ndarray) -> str:
     """The smallest distinct values and the largest, as text."""
     distinct = np.unique(values)
     return ", ".join(f"{v:g}" for v in distinct[:3]) + (f", ..., {distinct[-1]:g}" if len(distinct) > 3 else "")
-
-
-def _row(feature: FeatureSummary) -> tuple[object, ...]:
-    numbers = (feature.minimum, feature.median, feature.maximum, feature.mean, feature.sd)
-    shown = ("-" if np.isnan(number) else f"{number:.4g}" for number in numbers)
-    return (
-        feature.name, feature.unit, feature.n_observed, f"{feature.missing:.2%}", *shown, feature.n_records_without,
-    )  # fmt: skip
 
 
 def _table(header: tuple[object, ...], rows: list[tuple[object, ...]]) -> list[str]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tsimpute.core.limits import Limits
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.datasets._download import check_sha256, download_any
-from tsimpute.datasets.base import Card, Source
+from tsimpute.datasets.base import Card, Source, given_root
+from tsimpute.datasets.fetching import check_sha256, download
 from tsimpute.errors import ConfigError, DataError, SourceError
 
 TEST_MONTHS = (3, 6, 9, 12)
@@ -70,11 +70,7 @@ class PM25:
             raise ConfigError(f"window_steps: expected a whole number of hours from 1 on, came {self.window_steps!r}.")
 
     def locate(self, root: Path) -> Path:
-        """The folder of the two tables: ``root``, its ``pm25/``, or the sample folder of an unpacked release in them.
-
-        Raises:
-            SourceError: none of them holds both.
-        """
+        """The folder of both tables: ``root``, its ``pm25/``, or the sample folder of an unpacked release in them."""
         root = Path(root)
         folders = [base / inner for base in (root, root / self.name) for inner in ("", IN_RELEASE)]
         for folder in folders:
@@ -94,20 +90,39 @@ class PM25:
         scores are missing in it: neither shown nor scored twice. No window crosses a month or a gap in the hours.
         Held-out cells of training windows are marked too; whether they are seen in training is the protocol's choice.
         """
-        if root is None:
-            raise SourceError(
-                f"{self.name}: expected the folder of its files, came None. Name it with --root or TSIMPUTE_DATA."
-            )
-        folder = self.locate(root)
+        folder = self.locate(given_root(self.name, root))
         stamps, stations, ground = read_table(folder / GROUND)
         held_out = _held_out(folder, stamps, stations, ground)
-        starts, overlaps, changes = self._starts(stamps)
-        return self._windows(stamps, stations, ground, held_out, starts, overlaps, changes)
+        months = stamps.astype("datetime64[M]").astype(int) % 12 + 1
+        starts, overlaps, unplaced = self._starts(stamps, months)
+        if not len(starts):
+            raise DataError(
+                f"{self.name}: expected a stretch of at least {self.window_steps} hours within a month; there is none "
+                f"in {len(stamps)} rows. Use a smaller window_steps."
+            )
+        view = np.lib.stride_tricks.sliding_window_view
+        values, scored = (view(table, self.window_steps, axis=0)[starts] for table in (ground, held_out))
+        again = scored & (np.arange(self.window_steps) < overlaps[:, None])[:, None, :]
+        values[again] = np.nan
+        changes = {
+            "hours in stretches shorter than a window (dropped)": unplaced,
+            "cells scored in the test window before (missing in the overlap)": int(again.sum()),
+        }
+        return Windows(
+            values=values,
+            times=np.tile(np.arange(float(self.window_steps)), (len(starts), 1)),
+            features=tuple(Feature(station, "ug/m3") for station in stations),
+            record_ids=tuple(str(stamp) for stamp in stamps[starts]),
+            held_out=scored & ~again,
+            split=np.array([self._split(month) for month in months[starts]]),
+            pattern_donor=np.isin(months[starts], LENDING_MONTHS),
+            changes={what: count for what, count in changes.items() if count},
+        )
 
     def download(self, folder: Path) -> None:
         """Brings both tables into ``folder``, out of the release archive; a broken-off download is continued."""
         archive = folder / "STMVL-Release.zip"
-        download_any(dict.fromkeys([*(source.url for source in self.card.sources), RELEASE_OLD_ADDRESS]), archive)
+        download(dict.fromkeys([*(source.url for source in self.card.sources), RELEASE_OLD_ADDRESS]), archive)
         try:
             with zipfile.ZipFile(archive) as release:
                 for source in self.card.sources:
@@ -128,19 +143,23 @@ class PM25:
     def _split(self, month: int) -> str:
         return "test" if month in TEST_MONTHS else "valid" if month == self.valid_month else "train"
 
-    def _starts(self, stamps: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
-        """Where windows begin, how many of their first hours an earlier test window scores, and what found no place."""
+    def _starts(self, stamps: np.ndarray, months: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Where windows begin, how many of their first hours an earlier test window scores, and hours without a place.
+
+        Args:
+            stamps, months: (T,) hours, and the month of the year of each, 1 to 12.
+        """
         month = stamps.astype("datetime64[M]")
         breaks = np.flatnonzero(
             (np.diff(stamps) != np.timedelta64(1, "h")) | (np.diff(month) != np.timedelta64(0, "M"))
         )
         runs = [(int(run[0]), len(run)) for run in np.split(np.arange(len(stamps)), breaks + 1)]
         starts, overlaps, unplaced = [], [], 0
-        for first, length in sorted(runs, key=lambda run: (_month_of_year(stamps[run[0]]), run[0])):
+        for first, length in sorted(runs, key=lambda run: (months[run[0]], run[0])):
             last = length - self.window_steps
             if last < 0:
                 unplaced += length
-            elif self._split(_month_of_year(stamps[first])) != "test":
+            elif self._split(months[first]) != "test":
                 starts += range(first, first + last + 1)
                 overlaps += [0] * (last + 1)
             else:
@@ -148,42 +167,7 @@ class PM25:
                 rest = length % self.window_steps
                 starts += cut + [first + last] * bool(rest)
                 overlaps += [0] * len(cut) + [self.window_steps - rest] * bool(rest)
-        return (
-            np.array(starts, np.int64),
-            np.array(overlaps, np.int64),
-            {"hours in stretches shorter than a window (dropped)": unplaced},
-        )
-
-    def _windows(
-        self, stamps: np.ndarray, stations: list[str], ground: np.ndarray, held_out: np.ndarray,
-        starts: np.ndarray, overlaps: np.ndarray, changes: dict[str, int],
-    ) -> Windows:  # fmt: skip
-        if not len(starts):
-            raise DataError(
-                f"{self.name}: expected a stretch of at least {self.window_steps} hours within a month; there is none "
-                f"in {len(stamps)} rows. Use a smaller window_steps."
-            )
-        view = np.lib.stride_tricks.sliding_window_view
-        values, scored = (view(table, self.window_steps, axis=0)[starts] for table in (ground, held_out))
-        months = np.array([_month_of_year(stamp) for stamp in stamps[starts]])
-        split = np.array([self._split(month) for month in months])
-        again = scored & (np.arange(self.window_steps) < overlaps[:, None])[:, None, :]
-        values[again] = np.nan
-        changes["cells scored in the test window before (missing in the overlap)"] = int(again.sum())
-        return Windows(
-            values=values,
-            times=np.tile(np.arange(float(self.window_steps)), (len(starts), 1)),
-            features=tuple(Feature(station, "ug/m3") for station in stations),
-            record_ids=tuple(str(stamp) for stamp in stamps[starts]),
-            held_out=scored & ~again,
-            split=split,
-            pattern_donor=np.isin(months, LENDING_MONTHS),
-            changes={what: count for what, count in changes.items() if count},
-        )
-
-
-def _month_of_year(stamp: np.datetime64) -> int:
-    return int(stamp.astype("datetime64[M]").astype(int)) % 12 + 1
+        return np.array(starts, np.int64), np.array(overlaps, np.int64), unplaced
 
 
 def _held_out(folder: Path, stamps: np.ndarray, stations: list[str], ground: np.ndarray) -> np.ndarray:
@@ -215,28 +199,20 @@ def read_table(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
     hours, values = [], []
     for number, line in enumerate(lines, start=2):
         stamp, *cells = line.split(",")
+        match = _STAMP.fullmatch(stamp)
         try:
-            hours.append(_hour(stamp))
+            if match is None:
+                raise ValueError(stamp)
+            hours.append(np.datetime64("{}-{}-{}T{}".format(*match.groups()), "h"))
             values.append([float(cell or "nan") for cell in cells])
+            if len(cells) != len(stations) or (number > 2 and hours[-1] <= hours[-2]):
+                raise ValueError(line)
         except ValueError as error:
-            raise _broken(path, number, line) from error
-        if len(cells) != len(stations) or (number > 2 and hours[-1] <= hours[-2]):
-            raise _broken(path, number, line)
+            raise DataError(
+                f"{path}, line {number}: expected a whole hour such as 2014/05/01 01:00:00, later than the one before, "
+                f"and one number or nothing per station; came {line[:80]!r}. Correct the line or get the file again."
+            ) from error
     return np.array(hours), stations, np.array(values)
-
-
-def _hour(stamp: str) -> np.datetime64:
-    match = _STAMP.fullmatch(stamp)
-    if match is None:
-        raise ValueError(stamp)
-    return np.datetime64("{}-{}-{}T{}".format(*match.groups()), "h")
-
-
-def _broken(path: Path, number: int, line: str) -> DataError:
-    return DataError(
-        f"{path}, line {number}: expected a whole hour such as 2014/05/01 01:00:00, later than the one before, and one "
-        f"number or nothing per station; came {line[:80]!r}. Correct the line or get the file again."
-    )
 
 
 PLUGIN = PM25

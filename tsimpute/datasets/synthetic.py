@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.datasets.base import Card
-from tsimpute.errors import ConfigError
+from tsimpute.datasets.base import Card, check_whole
 
 FEATURES = (
     Feature("Temp", "degC"),
@@ -67,58 +66,48 @@ class SyntheticAirQuality:
     card = _CARD
 
     def __post_init__(self) -> None:
-        for name, least in (("n_records", 1), ("n_steps", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(f"{name}: expected a whole number from {least} on, came {value!r}.")
+        check_whole(self, n_records=1, n_steps=1, seed=0)
 
     def load(self, root: Path | None = None) -> Windows:
         """All records, without held-out cells and without a split; ``root`` is not looked at."""
         complete = self.complete()
-        gaps = _gaps(complete.shape[1], np.random.default_rng([self.seed, 1]))
+        series = np.where(_gaps(complete.shape[1], np.random.default_rng([self.seed, 1])), np.nan, complete)
+        cut = series.reshape(len(FEATURES), self.n_records, self.n_steps).swapaxes(0, 1)
         return Windows(
-            values=self._cut(np.where(gaps, np.nan, complete)),
+            values=np.ascontiguousarray(cut),
             times=np.tile(np.arange(float(self.n_steps)), (self.n_records, 1)),
             features=FEATURES,
             record_ids=tuple(f"synthetic-{i:05d}" for i in range(self.n_records)),
         )
 
     def complete(self) -> np.ndarray:
-        """(8, n_records * n_steps) the series before any cell was taken away."""
-        return _simulate(self.n_records * self.n_steps, np.random.default_rng([self.seed, 0]))
+        """(8, n_records * n_steps) the series before any cell was taken away, in the units of ``FEATURES``."""
+        n_hours, rng = self.n_records * self.n_steps, np.random.default_rng([self.seed, 0])
+        hour = np.arange(n_hours)
+        day_angle, year_angle = 2 * np.pi * (hour % 24) / 24, 2 * np.pi * hour / (24 * 365.25)
+        # Autocorrelation exp(-h/27) cos(h/30.6): that of log PM2.5 in Beijing at 6, 24 and 48 h.
+        weather = _damped_oscillation(n_hours, 27.0, 30.6, rng)
+        gusts = _autoregression(n_hours, 1, 1.2, rng)[0]
+        local = _autoregression(n_hours, len(FEATURES), 3.0, rng)
 
-    def _cut(self, series: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(series.reshape(len(FEATURES), self.n_records, self.n_steps).swapaxes(0, 1))
+        sun = np.clip(np.sin(day_angle - np.pi / 2 - 0.2) + 0.2 * (1 - np.cos(year_angle)), 0, None)
+        workday = np.where(hour // 24 % 7 < 5, 1.0, 0.55)
+        traffic = workday * (_rush(hour, 8.0) + 0.9 * _rush(hour, 18.5)) + 0.3 * sun
 
-
-PLUGIN = SyntheticAirQuality
-
-
-def _simulate(n_hours: int, rng: np.random.Generator) -> np.ndarray:
-    """(8, T) complete series in the units of ``FEATURES``."""
-    hour = np.arange(n_hours)
-    day_angle, year_angle = 2 * np.pi * (hour % 24) / 24, 2 * np.pi * hour / (24 * 365.25)
-    # Autocorrelation exp(-h/27) cos(h/30.6): that of log PM2.5 in Beijing at 6, 24 and 48 h.
-    weather = _damped_oscillation(n_hours, 27.0, 30.6, rng)
-    gusts = _autoregression(n_hours, 1, 1.2, rng)[0]
-    local = _autoregression(n_hours, len(FEATURES), 3.0, rng)
-
-    sun = np.clip(np.sin(day_angle - np.pi / 2 - 0.2) + 0.2 * (1 - np.cos(year_angle)), 0, None)
-    workday = np.where(hour // 24 % 7 < 5, 1.0, 0.55)
-    traffic = workday * (_rush(hour, 8.0) + 0.9 * _rush(hour, 18.5)) + 0.3 * sun
-
-    temp = 13 - 5 * np.cos(year_angle - 0.3) + 4 * np.sin(day_angle - 2.4) + 2.5 * weather + 2 * gusts + 0.5 * local[0]
-    wind = np.exp(0.8 - 0.35 * weather - 0.5 * gusts + 0.2 * sun + 0.08 * local[1])
-    stagnation = 0.45 * weather - 0.8 * np.log(0.5 + wind / 2)
-    pm_centre = np.exp(3.9 + stagnation + 0.15 * traffic + 0.08 * local[2])
-    pm_suburb = np.exp(3.7 + 0.95 * stagnation - 0.1 * sun + 0.18 * local[3])
-    dust = 6 * np.clip(wind - 2.5, 0, None) / (1 + np.exp(2 * weather))
-    pm_coarse = (1.25 * pm_centre + dust + 8) * np.exp(0.07 * local[4])
-    no2 = np.exp(3.2 + 0.6 * stagnation + 0.5 * traffic - 0.2 * sun + 0.08 * local[5])
-    co = 0.25 + 0.009 * pm_centre * np.exp(0.07 * local[6]) + 0.008 * no2
-    formed = (25 + 1.6 * np.clip(temp, 0, None)) * (0.55 + sun) * (1 + 0.3 * np.tanh(gusts))
-    ozone = formed * np.exp(-no2 / 40 + 0.06 * local[7])
-    return np.stack([temp, wind, pm_centre, pm_suburb, pm_coarse, no2, co, ozone])
+        temp = (
+            13 - 5 * np.cos(year_angle - 0.3) + 4 * np.sin(day_angle - 2.4) + 2.5 * weather + 2 * gusts + 0.5 * local[0]
+        )
+        wind = np.exp(0.8 - 0.35 * weather - 0.5 * gusts + 0.2 * sun + 0.08 * local[1])
+        stagnation = 0.45 * weather - 0.8 * np.log(0.5 + wind / 2)
+        pm_centre = np.exp(3.9 + stagnation + 0.15 * traffic + 0.08 * local[2])
+        pm_suburb = np.exp(3.7 + 0.95 * stagnation - 0.1 * sun + 0.18 * local[3])
+        dust = 6 * np.clip(wind - 2.5, 0, None) / (1 + np.exp(2 * weather))
+        pm_coarse = (1.25 * pm_centre + dust + 8) * np.exp(0.07 * local[4])
+        no2 = np.exp(3.2 + 0.6 * stagnation + 0.5 * traffic - 0.2 * sun + 0.08 * local[5])
+        co = 0.25 + 0.009 * pm_centre * np.exp(0.07 * local[6]) + 0.008 * no2
+        formed = (25 + 1.6 * np.clip(temp, 0, None)) * (0.55 + sun) * (1 + 0.3 * np.tanh(gusts))
+        ozone = formed * np.exp(-no2 / 40 + 0.06 * local[7])
+        return np.stack([temp, wind, pm_centre, pm_suburb, pm_coarse, no2, co, ozone])
 
 
 def _rush(hour: np.ndarray, peak: float) -> np.ndarray:
@@ -164,3 +153,6 @@ def _bursts(n_hours: int, start_probability: float, rng: np.random.Generator) ->
     for start, length in zip(starts, lengths, strict=True):
         gap[start : start + length] = True
     return gap
+
+
+PLUGIN = SyntheticAirQuality

@@ -10,8 +10,8 @@ from typing import NoReturn
 import numpy as np
 
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.datasets._download import check_sha256
 from tsimpute.datasets.base import Card, Source
+from tsimpute.datasets.fetching import check_sha256
 from tsimpute.errors import ConfigError, DataError, SourceError
 
 TARGET = "target"
@@ -81,11 +81,7 @@ class UCI:
             raise ConfigError(f"table: expected one of {', '.join(TABLES)}; came {self.table!r}.")
 
     def locate(self, root: Path) -> Path:
-        """The folder of the tables: ``root`` or its ``uci/``, whichever holds any of them.
-
-        Raises:
-            SourceError: neither holds one.
-        """
+        """The folder of the tables: ``root`` or its ``uci/``, whichever holds any of them."""
         folders = [Path(root), Path(root) / self.name]
         for folder in folders:
             if any((folder / f"{table}.csv").is_file() for table in TABLES):
@@ -148,17 +144,19 @@ class UCI:
             if len(row) != len(names):
                 raise DataError(f"{path}, line {line}: expected {len(names)} cells, came {len(row)}.")
             for name, cell in zip(names if self.is_numeric else names[:-1], row, strict=False):
-                _check_number(cell, f"{path}, line {line}, column {name!r}", may_be_empty=name != TARGET)
+                if not _is_number(cell or ("nan" if name == TARGET else "0")):
+                    raise DataError(
+                        f"{path}, line {line}, column {name!r}: expected a finite number"
+                        f"{' or nothing' * (name != TARGET)}, came {cell!r}."
+                    )
         return names, rows
 
 
-def _check_number(cell: str, where: str, may_be_empty: bool) -> None:
+def _is_number(text: str) -> bool:
     try:
-        finite = bool(np.isfinite(float(cell or ("0" if may_be_empty else "nan"))))
+        return bool(np.isfinite(float(text)))
     except ValueError:
-        finite = False
-    if not finite:
-        raise DataError(f"{where}: expected a finite number{' or nothing' * may_be_empty}, came {cell!r}.")
+        return False
 
 
 PLUGIN = UCI
