@@ -61,7 +61,7 @@ def small_windows() -> Windows:
 
 
 SLOW = """
-backbones/test_row_attention cases cli contracts/test_imputers datasets demo experiments
+backbones/test_row_attention cases cli contracts/test_imputers datasets experiments
 filling/blending filling/files filling/imputer filling/learning filling/measuring filling/methods
 filling/panels/test_calendar filling/stores
 gaussian generative imputers models peers plots reports suites system/test_threads

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tsimpute.cli.commands import _parse, main
-from tsimpute.cli.tables import _codes, fill, settings_of
+from tsimpute.cli.tables import _codes, settings_of
 from tsimpute.errors import ConfigError
 from tsimpute.filling.files import outputs as module
 from tsimpute.system.terminal import Bars
@@ -266,11 +266,11 @@ def test_progress_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.splitlines() == ["learning: 2/2", "imputing: 3/3"]
 
 
-def test_fill_says_what_it_understood_and_did(model: Path, tmp_path: Path) -> None:
-    source, said = write(tmp_path / "in.csv", ("", "", "")), []
+def test_fill_says_what_it_understood_and_did(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write(tmp_path / "in.csv", ("", "", ""))
     words = ["--model", str(model), "--n_samples", "5", *LIMITS, "--effort", "trial", *ROLES]
-    fill(_parse(["impute", str(source), "-o", str(tmp_path / "out.csv"), *words])[1], said.append)
-    text = "\n".join(said)
+    main(["impute", str(source), "-o", str(tmp_path / "out.csv"), *words])
+    text = capsys.readouterr().out
     assert f"{source}:\n  layout: wide, 120 rows\n" in text
     assert "50/90/95 % intervals as drawn hold" in text
     assert "files: out.csv, out.provenance.csv, out.cells.csv, out.report.html\n" in text

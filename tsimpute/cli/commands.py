@@ -22,6 +22,7 @@ from tsimpute.config.yaml_files import check_config, config_path, shipped_config
 from tsimpute.errors import ConfigError, TsimputeError
 from tsimpute.system.terminal import Bar, stop_on_interrupt
 
+SUITE = "Runs, checks or shows a suite: tasks, methods, folds and seeds in one file."
 EXAMPLES = {
     "demo": "tsimpute demo --out demo-output",
     "fetch": "tsimpute fetch physionet2012",
@@ -182,17 +183,15 @@ def _add_evaluate(parser: ArgumentParser) -> None:
 
 def demo(options: Namespace) -> None:
     """Fills a generated table in seconds, then trains both processes in minutes: metric table, curves, pictures."""
-    from tsimpute.demo.processes import run_demo
-    from tsimpute.demo.table import fill_demo_table
+    from tsimpute.cli.demo import fill_demo_table, run_demo
 
     print("1. A table with gaps is filled. The same on a file of yours: tsimpute impute FILE -o OUT\n")
-    compared = fill_demo_table(options.out / "table", _say)
+    compared = fill_demo_table(options.out / "table", partial(print, flush=True))
     print(f"\nThe table is generated, so the truth at its gaps is known:\n{compared.round(3).to_string()}")
     print(f"Wrote stations.csv, filled.csv, filled.report.html, filled.png and more to {options.out / 'table'}/\n")
     print("2. Flow matching (CFMI) and diffusion (CSDI) are trained on one network and scored on held-out cells.\n")
 
-    report = run_demo(options.out, options.epochs, lambda what, total: Bar(what, total, "step"))
-    print(report.markdown())
+    print(run_demo(options.out, options.epochs).markdown())
     print(f"The data are synthetic. Wrote metrics.csv, tables.md, curves.png, records.png and models to {options.out}/")
 
 
@@ -213,7 +212,7 @@ def describe(options: Namespace) -> None:
         if not (options.source.exists() or is_table(options.source)):
             known = ", ".join(available("datasets"))
             raise ConfigError(f"{name}: expected the file of a table, or a data set ({known}); there is no such file.")
-        cli_tables.describe(options, _say)
+        cli_tables.describe(options)
         return
     cli_tables.refuse_reading_arguments(options, name)
     from tsimpute.datasets.describing import describe as describe_windows
@@ -246,11 +245,6 @@ def train(options: Namespace) -> None:
     if first and step is not None:
         print(f"training ended: {step.stop}")
         print(f"wrote {', '.join(sorted(path.name for path in options.out.iterdir()))} to {options.out}/")
-
-
-def impute(options: Namespace) -> int:
-    """Fills the gaps of a table in a file: the same file back, what each cell is, and a report."""
-    return cli_tables.fill(options, _say)
 
 
 def draw(options: Namespace) -> None:
@@ -295,24 +289,6 @@ def evaluate(options: Namespace) -> None:
     print(f"wrote metrics.csv, tables.md, curves.png and records_{imputer.name}.png to {out}/")
 
 
-SUITE = "Runs, checks or shows a suite: tasks, methods, folds and seeds in one file."
-
-
-def suite_run(options: Namespace) -> None:
-    """Runs the part of a suite that is not done yet, then writes its tables, pictures and page."""
-    cli_suites.run(options, _say)
-
-
-def suite_check(options: Namespace) -> None:
-    """Computes the numbers of a suite again from its stored samples."""
-    cli_suites.check(options, _say)
-
-
-def suite_report(options: Namespace) -> None:
-    """Writes tables, pictures and page of the results so far, without running anything."""
-    cli_suites.report(options, _say)
-
-
 def doctor(options: Namespace) -> None:
     """Shows what is installed and used here: versions, compiled code, threads, devices, caches."""
     from tsimpute.cli.doctor import report
@@ -321,13 +297,10 @@ def doctor(options: Namespace) -> None:
         print(f"{name + ':':20}{value}")
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)
-
-
 COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
-    "demo": demo, "impute": impute, "describe": describe, "fetch": fetch, "train": train, "evaluate": evaluate,
-    "draw": draw, "suite run": suite_run, "suite check": suite_check, "suite report": suite_report, "doctor": doctor,
+    "demo": demo, "impute": cli_tables.fill, "describe": describe, "fetch": fetch, "train": train, "evaluate": evaluate,
+    "draw": draw, "suite run": cli_suites.run, "suite check": cli_suites.check, "suite report": cli_suites.report,
+    "doctor": doctor,
 }  # fmt: skip
 ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
     "demo": _add_demo, "impute": cli_tables.add_arguments, "describe": _add_describe, "fetch": _add_fetch,

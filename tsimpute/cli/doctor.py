@@ -11,23 +11,28 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+import torch
+
 from tsimpute import __version__
 from tsimpute.system.native import WHEEL_FOLDER, compiled, is_switched_off
 from tsimpute.system.places import packaged, user_cache
+from tsimpute.system.threads import spins
 
 _DEVELOPERS = re.compile(r"extra == .(dev|docs)\b")
 _VARIABLES = ("TSIMPUTE_DATA", "TSIMPUTE_NATIVE", "CC", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS")
 
 
 def report() -> Iterator[tuple[str, str]]:
-    """Names and values, line by line; imports torch."""
+    """Names and values, line by line."""
     yield "tsimpute", f"{__version__} on Python {platform.python_version()}, {sys.executable}"
     yield "system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs"
     yield "packages", ", ".join(f"{name} {_version(name)}" for name in _listed(optional=False))
     yield "optional packages", ", ".join(f"{name} {_version(name)}" for name in _listed(optional=True))
     yield "compiled attention", _compiled()
-    yield "threads", _threads()
-    yield "devices", ", ".join(_devices())
+    waits = "may spin (set OMP_WAIT_POLICY=PASSIVE before Python starts)" if spins() else "do not spin"
+    yield "threads", f"{torch.get_num_threads()} of torch; threads that wait {waits}"
+    gpus = [f"cuda:{n} {torch.cuda.get_device_name(n)}" for n in range(torch.cuda.device_count())]
+    yield "devices", ", ".join(["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])])
     yield "cache", _folder_text(str(user_cache()))
     data = os.environ.get("TSIMPUTE_DATA")
     yield "raw data", "TSIMPUTE_DATA is not set" if data is None else _folder_text(data)
@@ -65,22 +70,6 @@ def _compiled() -> str:
         return " ".join(["not in use:", *(str(one.message) for one in caught)])
     path = Path(library._name)
     return f"in use, {'from the wheel' if path.parent.name == WHEEL_FOLDER else 'compiled on this computer'}: {path}"
-
-
-def _threads() -> str:
-    import torch
-
-    from tsimpute.system.threads import spins
-
-    waits = "may spin (set OMP_WAIT_POLICY=PASSIVE before Python starts)" if spins() else "do not spin"
-    return f"{torch.get_num_threads()} of torch; threads that wait {waits}"
-
-
-def _devices() -> list[str]:
-    import torch
-
-    gpus = [f"cuda:{n} {torch.cuda.get_device_name(n)}" for n in range(torch.cuda.device_count())]
-    return ["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
 def _folder_text(folder: str) -> str:

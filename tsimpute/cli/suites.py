@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -39,26 +39,21 @@ def add_run_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def run(options: Namespace, say: Callable[[str], None]) -> None:
-    """Runs what of a suite is not done yet in ``out``, then shows its tables and what it wrote.
-
-    Raises:
-        ConfigError: jobs failed; the others are done and shown then.
-    """
+def run(options: Namespace) -> None:
+    """Runs the part of a suite that is not done yet, then writes its tables, pictures and page."""
     from tsimpute.suites.running import run_suite
 
     if options.minutes is not None and not options.minutes > 0:
         raise ConfigError(f"--minutes: expected more than 0, came {options.minutes:g}.")
     suite, jobs, chosen = _planned(options)
     out, total, done = options.out, len(chosen), 0
-    errors: list[str] = []
-    busy: list[str] = []
+    errors, busy = [], []
 
     def failed(job: Job, error: TsimputeError) -> None:
         is_busy = isinstance(error, BusyError)
         text = f"{job}: " + ("another process is working on it" if is_busy else f"failed: {error}")
         (busy if is_busy else errors).append(text)
-        say(text)
+        print(text, flush=True)
 
     started = time.monotonic()
     with stop_on_interrupt() as should_stop, Bars({}) as bars:
@@ -67,23 +62,19 @@ def run(options: Namespace, say: Callable[[str], None]) -> None:
             chosen, out, should_stop=should_stop, out_of_time=out_of_time, progress=bars.update, failed=failed
         ):
             done += 1
-            say(f"{done}/{total} {job}: done")
+            print(f"{done}/{total} {job}: done", flush=True)
     if done:
-        _render(suite, jobs, out, say)
+        _render(suite, jobs, out)
     if errors:
         raise ConfigError(f"{len(errors)} of {total} entries failed; the first: {errors[0]}")
     if busy:
-        say(f"{len(busy)} of {total} left to another process; when it is done the same command shows them too")
+        print(f"{len(busy)} of {total} left to another process; when it is done the same command shows them too")
     elif done < total:
-        say(f"stopped after {done} of {total}; the same command goes on")
+        print(f"stopped after {done} of {total}; the same command goes on")
 
 
-def check(options: Namespace, say: Callable[[str], None]) -> None:
-    """Computes the numbers of entries again from the samples that were kept.
-
-    Raises:
-        DataError: there are no results, or a number is not what its samples give.
-    """
+def check(options: Namespace) -> None:
+    """Computes the numbers of a suite again from its stored samples."""
     from tsimpute.suites.results import unequal
 
     _, _, chosen = _planned(options)
@@ -92,21 +83,17 @@ def check(options: Namespace, say: Callable[[str], None]) -> None:
         raise DataError(f"{options.out}: expected results of the suite to check, there are none with its settings.")
     for job, n, wrong in checked:
         what = f"{len(wrong)} differ: {', '.join(wrong[:5])}" if wrong else "all as in the table, to the bit"
-        say(f"{job}: {n} values computed anew, {what}")
+        print(f"{job}: {n} values computed anew, {what}")
     if absent := len(chosen) - len(checked):
-        say(f"{absent} of {len(chosen)} entries have no results with these settings, and were not checked")
+        print(f"{absent} of {len(chosen)} entries have no results with these settings, and were not checked")
     if differ := sum(len(wrong) for _, _, wrong in checked):
         raise DataError(f"{options.out}: {differ} values are not what the kept samples give. Run the entries anew.")
 
 
-def report(options: Namespace, say: Callable[[str], None]) -> None:
-    """Writes tables, pictures and page of what is done, without running anything.
-
-    Raises:
-        DataError: nothing is done yet, or a file is damaged.
-    """
+def report(options: Namespace) -> None:
+    """Writes tables, pictures and page of the results so far, without running anything."""
     suite, jobs, _ = _planned(options)
-    _render(suite, jobs, options.out, say)
+    _render(suite, jobs, options.out)
 
 
 def _planned(options: Namespace) -> tuple[Suite, list[Job], list[Job]]:
@@ -128,9 +115,9 @@ def _planned(options: Namespace) -> tuple[Suite, list[Job], list[Job]]:
     return suite, jobs, select(jobs, *chosen)
 
 
-def _render(suite: Suite, jobs: Sequence[Job], out: Path, say: Callable[[str], None]) -> None:
+def _render(suite: Suite, jobs: Sequence[Job], out: Path) -> None:
     from tsimpute.suites.page import render
 
     paths = render(suite, jobs, out)
-    say((out / "tables.md").read_text(encoding="utf-8"))
-    say(f"wrote {', '.join(path.name for path in paths)} to {out}/")
+    print((out / "tables.md").read_text(encoding="utf-8"))
+    print(f"wrote {', '.join(path.name for path in paths)} to {out}/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -68,12 +67,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add: Any = parser.add_argument
     add("source", type=Path, help="a table: .csv and other text, .parquet, .nc or .zarr")
     add(
-        "-o",
-        "--out",
-        type=Path,
-        required=True,
+        "-o", "--out", type=Path, required=True,
         help="file to write, of the same kind; other files are written next to it",
-    )
+    )  # fmt: skip
     add(
         "--model", type=str | None, default=None,
         help="a trained model, or the .model.safetensors that an earlier run wrote: then its calibration, codes, "
@@ -87,18 +83,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--n_samples", type=int, default=50, help="samples per cell")
     add("--seed", type=int, default=0, help="seed of training and sampling")
     add("--force", action="store_true", help="overwrite files that exist")
-    no = ActionYesNo(no_prefix="no_")
     add(
-        "--calibrate",
-        action=no,
-        default=True,
+        "--calibrate", action=ActionYesNo(no_prefix="no_"), default=True,
         help="no_: leave the intervals as they are sampled. Default: calibrate them",
-    )
+    )  # fmt: skip
     add(
-        "--recalibrate",
-        action="store_true",
+        "--recalibrate", action="store_true",
         help="calibrate the intervals on this file; default: use the calibration of the model",
-    )
+    )  # fmt: skip
     add_reading_arguments(parser)
 
 
@@ -138,12 +130,8 @@ def add_reading_arguments(parser: ArgumentParser) -> None:
     add("--max_gap", type=int | None, default=None, help="longest gap to fill, in steps; longer gaps stay empty")
 
 
-def fill(options: Namespace, say: Callable[[str], None]) -> int:
-    """Fills the file and prints how it was read and what was done.
-
-    Returns:
-        The exit code: ``NOT_ALL_FILLED`` where a column that looks like numbers was not filled, else 0.
-    """
+def fill(options: Namespace) -> int:
+    """Fills the gaps of a table in a file: the same file back, what each cell is, and a report."""
     from tsimpute.filling.files.fill_file import fill_file
     from tsimpute.filling.files.outputs import Outputs
     from tsimpute.filling.preparing.summary import unfilled
@@ -153,7 +141,7 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
     with stop_on_interrupt() as should_stop, Bars(UNITS) as bars:
         filled = fill_file(
             options.source, options.out, settings_of(options), form=_form(options), force=options.force,
-            say=lambda text: say(spell(text)), progress=bars.update, should_stop=should_stop, spell=spell,
+            say=lambda text: print(spell(text), flush=True), progress=bars.update, should_stop=should_stop, spell=spell,
         )  # fmt: skip
     if filled is None:
         state = Outputs.named_after(options.out).state
@@ -162,11 +150,11 @@ def fill(options: Namespace, say: Callable[[str], None]) -> int:
     text = unfilled(filled.prepared)
     if text is None:
         return 0
-    say(spell(text))
+    print(spell(text))
     return NOT_ALL_FILLED
 
 
-def describe(options: Namespace, say: Callable[[str], None]) -> None:
+def describe(options: Namespace) -> None:
     """Prints how the file is read, as ``fill`` starts; nothing is trained."""
     from tsimpute.filling.files.fill_file import prepare_file
     from tsimpute.filling.preparing.summary import understood, unfilled
@@ -176,17 +164,13 @@ def describe(options: Namespace, say: Callable[[str], None]) -> None:
             raise ConfigError(f"--{name}: expected a data set with it, came the file {options.source}. Leave it out.")
     prepared = prepare_file(options.source, settings_of(options), _form(options))
     spell = partial(in_options, names=list(vars(options)))
-    say(spell(f"{options.source}:\n{understood(prepared, most=None)}"))
+    print(spell(f"{options.source}:\n{understood(prepared, most=None)}"))
     if (text := unfilled(prepared)) is not None:
-        say(spell(f"  {text}"))
+        print(spell(f"  {text}"))
 
 
 def refuse_reading_arguments(options: Namespace, name: str) -> None:
-    """Refuses reading options for a data set, which states itself how it is read.
-
-    Raises:
-        ConfigError: something is.
-    """
+    """Refuses reading options for a data set, which states itself how it is read."""
     parser = Parser()
     add_reading_arguments(parser)
     plain = parser.get_defaults()
@@ -198,13 +182,18 @@ def refuse_reading_arguments(options: Namespace, name: str) -> None:
 def settings_of(options: Namespace) -> dict[str, Any]:
     """The settings of ``TableImputer`` in the arguments."""
     settings = {name: options[name] for name in SETTINGS if name in options}
-    settings |= {name: _names(options[name]) for name in COLUMNS}
+    for name in COLUMNS:
+        text = options[name]
+        settings[name] = None if text is None else [] if text == "none" else _words(text)
     settings["units"] = _pairs(options.units, "--units: expected name=unit")
     if "rename" in options:
         settings["rename"] = _pairs(options.rename, "--rename: expected name of the table=name of the model")
     settings["missing_codes"] = _codes(options.missing_codes)[0]
     if "quantiles" in options:
-        settings["quantiles"] = tuple(_number(word, "--quantiles") for word in _words(options.quantiles))
+        words = _words(options.quantiles)
+        if wrong := [word for word in words if not _is_number(word)]:
+            raise ConfigError(f"--quantiles: expected comma-separated numbers, came {wrong[0]!r}.")
+        settings["quantiles"] = tuple(map(float, words))
     return settings
 
 
@@ -218,12 +207,6 @@ def _form(options: Namespace) -> TextForm:
 def _words(text: str) -> list[str]:
     """Comma-separated; one that holds a comma stands in double quotes."""
     return [word.strip() for word in next(csv.reader([text], skipinitialspace=True), [""])]
-
-
-def _names(text: str | None) -> list[str] | None:
-    if text is None:
-        return None
-    return [] if text == "none" else _words(text)
 
 
 def _pairs(text: str | None, expected: str) -> dict[str, str] | None:
@@ -262,9 +245,3 @@ def _is_number(word: str) -> bool:
         return math.isfinite(float(word))
     except ValueError:
         return False
-
-
-def _number(word: str, name: str) -> float:
-    if not _is_number(word):
-        raise ConfigError(f"{name}: expected comma-separated numbers, came {word!r}.")
-    return float(word)

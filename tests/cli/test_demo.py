@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from tsimpute.demo.table import fill_demo_table, tables
+from tsimpute.cli.demo import fill_demo_table, tables
 
 
 def test_a_generated_table_is_filled_and_compared_with_the_truth(tmp_path):

@@ -1,1 +1,0 @@
-"""The demonstration: a table filled in seconds, then both processes trained, on generated data."""
