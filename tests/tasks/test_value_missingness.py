@@ -10,9 +10,8 @@ from tsimpute.core.windows import Feature, Windows
 from tsimpute.datasets.pm25 import PM25
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
-from tsimpute.tasks.missingness import reached_rate
+from tsimpute.tasks.missingness import chances, mar, mar_roles, mnar, reached_rate
 from tsimpute.tasks.protocols import clean
-from tsimpute.tasks.value_missingness import chances, mar, mar_roles, mnar
 
 
 def make_windows(n: int = 60, k: int = 6, length: int = 20, missing: float = 0.4) -> Windows:
@@ -71,7 +70,7 @@ def test_mar_follows_the_values_that_decide_with_the_weights_of_its_seed():
     driver = windows.values[:, 0] - 5
 
     def told(strength: float, seed: int) -> np.ndarray:
-        held_out = mar(windows, rate=0.3, seed=seed, drivers=["f0"], strength=strength)
+        held_out = mar(windows, rate=0.3, seed=seed, features=["f1", "f2"], strength=strength)
         return np.array([np.corrcoef(driver.ravel(), held_out[:, k].ravel())[0, 1] for k in (1, 2)])
 
     assert (np.abs(told(3.0, 1)) > 0.3).all()  # one driver: its weight is 1 or -1
@@ -88,7 +87,7 @@ def test_a_driver_with_gaps_counts_as_interpolated_and_as_average_where_a_record
     scaler = Standardizer(np.array([2.0, 0.0]), np.ones(2), np.ones(2, int))
     for seed in range(20):
         gaps, whole = (
-            mar(replace(windows, values=x), rate=0.5, seed=seed, drivers=["f0"], scaler=scaler) for x in (values, full)
+            mar(replace(windows, values=x), rate=0.5, seed=seed, features=["f1"], scaler=scaler) for x in (values, full)
         )
         np.testing.assert_array_equal(gaps, whole)
 
@@ -135,12 +134,12 @@ def test_impossible_requests_are_refused():
         for hide in (mar, mnar):
             with pytest.raises(ConfigError, match="strength"):
                 hide(WINDOWS, rate=0.1, seed=1, strength=strength)
-    with pytest.raises(ConfigError, match="both roles"):
-        mar(WINDOWS, rate=0.1, seed=1, features=["f0"], drivers=["f0", "f1"])
+    with pytest.raises(ConfigError, match="none to decide"):
+        mar(WINDOWS, rate=0.1, seed=1, features=[f.name for f in WINDOWS.features])
     with pytest.raises(ConfigError, match="none to lose cells"):
         mar(make_windows(5, 1), rate=0.1, seed=1)
     with pytest.raises(ConfigError, match="f9"):
-        mar(WINDOWS, rate=0.1, seed=1, drivers=["f9"])
+        mar(WINDOWS, rate=0.1, seed=1, features=["f9"])
     with pytest.raises(DataError, match="features"):
         mnar(WINDOWS, rate=0.1, seed=1, scaler=Standardizer.fit(make_windows(5, 2)))
 

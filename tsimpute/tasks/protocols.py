@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 
 import numpy as np
 
@@ -21,11 +20,10 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
-from tsimpute.tasks.missingness import BY_VALUE, MECHANISMS, reached_rate
+from tsimpute.tasks.missingness import BY_VALUE, MECHANISMS, check_rate, mar_roles, reached_rate, scaler_of
 from tsimpute.tasks.splitting import PARTS, Split, check_fold, csdi_folds, legacy_generator, prescribed, seeded_folds
 from tsimpute.tasks.table_missingness import TABLE_MECHANISMS
 from tsimpute.tasks.task import PRESCRIBED, REMOVED, TRANSDUCTIVE, Task
-from tsimpute.tasks.value_missingness import mar_roles, scaler_of
 
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
@@ -95,10 +93,7 @@ def clean(
             f"cells of valid and test{'' if features is None else ' in ' + ', '.join(features)} hidden ({mechanism}, "
             f"rate {rate:g} asked, {reached_rate(test, test.held_out_mask, features):.4f} reached in test, seed {seed})"
         )
-    scaler = Standardizer.fit(train, limits)
-    units = Standardizer.fit(train) if limits else None
-    changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
-    first = "values outside the limits made missing -> " if limits else ""
+    scaler, units, first = _scalers(train, limits, changes)
     order = f"{first}{how} -> {hidden} -> scaler fitted on the shown cells of train only."
     return Task(train, valid, test, scaler, "clean", fold, mechanism, rate, changes, order, seed, units)
 
@@ -144,7 +139,14 @@ def csdi(
     changes = dict(windows.changes)
     if not prescribed:
         windows, changes = _without_empty(windows)
-        windows = replace(windows, held_out=_csdi_holes(windows, rate, seed))
+        check_rate(rate)
+        rng, by_step = legacy_generator(seed), windows.observed.transpose(0, 2, 1).reshape(len(windows), -1)
+        hidden = np.zeros_like(by_step)
+        for observed, of_record in zip(by_step, hidden, strict=True):
+            cells = np.flatnonzero(observed)
+            of_record[rng.choice(cells, int(len(cells) * rate), replace=False)] = True
+        held_out = hidden.reshape(len(windows), windows.n_steps, windows.n_features).transpose(0, 2, 1)
+        windows = replace(windows, held_out=held_out)
     whole, windows = windows, _within(windows, limits)
     changes |= {OUTSIDE: windows.changes[OUTSIDE]} if limits else {}
     split, how = _split(windows, fold, lambda: csdi_folds(len(windows), fold, seed), seed)
@@ -221,10 +223,7 @@ def transductive(
     train, left_empty = _nonempty(test.without_held_out())
     changes[REMOVED] = int(test.held_out_mask.sum())
     changes |= {LEFT_EMPTY: left_empty} if left_empty else {}
-    scaler = Standardizer.fit(train, limits)
-    units = Standardizer.fit(train) if limits else None
-    changes |= {NEVER_SHOWN: int(scaler.never_shown.sum())} if scaler.never_shown.any() else {}
-    first = "values outside the limits made missing -> " if limits else ""
+    scaler, units, first = _scalers(train, limits, changes)
     order = f"{first}{hidden} -> trained on the visible cells of the same records -> scaler fitted on these cells only."
     nobody = test.select([])
     return Task(train, nobody, test, scaler, TRANSDUCTIVE, fold, mechanism, rate, changes, order, seed, units)
@@ -277,6 +276,20 @@ def _within(windows: Windows, limits: Mapping[str, Limits] | None) -> Windows:
     )
 
 
+def _scalers(
+    train: Windows, limits: Mapping[str, Limits] | None, changes: dict[str, int]
+) -> tuple[Standardizer, Standardizer | None, str]:
+    """The scaler with limits, that of the scores, and what stands first in the order; counts features never shown."""
+    scaler = Standardizer.fit(train, limits)
+    if scaler.never_shown.any():
+        changes[NEVER_SHOWN] = int(scaler.never_shown.sum())
+    return (
+        (scaler, Standardizer.fit(train), "values outside the limits made missing -> ")
+        if limits
+        else (scaler, None, "")
+    )
+
+
 def _split(windows: Windows, fold: int, draw: Callable[[], Split], seed: int) -> tuple[Split, str]:
     check_fold(fold)
     if windows.split is None:
@@ -296,15 +309,3 @@ def _without_empty(windows: Windows) -> tuple[Windows, dict[str, int]]:
 def _nonempty(windows: Windows) -> tuple[Windows, int]:
     filled = np.flatnonzero(windows.observed.any(axis=(1, 2)))
     return windows.select(filled), len(windows) - len(filled)
-
-
-def _csdi_holes(windows: Windows, rate: float | None, seed: int) -> np.ndarray:
-    if not (isinstance(rate, Real) and 0 < rate < 1):
-        raise ConfigError(f"rate of cells to hide: expected a number between 0 and 1, both excluded; came {rate!r}.")
-    rng = legacy_generator(seed)
-    by_step = windows.observed.transpose(0, 2, 1).reshape(len(windows), -1)
-    held_out = np.zeros_like(by_step)
-    for observed, hidden in zip(by_step, held_out, strict=True):
-        cells = np.flatnonzero(observed)
-        hidden[rng.choice(cells, int(len(cells) * rate), replace=False)] = True
-    return held_out.reshape(len(windows), windows.n_steps, windows.n_features).transpose(0, 2, 1)

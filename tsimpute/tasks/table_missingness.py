@@ -14,8 +14,7 @@ import numpy as np
 
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.tasks.mechanisms import check_none_held_out, check_rate, named_features, share
-from tsimpute.tasks.value_missingness import chances, scaler_of
+from tsimpute.tasks.missingness import chances, check_none_held_out, check_rate, named_features, scaler_of, share
 
 
 def mcar_exact(windows: Windows, *, rate: float, seed: int, features: Sequence[str] | None = None) -> np.ndarray:
@@ -89,9 +88,7 @@ def ampute(windows: Windows, *, rate: float, seed: int, features: Sequence[str] 
         rate: share of all cells, in (0, 1); the share of rows is ``rate * K / n_hidden`` and must be below 1.
         features: names of the features that are hidden together, all others decide; None = see above.
 
-    Raises:
-        ConfigError: rate out of range, an unknown feature, or no feature left to decide or to hide.
-        DataError: cells are held out already.
+    Raises: see ``mar_logistic``.
     """
     check_rate(rate)
 

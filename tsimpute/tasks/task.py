@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 
 from tsimpute.core.shapes import ShortRepr
 from tsimpute.core.windows import Windows
@@ -106,24 +106,22 @@ class Task(ShortRepr):
 
     def summary(self) -> tuple[PartCounts, ...]:
         """How many cells of each part are observed, removed, shown and scored; ``summary_text`` prints it."""
-        return tuple(self._count(part) for part in PARTS)
+        counts = []
+        for part in PARTS:
+            windows: Windows = getattr(self, part)
+            removed = self.changes.get(REMOVED, 0) if part == "train" else 0
+            shown, scored = int(windows.visible.sum()), int(windows.held_out_mask.sum())
+            observed = removed + shown + scored
+            counts.append(PartCounts(part, len(windows), windows.values.size, observed, removed, shown, scored))
+        return tuple(counts)
 
     def summary_text(self) -> str:
         """The summary as a Markdown table, followed by the order of steps and what was changed."""
         names = [field.name for field in fields(PartCounts)]
         rows = [names, ["---"] + ["---:"] * (len(names) - 1)]
-        rows += [[_text(getattr(counts, name)) for name in names] for counts in self.summary()]
+        for part, *numbers in map(astuple, self.summary()):
+            rows.append([part, *(f"{number:,}" for number in numbers)])
         lines = [f"| {' | '.join(row)} |" for row in rows]
         lines += ["", f"{self.protocol}: {self.order}"]
         lines += [f"- {what}: {count:,}" for what, count in self.changes.items()]
         return "\n".join(lines)
-
-    def _count(self, part: str) -> PartCounts:
-        windows: Windows = getattr(self, part)
-        removed = self.changes.get(REMOVED, 0) if part == "train" else 0
-        shown, scored = int(windows.visible.sum()), int(windows.held_out_mask.sum())
-        return PartCounts(part, len(windows), windows.values.size, removed + shown + scored, removed, shown, scored)
-
-
-def _text(value: str | int) -> str:
-    return value if isinstance(value, str) else f"{value:,}"
