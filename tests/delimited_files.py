@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tsimpute.errors import DataError
-from tsimpute.tables.text.contents import Delimited
 from tsimpute.tables.text.delimited import read_delimited, write_delimited
+from tsimpute.tables.text.rawtext import Delimited
 
 
 def read(folder: Path, content: str | bytes, name: str = "in.csv", **settings: str | None) -> Delimited:

@@ -19,10 +19,9 @@ from tsimpute.core.quantiles import few_draws_text
 from tsimpute.core.windows import Feature
 from tsimpute.filling.preparing.prepare import some_of
 from tsimpute.reports.pages import number, several, share
-from tsimpute.tables.clock.clock_texts import months_text, step_text
 from tsimpute.tables.clock.duplicates import series_text
-from tsimpute.tables.frames.frame_table import time_text
-from tsimpute.tables.frames.table import features_text
+from tsimpute.tables.clock.steps import months_text, step_text
+from tsimpute.tables.frames.table import features_text, time_text
 from tsimpute.tables.text.number_forms import nature
 from tsimpute.tables.text.numbers import advice, tally
 from tsimpute.tables.text.row_errors import RowError

@@ -13,8 +13,8 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
 from tsimpute.screening.column_kinds import column_kinds
-from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.frames.table import FrameTable
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.text_tables import read_text_table
 

@@ -11,8 +11,8 @@ import pytest
 
 from tsimpute.errors import DataError
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import FrameTable
 from tsimpute.tables.sources.files import read_file
 
 DAYS = pd.date_range("2024-01-01", "2024-03-31", freq="D")

@@ -20,7 +20,7 @@ from tsimpute.filling.preparing.prepare import far_cells, prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.screening.column_kinds import ColumnKind, column_kinds
 from tsimpute.screening.kind_texts import far_warnings
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
 

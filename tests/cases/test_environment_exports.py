@@ -13,8 +13,7 @@ from tsimpute.screening.kind_names import named_code
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.roles.wide_times import check_wide_times
-from tsimpute.tables.sources.files import read_file
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_file, read_table
 from tsimpute.tables.time.texts import advice_on
 
 HOURS = pd.date_range("2024-02-20", periods=20 * 24, freq="h")

@@ -12,8 +12,7 @@ import pytest
 import tsimpute as ti
 from tsimpute.screening.row_kinds import row_kind_warnings
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.files import read_file
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_file, read_table
 
 RNG = np.random.default_rng(0)
 NEVER = "never measured where"

@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions
-from tsimpute.tables.frames.table import Edits
+from tsimpute.tables.frames.table import Edits, FrameTable
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_table
 from tsimpute.tables.sources.text_tables import read_text_table
 
 START = pd.Timestamp("2024-01-01")

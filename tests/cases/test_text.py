@@ -18,8 +18,7 @@ from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.preparing.prepare import prepare
 from tsimpute.tables.frames.table import Edits, Table
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.files import TextForm, check_ending, read_file, write_object
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import TextForm, check_ending, read_file, read_table, write_object
 
 HOURS = pd.date_range("2024-03-01", periods=40, freq="h")
 DAYS = pd.date_range("2024-03-01", periods=6)

@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 
 from tsimpute.errors import DataError
-from tsimpute.tables.frames.frame_table import FrameTable
-from tsimpute.tables.frames.table import Edits
+from tsimpute.tables.frames.table import Edits, FrameTable
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.files import read_file
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_file, read_table
 
 HOURS = pd.date_range("2024-02-28 00:00", periods=60, freq="h")
 HOUR, DAY, DAY_ZERO = pd.Timedelta(hours=1), pd.Timedelta(days=1), pd.Timestamp("1899-12-30")

@@ -11,10 +11,9 @@ import pandas as pd
 from tsimpute.tables.columns.column_names import words
 from tsimpute.tables.columns.number_texts import can_name, is_number
 from tsimpute.tables.columns.time_names import is_calendar_name, is_clock_name, plain, speaks_of_time
-from tsimpute.tables.frames.frame_table import FrameTable
-from tsimpute.tables.frames.table import Table
+from tsimpute.tables.frames.table import FrameTable, Table
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
-from tsimpute.tables.time.looks import is_stamp
+from tsimpute.tables.time.columns import is_stamp
 
 FEWEST_ROWS = 5
 MOST_VALUES = 20

@@ -25,8 +25,7 @@ from tsimpute.filling.learning import learning as efforts
 from tsimpute.filling.preparing.prepare import prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.tables.frames.table import Edits
-from tsimpute.tables.sources.files import read_file, write_object
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_file, read_table, write_object
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
 

@@ -20,7 +20,7 @@ from tsimpute.filling.learning.learning import EFFORTS, Effort
 from tsimpute.filling.measuring.hiding import hidden_cells
 from tsimpute.filling.panels.calendar import calendar_features, with_calendar
 from tsimpute.tables.frames.frames import TimeOptions
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_table
 from tsimpute.testing._records import SIZES, shaken
 
 SMALL: dict[str, Any] = {"effort": "trial", "n_samples": 5, "seed": 0, "calibrate": False}

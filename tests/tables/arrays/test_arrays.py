@@ -22,7 +22,7 @@ from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.frames.table import Edits, Table
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_table
 
 FLOATS = ("<f8", ">f8", "<f4", "<f2")
 INTS = ("<i8", "<i4", "u1", ">i2")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.clock import RowAlignment, align_rows
-from tsimpute.tables.clock.clock_texts import step_text
+from tsimpute.tables.clock.steps import step_text
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
 HOUR = 3_600_000_000

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from tsimpute.core.panel import OBSERVED, PROVENANCE
 from tsimpute.errors import DataError
 from tsimpute.tables.frames.filled_frames import put
-from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions
-from tsimpute.tables.frames.table import Edits, Table
+from tsimpute.tables.frames.table import Edits, FrameTable, Table
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_table
 
 START = pd.Timestamp("2024-03-21 00:00")
 DTYPES = ("float64", "float32", "float16", "Float64", "Float32", "Int64", "double[pyarrow]", "int64[pyarrow]", "object")

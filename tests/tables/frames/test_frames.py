@@ -19,11 +19,11 @@ from tsimpute.filling.preparing.prepare import matched, prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
 from tsimpute.filling.settings.table_settings import limits_by_name
-from tsimpute.tables.frames.frame_table import FrameTable, time_text
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.frames.rows import numbers
+from tsimpute.tables.frames.table import FrameTable, time_text
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import read_table
 
 N = 12
 HOURS = pd.date_range("2024-01-01", periods=N, freq="h")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.tables.columns.number_texts import has_fractions
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.frames.table import FrameTable
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.roles import find_roles
 

@@ -15,13 +15,11 @@ from tsimpute.core.limits import Limits
 from tsimpute.core.panel import IMPUTED, OBSERVED
 from tsimpute.errors import DataError
 from tsimpute.filling.preparing.prepare import prepare
-from tsimpute.tables.frames.frame_table import FrameTable
 from tsimpute.tables.frames.frames import TimeOptions
-from tsimpute.tables.frames.table import Edits
+from tsimpute.tables.frames.table import Edits, FrameTable
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.text_tables import read_text_table
-from tsimpute.tables.sources.text_writing import TextWriter
-from tsimpute.tables.text.contents import Delimited
+from tsimpute.tables.sources.text_tables import TextWriter, read_text_table
+from tsimpute.tables.text.rawtext import Delimited
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBER = "7.25"

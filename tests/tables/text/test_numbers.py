@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.text.contents import Delimited
 from tsimpute.tables.text.delimited import read_delimited
 from tsimpute.tables.text.numbers import MISSING_MARKS, find_numbers, number_text, read_numbers, split_unit
+from tsimpute.tables.text.rawtext import Delimited
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

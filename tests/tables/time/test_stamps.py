@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.time.looks import looks_like_time
+from tsimpute.tables.time.columns import looks_like_time
 from tsimpute.tables.time.numbers import decimals_of
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 

@@ -28,7 +28,7 @@ from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.run import Run
-from tsimpute.tables.clock.clock_texts import step_text
+from tsimpute.tables.clock.steps import step_text
 
 _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
 

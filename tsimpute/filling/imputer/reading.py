@@ -20,8 +20,7 @@ from tsimpute.imputers.base import TableModel
 from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.columns import ColumnSpec, check_units
-from tsimpute.tables.sources.files import TextForm, read_file
-from tsimpute.tables.sources.reading import read_table
+from tsimpute.tables.sources.files import TextForm, read_file, read_table
 
 _NO_CALENDAR = (
     "calendar: not used; the Gaussian process finds daily, weekly and yearly profiles in the times themselves"

@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.core.panel import Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.tables.clock.clock_texts import step_text
+from tsimpute.tables.clock.steps import step_text
 
 _DAY = np.timedelta64(1, "D")
 _THURSDAY = 3

@@ -16,7 +16,7 @@ from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
 from tsimpute.datasets.base import OtherUnit, TableRules
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.roles.known_features import KnownFeatures
+from tsimpute.tables.roles.columns import KnownFeatures
 
 FEWEST_VALUES = 5
 """Values of a feature from which a median says something of their unit."""

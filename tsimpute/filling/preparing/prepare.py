@@ -29,7 +29,7 @@ from tsimpute.screening.screening import (
     values_by_feature,
 )
 from tsimpute.tables.frames.table import Table
-from tsimpute.tables.roles.known_features import KnownFeatures
+from tsimpute.tables.roles.columns import KnownFeatures
 from tsimpute.tables.time.stamps import label_text
 
 LARGEST = 1e37

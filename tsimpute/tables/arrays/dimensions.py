@@ -14,7 +14,7 @@ from tsimpute.tables.columns.column_names import FEATURE_NAMES, GROUP_NAMES
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, plain
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
-from tsimpute.tables.time.looks import looks_like_time
+from tsimpute.tables.time.columns import looks_like_time
 
 SENSOR_NAMES = (
     "station", "stationid", "site", "siteid", "location", "locationid", "sensor", "sensorid", "device", "deviceid",

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.tables.clock.clock_texts import MONTH, months_text, step_text
-from tsimpute.tables.clock.steps import exactly_regular
+from tsimpute.tables.clock.steps import MONTH, exactly_regular, months_text, step_text
 from tsimpute.tables.time.stamps import Stamps
-from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE, SECOND
-from tsimpute.tables.time.zones import Offsets
+from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE, SECOND, Offsets
 
 _TIMES = tuple(
     [DAY] + [n * HOUR for n in (12, 6, 3, 1)] + [n * MINUTE for n in (30, 15, 10, 5, 1)]

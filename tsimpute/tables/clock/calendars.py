@@ -12,8 +12,7 @@ from pandas.tseries.offsets import DateOffset, Day, Easter
 
 from tsimpute.tables.clock.closed_times import Slots
 from tsimpute.tables.time.stamps import label_text
-from tsimpute.tables.time.wall_times import DAY, HOUR
-from tsimpute.tables.time.zones import ZONES, is_skipped
+from tsimpute.tables.time.wall_times import DAY, HOUR, ZONES, is_skipped
 
 MOSTLY = 0.9
 """Share of the other working days that must be there for absent ones to count as holidays."""

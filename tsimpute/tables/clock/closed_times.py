@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tsimpute.tables.clock.clock_texts import no_month_text, no_time_of_week_text, no_time_text, no_weekday_text
+from tsimpute.tables.clock.steps import no_month_text, no_time_of_week_text, no_time_text, no_weekday_text
 from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE
 
 FEW = 0.1

@@ -11,7 +11,7 @@ import pandas as pd
 from tsimpute.errors import ConfigError
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.stamps import Stamps, label_text
-from tsimpute.tables.time.zones import zone_of_doubled
+from tsimpute.tables.time.wall_times import zone_of_doubled
 
 Duplicates = Literal["refuse", "first", "last", "mean"]
 MANY = 0.1

@@ -11,9 +11,9 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.clock.clock import RowAlignment
-from tsimpute.tables.clock.clock_texts import step_text
 from tsimpute.tables.clock.duplicates import MANY, Duplicates, resolve, series_text
 from tsimpute.tables.clock.missing_times import MAX_INSERTED, MissingTimes
+from tsimpute.tables.clock.steps import step_text
 from tsimpute.tables.columns.column_names import is_offset_name
 from tsimpute.tables.time.stamps import Stamps, label_text
 from tsimpute.tables.time.wall_times import DAY, HOUR

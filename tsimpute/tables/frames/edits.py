@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsimpute.core.panel import LEFT_EMPTY, OBSERVED, PROVENANCE
-from tsimpute.tables.frames.frame_table import FrameTable
-from tsimpute.tables.frames.table import Edits
+from tsimpute.tables.frames.table import Edits, FrameTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ import pandas as pd
 from tsimpute.errors import DataError
 from tsimpute.tables.columns.number_texts import can_name
 from tsimpute.tables.frames.edits import NewRows, RowEdits, row_edits
-from tsimpute.tables.frames.frame_table import FrameTable
-from tsimpute.tables.frames.table import Edits
+from tsimpute.tables.frames.table import Edits, FrameTable
 from tsimpute.tables.time.calendar_columns import at_new_times
 
 _MOST = 2.0**63

@@ -15,12 +15,18 @@ from tsimpute.tables.clock.clock import RowAlignment, align_rows
 from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
-from tsimpute.tables.frames.added_rows import check_rows_to_add, index_notes, labels_note, rows_to_add, sources
+from tsimpute.tables.frames.added_rows import (
+    check_rows_to_add,
+    index_notes,
+    labels_note,
+    long_cells,
+    rows_to_add,
+    sources,
+)
 from tsimpute.tables.frames.categories import categories_of, with_categories
 from tsimpute.tables.frames.filled_frames import FrameWriter
-from tsimpute.tables.frames.frame_table import FrameTable, entries_of
-from tsimpute.tables.frames.long_cells import long_cells
 from tsimpute.tables.frames.rows import Rows, of_one_step, rows_of
+from tsimpute.tables.frames.table import FrameTable, entries_of
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.repeated_times import what_tells_apart
 from tsimpute.tables.roles.roles import find_roles

@@ -22,7 +22,7 @@ from tsimpute.tables.text.row_errors import Part, RowError, RowNote
 if TYPE_CHECKING:
     from tsimpute.tables.clock.clock import RowAlignment
     from tsimpute.tables.clock.duplicates import Duplicates
-    from tsimpute.tables.roles.known_features import KnownFeatures
+    from tsimpute.tables.roles.columns import KnownFeatures
     from tsimpute.tables.time.stamps import Stamps
 
 _SHOWN = 3

@@ -22,7 +22,7 @@ from tsimpute.tables.columns.column_names import (
 from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number
 from tsimpute.tables.columns.time_names import is_clock_name, is_time_name, plain
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
-from tsimpute.tables.time.looks import look_of, resembles_time
+from tsimpute.tables.time.columns import look_of, resembles_time
 
 if TYPE_CHECKING:
     from tsimpute.tables.roles.columns import Columns

@@ -12,8 +12,8 @@ from tsimpute.errors import TsimputeError
 from tsimpute.tables.columns.column_names import is_id_name, is_instrument_name, is_place_name, is_remark_name
 from tsimpute.tables.columns.number_texts import can_name, has_fractions, is_number
 from tsimpute.tables.columns.time_names import part_of
-from tsimpute.tables.roles.part_roles import find_parts
-from tsimpute.tables.time.looks import look_of
+from tsimpute.tables.roles.time_roles import find_parts
+from tsimpute.tables.time.columns import look_of
 from tsimpute.tables.time.stamps import read_stamps
 
 if TYPE_CHECKING:

@@ -34,11 +34,10 @@ from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.grouping import depends_on, find_group
 from tsimpute.tables.roles.hidden_series import check_one_quantity, check_rows_as_steps
 from tsimpute.tables.roles.long_tables import find_long
-from tsimpute.tables.roles.part_roles import calendar_parts
-from tsimpute.tables.roles.time_roles import find_time
+from tsimpute.tables.roles.time_roles import calendar_parts, find_time
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
-from tsimpute.tables.time.looks import is_stamp
+from tsimpute.tables.time.columns import is_stamp
 
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
 MOST_BY_ONE = 0.8

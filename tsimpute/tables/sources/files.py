@@ -1,4 +1,4 @@
-"""Files of tables by their ending: delimited text, Parquet, NetCDF, Zarr; read, and written back filled."""
+"""Tables in memory of any kind, and files by their ending: read, and written back filled."""
 
 from __future__ import annotations
 
@@ -14,13 +14,53 @@ import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
 from tsimpute.system.files import atomic_write, atomic_write_folder
-from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.frames.table import Table
 from tsimpute.tables.roles.columns import ColumnSpec
-from tsimpute.tables.sources.reading import read_table
-from tsimpute.tables.sources.text_tables import read_text_table, understood_folder
-from tsimpute.tables.sources.text_writing import FilledText
+from tsimpute.tables.sources.text_tables import FilledText, read_text_table, understood_folder
 from tsimpute.tables.text.folders import is_archive, read_folder, unpacked
+
+
+def read_table(
+    table: Any,
+    spec: ColumnSpec | None = None,
+    time_options: TimeOptions | None = None,
+    units: Mapping[str, str] | None = None,
+) -> Table:
+    """Understands a table; it is not changed.
+
+    Args:
+        table: a pandas data frame, an xarray DataArray or Dataset, a NumPy array or masked array, or a dictionary with
+            an array "X".
+        spec: what is known of its columns.
+        time_options: how its times are read.
+        units: of features, where the table does not tell them.
+
+    Raises:
+        DataError, ConfigError: see ``read_frame``, ``read_array``, ``read_labelled``; or it is no known kind of table.
+    """
+    if isinstance(table, pd.DataFrame):
+        return read_frame(table, spec, time_options, units)
+    if isinstance(table, np.ndarray | dict | list | tuple):
+        from tsimpute.tables.arrays.arrays import read_array
+
+        return read_array(table, spec, time_options, units)
+    import xarray as xr
+
+    if isinstance(table, xr.DataArray | xr.Dataset):
+        from tsimpute.tables.arrays.labelled import read_labelled
+
+        return read_labelled(table, spec, time_options, units)
+    way = ""
+    if isinstance(table, pd.Series):
+        way = " Make a frame of it: series.to_frame()."
+    elif isinstance(table, str | Path):
+        way = " Fill a file with tsimpute.fill_file, or read it first, as with pandas.read_csv."
+    raise DataError(
+        "table: expected a pandas data frame, an xarray DataArray or Dataset, a NumPy array or a dictionary with an "
+        f'array "X", came {type(table).__name__}.{way}'
+    )
+
 
 TEXT = (".csv", ".tsv", ".psv", ".txt", ".tab", ".dat", ".asc", ".csv.gz", ".tsv.gz", ".psv.gz", ".txt.gz")
 FRAMES = (".parquet", ".pq")

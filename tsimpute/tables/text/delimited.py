@@ -13,11 +13,9 @@ import numpy as np
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.text import dialect, headers, rawtext
-from tsimpute.tables.text.contents import Delimited, Raw
-from tsimpute.tables.text.dialect import Layout
+from tsimpute.tables.text.dialect import Layout, check_one_table, count_unit_rows, units_of
 from tsimpute.tables.text.number_forms import find_decimal, has_points
-from tsimpute.tables.text.other_lines import check_one_table, count_unit_rows, units_of
-from tsimpute.tables.text.rawtext import BLANKS
+from tsimpute.tables.text.rawtext import BLANKS, Delimited, Raw
 
 _SEPARATOR = re.compile(r'"?sep=([^\w"\r\n\0+.#-])"?[\r\n]*', re.IGNORECASE)
 """A first line that names the delimiter for spreadsheets."""

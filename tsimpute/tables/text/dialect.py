@@ -1,8 +1,9 @@
-"""How a delimited text is laid out: its delimiter, the line of names, and the rows below."""
+"""How a delimited text is laid out: its delimiter, the line of names, rows, units, footers, and no second table."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,15 +11,188 @@ from dataclasses import dataclass
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.text.headers import (
+    SAMPLE,
     Header,
+    Profile,
     find_header,
     is_comment,
+    shape,
     spread,
+    unit_of,
     without_names,
 )
-from tsimpute.tables.text.numbers import is_number_or_missing
-from tsimpute.tables.text.other_lines import footers, repeats
+from tsimpute.tables.text.number_forms import is_unit
+from tsimpute.tables.text.numbers import is_missing, is_number, is_number_or_missing
 from tsimpute.tables.text.rawtext import BLANKS, read_records
+
+_SUMMARIES = frozenset(
+    ("mean", "average", "avg", "total", "totals", "sum", "min", "minimum", "max", "maximum", "median", "std", "stdev",
+     "sd", "count", "summary", "subtotal", "mittel", "mittelwert", "durchschnitt", "summe", "gesamt", "moyenne",
+     "somme", "promedio", "media", "suma", "gemiddelde", "totaal", "totale", "máximo", "mínimo", "平均", "合計", "总计",
+     "平均値", "最大", "最小")
+)  # fmt: skip
+_WORD = re.compile(r"[^\W\d_]+")
+_MOST_FOOTERS = 50
+_MOSTLY = 0.9
+_DIMENSIONLESS = ("1", "1e-3", "1E-3")
+"""Units of flags, ratios and salinity in files of oceanography."""
+_BESIDE_BARE = 2
+"""Units in words that a row with such fields must have."""
+FEWEST = 3
+"""Rows above the line of names that make another table, and not a preamble."""
+_DATED = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d{1,4}|\d{8,14}\b")
+_SPLIT = (
+    "Write each part as a file of its own, or give all parts the same columns in the same order; parts with the same "
+    "columns may be filled together as a folder of files."
+)
+
+
+def count_unit_rows(columns: Sequence[Sequence[str]], n_above: int = 0) -> int:
+    """How many of the first rows, 3 at most, tell of the columns rather than hold values: units and the like.
+
+    Such a row has a text, and no number, in columns that hold numbers below; its other fields are unlike those below.
+
+    Args:
+        columns: texts of the rows below the names.
+        n_above: how many of these rows stand above the first one that looks like most.
+    """
+    for count in range(4):
+        start = max(count + 1, n_above)
+        below = [column[start : start + SAMPLE] for column in columns]
+        if count == 3 or not _is_unit_row([column[count] if len(column) > count else "" for column in columns], below):
+            return count
+    return 3
+
+
+def _is_unit_row(fields: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    n_texts, n_bare = 0, 0
+    for text, column in zip(fields, below, strict=True):
+        if all(is_number_or_missing(other) for other in column) and not all(is_missing(other) for other in column):
+            if is_number(text) and text not in _DIMENSIONLESS:
+                return False
+            n_bare += is_number(text)
+            n_texts += not is_missing(text) and not is_number(text)
+        elif text and shape(text) in {shape(other) for other in column}:
+            return False
+    return n_texts > 0 and (n_bare == 0 or n_texts >= _BESIDE_BARE)
+
+
+def units_of(columns: Sequence[Sequence[str]], n_rows: int) -> tuple[str, ...]:
+    """Per column the text of the row of units: of several rows below the names, the one with most units."""
+    rows = [[column[at] for column in columns] for at in range(n_rows)] or [[""] * len(columns)]
+    best = max(rows, key=lambda row: sum(is_unit(unit_of(text)) for text in row))
+    return tuple(map(unit_of, best))
+
+
+def repeats(records: list[list[str]], rows: Sequence[int], block: Sequence[int]) -> list[int]:
+    """The rows that are the line of names, or another one above the first row of values, once more."""
+    known = {tuple(records[i]) for i in block}
+    firsts = {line[0] for line in known if line}
+    alike = (i for i in rows if records[i] and records[i][0] in firsts and i not in block)
+    return [i for i in alike if tuple(records[i]) in known]
+
+
+def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[int]:
+    """The last rows that are remarks or summaries such as "Mean,20.1" below a column of dates or numbers.
+
+    Below other columns too, a remark is what has one field, where there are ``width``, that comes nowhere else.
+    """
+    labels = [records[i][0] for i in rows if records[i]]
+    digits = sum(text[:1].isdigit() for text in labels)
+    is_counted = digits >= _MOSTLY * max(1, sum(map(bool, labels)) - _MOST_FOOTERS // 10) and digits > 1
+    last: list[int] = []
+    for i in reversed(rows[2:]):
+        known = list(filter(None, records[i]))
+        is_remark = len(records[i]) == 1 < width and labels.count(known[0]) == 1 if known else False
+        if not known or len(last) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted or is_remark):
+            break
+        if is_counted and _continues(records[i], records[rows[0]]):
+            break
+        last.append(i)
+    return last[::-1]
+
+
+def _continues(record: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether a field behind the first is a date or the like, as that of another row is."""
+    pairs = zip(record[1:], row[1:], strict=False)
+    return any(a[:1].isdigit() and not is_number(a) and shape(a) == shape(b) for a, b in pairs)
+
+
+def _is_footer(known: Sequence[str], labels: Sequence[str], is_counted: bool) -> bool:
+    first = known[0]
+    if first[:1].isdigit() or is_missing(first) or is_number(first):
+        return False
+    words = _WORD.findall(first.casefold())
+    if is_counted:
+        return first[0] == "#" or any(word in _SUMMARIES for word in words) or not any(map(is_number, known))
+    return words == [first.casefold().strip(" :.")] and words[0] in _SUMMARIES and labels.count(first) == 1
+
+
+def check_one_table(
+    records: Sequence[list[str]], rows: Sequence[int], header: int, names: Sequence[str], starts: Sequence[int]
+) -> None:
+    """Refuses a file in which the names stand anew with other columns, or in another order.
+
+    Args:
+        rows: of the records those that are rows of values.
+        header: the one that was taken for names.
+        starts: the line of each record, from 0.
+
+    Raises:
+        DataError: rows of values stand above the line of names, or a row holds names where numbers are expected.
+    """
+    width = len(names)
+    fitting = [records[i] for i in rows if len(records[i]) == width]
+    if not fitting:
+        return
+    profile = Profile(list(spread(fitting)), width)
+    above = [i for i in range(header) if _is_dated_row(records[i], profile)]
+    if len(above) >= FEWEST:
+        raise DataError(
+            f"line {starts[header] + 1}: expected one table, came names of columns ({_shown(records[header])}) below "
+            f"{len(above):,} rows of values (the first in line {starts[above[0]] + 1}): the file holds several tables. "
+            f"{_SPLIT}"
+        )
+    known = {name.casefold() for name in names if name}
+    # Units and descriptions right below the names are none: the rows begin with the first one of a date or a number.
+    begin = next((at for at, i in enumerate(rows) if records[i] and records[i][0][:1].isdigit()), len(rows))
+    for i in rows[begin + 1 : -1]:
+        if _names_columns(records[i], profile, known):
+            raise DataError(
+                f"line {starts[i] + 1}: expected a row of values, came what looks like names of columns "
+                f"({_shown(records[i])}; the names in line {starts[header] + 1} are {_shown(names)}): from here on the "
+                f"columns are others, or in another order. {_SPLIT}"
+            )
+
+
+def _is_dated_row(record: Sequence[str], profile: Profile) -> bool:
+    """Whether a record begins with a date as the rows do, and holds a number behind it."""
+    if len(record) < 2 or is_comment(record) or _DATED.match(record[0]) is None:
+        return False
+    alike = profile.alike(record)
+    return bool(alike) and alike[0] and any(map(is_number, record[1:]))
+
+
+def _names_columns(record: Sequence[str], profile: Profile, known: set[str]) -> bool:
+    """Whether a record holds texts alone, some where the rows hold numbers, below dates or names of columns."""
+    if not record or not record[0] or record[0][0].isdigit():
+        return False
+    texts = [(at, text) for at, text in enumerate(record) if text]
+    if is_comment(record) or len(texts) < 2 or any(text[0].isdigit() for _, text in texts):
+        return False
+    if not any(char.isdigit() for shape in profile.shapes[0] for char in shape):
+        return False
+    width = len(profile.numeric)
+    odd = [text for at, text in texts if at < width and profile.numeric[at] and not is_number_or_missing(text)]
+    if len(odd) < len(texts) - 1 - sum(not n for n in profile.numeric[1:]) or not odd:
+        return False
+    return len(texts) > 2 or bool(known & {text.casefold() for _, text in texts})
+
+
+def _shown(names: Sequence[str]) -> str:
+    text = ", ".join(names)
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
 
 DELIMITERS = (",", ";", "\t", "|")
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from tsimpute.errors import DataError
 from tsimpute.system.files import atomic_write_folder
-from tsimpute.tables.text.contents import Delimited
 from tsimpute.tables.text.delimited import Insertion, read_delimited, write_delimited
 from tsimpute.tables.text.number_forms import find_decimal, has_points
+from tsimpute.tables.text.rawtext import Delimited
 from tsimpute.tables.text.row_errors import RowError
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tar.xz")

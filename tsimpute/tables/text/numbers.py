@@ -26,7 +26,7 @@ from tsimpute.tables.text.number_forms import (
 )
 
 if TYPE_CHECKING:
-    from tsimpute.tables.text.contents import Delimited
+    from tsimpute.tables.text.rawtext import Delimited
 
 MISSING_MARKS = frozenset(
     ("", "NA", "N/A", "#N/A", "#NA", "<NA>", "NaN", "1.#QNAN", "NaT", "null", "None", "nil", "nodata",

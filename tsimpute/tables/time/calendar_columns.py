@@ -10,7 +10,7 @@ import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.columns.time_names import part_of, plain
-from tsimpute.tables.time.looks import is_stamp
+from tsimpute.tables.time.columns import is_stamp
 from tsimpute.tables.time.stamps import read_stamps
 from tsimpute.tables.time.wall_times import DAY
 

@@ -12,8 +12,7 @@ import pandas as pd
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.time.columns import Numbers, read_column
 from tsimpute.tables.time.several_columns import read_together
-from tsimpute.tables.time.wall_times import DAY, HOUR, Column, Form, WallTimes
-from tsimpute.tables.time.zones import Offsets, localise, wall_clock
+from tsimpute.tables.time.wall_times import DAY, HOUR, Column, Form, Offsets, WallTimes, localise, wall_clock
 
 _CHECKED = 5000
 """Rows at the beginning of a table whose texts are held against the form in which new ones are written."""
