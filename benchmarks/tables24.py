@@ -31,7 +31,7 @@ from tsimpute.config.registry import is_known
 from tsimpute.config.settings import DataConfig, ProtocolConfig
 from tsimpute.datasets.fetching import find_root
 from tsimpute.datasets.uci import TABLES, UCI
-from tsimpute.evaluation.kept_samples import Cells, read_cells
+from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.evaluation.table_metrics import MAX_ROWS, table_metrics
 from tsimpute.suites.jobs import Job, plan
 from tsimpute.suites.results import samples_of, stored
@@ -157,11 +157,11 @@ def rows_of(job: Job, out: Path) -> list[list[Any]]:
     assert record is not None
     truth = adapter.load(root).values[:, :, 0]
     hidden, imputed = np.zeros(truth.shape, bool), np.repeat(truth[None], record.checkpoints[-1].n_samples, 0)
-    for cells in read_cells(samples_of(out / job.folder, job.epochs[-1])):
-        if isinstance(cells, Cells):
-            row = np.array([int(name.rpartition("-")[2]) for name in cells.record_ids])[cells.record]
-            hidden[row, cells.feature] = True
-            imputed[:, row, cells.feature] = cells.draws.T
+    _, chunks = read_cells(samples_of(out / job.folder, job.epochs[-1]))
+    for cells in chunks:
+        row = np.array([int(name.rpartition("-")[2]) for name in cells.record_ids])[cells.record]
+        hidden[row, cells.feature] = True
+        imputed[:, row, cells.feature] = cells.draws.T
     values = table_metrics(truth, hidden, imputed, adapter.target(root))
     last = record.checkpoints[-1]
     seconds = round((last.seconds_training or 0) + last.seconds_sampling, 3)

@@ -17,15 +17,14 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.evaluation.evaluate import evaluate
-from tsimpute.evaluation.kept_samples import read_cells
-from tsimpute.evaluation.metrics import score
+from tsimpute.evaluation.metrics import Scores
 from tsimpute.experiments import runs
 from tsimpute.filling.measuring.calibration import Calibration, calibrated_on, coverage_of, summarised
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws
 from tsimpute.filling.preparing.series import Policy, fill_series, provenance_of
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer
-from tsimpute.suites.breakdowns import Breakdown
+from tsimpute.suites.breakdowns import breakdown
 from tsimpute.tables.sources.records import to_frame
 
 DRAWS = (20, 100)
@@ -75,7 +74,9 @@ class Known:
 
 
 def scored(samples: Samples, windows: Windows) -> dict[str, float]:
-    return {s.metric: s.value for s in score(samples, windows) if s.feature == "all" and s.value is not None}
+    scores = Scores(windows.features)
+    scores.update(samples.values, windows.values, windows.held_out_mask)
+    return {s.metric: s.value for s in scores.values() if s.feature == "all" and s.value is not None}
 
 
 def share_inside(frame: pd.DataFrame, windows: Windows) -> float:
@@ -216,10 +217,7 @@ def test_a_report_and_the_parts_of_a_suite_score_what_a_frame_delivers(n_samples
     windows = records(20, 50)
     model: Any = Known(windows)
     report = evaluate(model, windows, n_samples=n_samples, fill="missing", keep_samples=tmp_path / "kept.npz")
-    header, *chunks = read_cells(tmp_path / "kept.npz")
-    breakdown = Breakdown(windows)
-    for chunk in chunks:
-        breakdown.add(chunk, header)  # type: ignore[arg-type]
     delivered = share_inside(to_frame(model.impute(windows.without_held_out(), n_samples), windows), windows)
     assert report.value("coverage_90") == delivered
-    assert [p.value for p in breakdown.parts() if (p.kind, p.key) == ("interval", "90")] == [delivered]
+    parts = breakdown(windows, tmp_path / "kept.npz")
+    assert [p.value for p in parts if (p.kind, p.key) == ("interval", "90")] == [delivered]

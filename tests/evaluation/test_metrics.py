@@ -15,7 +15,7 @@ from scipy import stats
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import DataError
 from tsimpute.evaluation.ensembles import crps
-from tsimpute.evaluation.metrics import METRICS, OVER_FEATURES, Score, Scores, score
+from tsimpute.evaluation.metrics import METRICS, OVER_FEATURES, Score, Scores, check_records
 
 
 def one(
@@ -352,12 +352,15 @@ def pair() -> tuple[Samples, Windows]:
     return Samples(drawn, windows.visible, windows.features, windows.record_ids), windows
 
 
-def test_score_takes_the_held_out_cells() -> None:
+def test_scores_are_of_the_held_out_cells() -> None:
     samples, windows = pair()
     expected = crps(samples.values, windows.values)[windows.held_out_mask].mean()
-    found = {(s.metric, s.feature): s for s in score(samples, windows)}
+    check_records(samples, windows)
+    scores = Scores(windows.features)
+    scores.update(samples.values, windows.values, windows.held_out_mask, windows.record_ids)
+    found = {(s.metric, s.feature): s for s in scores.values()}
     assert found["crps", "all"].value == pytest.approx(expected, rel=1e-12)
-    assert {s.metric for s in score(samples, windows)} == {*METRICS, *OVER_FEATURES}
+    assert {metric for metric, _ in found} == {*METRICS, *OVER_FEATURES}
 
 
 @pytest.mark.parametrize(
@@ -371,7 +374,7 @@ def test_score_takes_the_held_out_cells() -> None:
 def test_names_are_compared(change: dict, message: str) -> None:
     samples, windows = pair()
     with pytest.raises(DataError, match=message):
-        score(Samples(**{**vars(samples), **change}), windows)
+        check_records(Samples(**{**vars(samples), **change}), windows)
 
 
 def test_swapped_axes_of_equal_length_and_changed_values_are_found() -> None:
@@ -380,10 +383,10 @@ def test_swapped_axes_of_equal_length_and_changed_values_are_found() -> None:
         samples.values.swapaxes(2, 3), samples.visible.swapaxes(1, 2), samples.features, samples.record_ids
     )
     with pytest.raises(DataError, match="swapped"):
-        score(turned, windows)
+        check_records(turned, windows)
     less = Samples(samples.values, np.zeros_like(samples.visible), samples.features, samples.record_ids)
     with pytest.raises(DataError, match="shown cells are not those"):
-        score(less, windows)
+        check_records(less, windows)
     rescaled = Samples(samples.values * 2, samples.visible, samples.features, samples.record_ids)
     with pytest.raises(DataError, match="scaled units"):
-        score(rescaled, windows)
+        check_records(rescaled, windows)

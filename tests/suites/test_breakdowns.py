@@ -11,9 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.evaluation.evaluate import evaluate
-from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.imputers.simple import LinearImputer
-from tsimpute.suites.breakdowns import BINS, LEVELS, Breakdown, gap_lengths
+from tsimpute.suites.breakdowns import BINS, LEVELS, breakdown, gap_lengths
 
 
 @given(arrays(bool, st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 40))))
@@ -40,11 +39,7 @@ def test_a_breakdown_splits_the_cells_by_gap_and_its_intervals_hold_what_was_cou
     held_out[2, 1] = True  # no value is left of this feature
     windows = Windows(values, np.tile(np.arange(30.0), (3, 1)), (Feature("a"), Feature("b")), ("x", "y", "z"), held_out)
     evaluate(LinearImputer().fit(windows), windows, n_samples=3, keep_samples=tmp_path / "s.npz")
-    header, *chunks = read_cells(tmp_path / "s.npz")
-    breakdown = Breakdown(windows)
-    for cells in chunks:
-        breakdown.add(cells, header)  # type: ignore[arg-type]
-    parts = list(breakdown.parts())
+    parts = breakdown(windows, tmp_path / "s.npz")
     counts = {p.key: p.n_cells for p in parts if (p.kind, p.metric) == ("gap", "crps")}
     assert counts == dict.fromkeys(BINS, 0) | {"1": 3, "7-12": 8, "no value in the record": 30}
     assert {p.key for p in parts if p.value is None and p.metric == "crps"} == {"2-3", "4-6", "13-24", "25+"}

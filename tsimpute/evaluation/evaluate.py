@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -95,19 +96,25 @@ def evaluate(
         scaler=None if scaler is None else (tuple(map(float, scaler.mean)), tuple(map(float, scaler.std))),
         no_data=tuple(getattr(imputer, "no_data_", ())),
     )
-    scores = Scores(windows.features)
-    seconds = 0.0
-    with CellFile(keep_samples) as file:
-        size = _chunk_size(imputer, windows, n_samples, records_at_once)
-        for chunk, done, total in _chunks(windows, fill, size):
-            cells, took = _impute_cells(imputer, chunk, header)
+    scores, seconds = Scores(windows.features), 0.0
+    # For "scored" only records with something to score.
+    index = np.flatnonzero(windows.held_out_mask.any((1, 2))) if fill == "scored" else np.arange(len(windows))
+    preferred = getattr(imputer, "records_at_once", None) if records_at_once is None else None
+    size, n_bytes = preferred or records_at_once or RECORDS_AT_ONCE, (16 if preferred else 1) * _CHUNK_BYTES
+    size = min(size, windows.records_within(n_bytes, n_samples))
+    with nullcontext() if keep_samples is None else CellFile(keep_samples) as file:
+        for start in range(0, len(index), size):
+            part = index[start : start + size]
+            cells, took = _impute_cells(imputer, windows.select(part), header)
             seconds += took
             _add(scores, cells, header)
-            file.add(cells)
+            if file is not None:
+                file.add(cells)
             if progress is not None:
-                progress(done, total)
+                progress(start + len(part), len(index))
         header = replace(header, seconds=seconds)
-        file.close(header)
+        if file is not None:
+            file.close(header)
     return _report(scores, header)
 
 
@@ -117,18 +124,11 @@ def rescore(path: Path) -> Report:
     Raises:
         DataError: the file is not one that ``evaluate`` kept, or is damaged.
     """
-    content = read_cells(path)
-    header = cast(Header, next(content))
+    header, chunks = read_cells(path)
     scores = Scores(header.features)
-    for cells in content:
-        _add(scores, cast(Cells, cells), header)
+    for cells in chunks:
+        _add(scores, cells, header)
     return _report(scores, header)
-
-
-def _chunk_size(imputer: Imputer, windows: Windows, n_samples: int, records_at_once: int | None) -> int:
-    preferred = getattr(imputer, "records_at_once", None) if records_at_once is None else None
-    size, n_bytes = (preferred, 16 * _CHUNK_BYTES) if preferred else (records_at_once or RECORDS_AT_ONCE, _CHUNK_BYTES)
-    return min(size, windows.records_within(n_bytes, n_samples))
 
 
 def _check_request(
@@ -153,31 +153,16 @@ def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cel
     with unseen():
         samples = imputer.impute(given, header.n_samples, header.seed, fill=wanted)
     seconds = time.perf_counter() - start
-    _check_answer(samples, chunk.without_held_out(), header.n_samples, imputer.name)
-    return _cells(samples, chunk), seconds
-
-
-def _check_answer(samples: Samples, visible: Windows, n_samples: int, name: str) -> None:
     if not isinstance(samples, Samples):
-        raise DataError(f"imputer {name!r}: expected Samples back, came {type(samples).__name__}.")
-    if samples.n_samples != n_samples:
-        raise DataError(f"imputer {name!r}: asked for {n_samples} samples, it gave {samples.n_samples}.")
-    check_records(samples, visible)
-
-
-def _chunks(windows: Windows, fill: str, size: int) -> Iterator[tuple[Windows, int, int]]:
-    """Chunks of records, records done, records in all; for "scored" only records with something to score."""
-    index = np.flatnonzero(windows.held_out_mask.any((1, 2))) if fill == "scored" else np.arange(len(windows))
-    for start in range(0, len(index), size):
-        part = index[start : start + size]
-        yield windows.select(part), start + len(part), len(index)
-
-
-def _cells(samples: Samples, chunk: Windows) -> Cells:
+        raise DataError(f"imputer {imputer.name!r}: expected Samples back, came {type(samples).__name__}.")
+    if samples.n_samples != header.n_samples:
+        raise DataError(f"imputer {imputer.name!r}: asked for {header.n_samples} samples, it gave {samples.n_samples}.")
+    check_records(samples, chunk.without_held_out())
     # One contiguous row of draws per cell: the file and the scores see the same numbers in the same order.
     draws = np.ascontiguousarray(samples.values[:, chunk.held_out_mask].T)
     record, feature, step = np.nonzero(chunk.held_out_mask)
-    return Cells(draws, chunk.values[chunk.held_out_mask], record, feature, step, np.array(chunk.record_ids, dtype=str))
+    ids = np.array(chunk.record_ids, dtype=str)
+    return Cells(draws, chunk.values[chunk.held_out_mask], record, feature, step, ids), seconds
 
 
 def _add(scores: Scores, cells: Cells, header: Header) -> None:
@@ -186,26 +171,15 @@ def _add(scores: Scores, cells: Cells, header: Header) -> None:
 
 
 def _report(scores: Scores, header: Header) -> Report:
-    return Report(tuple(_row(score, header) for score in scores.values()))
-
-
-def _row(score: Score, header: Header) -> Row:
-    units, warning = _units(score, header)
-    no_data = f"the imputer had no training data for {score.feature}" if score.feature in header.no_data else ""
-    return Row(
-        **asdict(header.context),
-        n_samples=header.n_samples,
-        fill=header.fill,
-        metric=score.metric,
-        feature=score.feature,
-        units=units,
-        value=score.value,
-        n_cells=score.n_cells,
-        n_records=score.n_records,
-        seed=header.seed,
-        seconds=header.seconds,
-        note="; ".join(filter(None, (score.note, warning, no_data))),
-    )
+    shared = {name: getattr(header, name) for name in ("n_samples", "fill", "seed", "seconds")}
+    shared |= asdict(header.context)
+    rows = []
+    for score in scores.values():
+        units, warning = _units(score, header)
+        no_data = f"the imputer had no training data for {score.feature}" if score.feature in header.no_data else ""
+        note = "; ".join(filter(None, (score.note, warning, no_data)))
+        rows.append(Row(**shared | asdict(score) | {"units": units, "note": note}))
+    return Report(tuple(rows))
 
 
 def _units(score: Score, header: Header) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -43,9 +43,6 @@ class Header:
     no_data: tuple[str, ...]
     seconds: float = 0.0
     n_chunks: int = 0
-
-    def to_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> Header:
@@ -82,29 +79,26 @@ class Cells:
 
 
 class CellFile:
-    """Writes chunks of cells, under a temporary name until ``close``; without a path it does nothing.
+    """Writes chunks of cells, under a temporary name until ``close``.
 
     Raises:
         ConfigError: the name does not end in ".npz".
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = None if path is None else Path(path)
-        self.n_chunks = 0
-        if self.path is not None and self.path.suffix != ".npz":
+    def __init__(self, path: Path) -> None:
+        self.path, self.n_chunks = Path(path), 0
+        if self.path.suffix != ".npz":
             raise ConfigError(f"keep_samples: expected a file name that ends in .npz, came {self.path.name!r}.")
 
     def __enter__(self) -> Self:
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._part = self.path.with_name(f".{self.path.name}.partial{os.getpid()}")
-            self._zip = zipfile.ZipFile(self._part, "w")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._part = self.path.with_name(f".{self.path.name}.partial{os.getpid()}")
+        self._zip = zipfile.ZipFile(self._part, "w")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        if self.path is not None:
-            self._zip.close()
-            self._part.unlink(missing_ok=True)
+        self._zip.close()
+        self._part.unlink(missing_ok=True)
 
     def add(self, cells: Cells) -> None:
         for field in fields(cells):
@@ -113,23 +107,27 @@ class CellFile:
 
     def close(self, header: Header) -> None:
         """Adds the header and gives the file its name."""
-        if self.path is not None:
-            self._write("header", np.frombuffer(replace(header, n_chunks=self.n_chunks).to_json(), np.uint8))
-            self._zip.close()
-            os.replace(self._part, self.path)
+        text = json.dumps(asdict(replace(header, n_chunks=self.n_chunks)))
+        self._write("header", np.frombuffer(text.encode(), np.uint8))
+        self._zip.close()
+        os.replace(self._part, self.path)
 
     def _write(self, name: str, array: np.ndarray) -> None:
-        if self.path is not None:
-            with self._zip.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+        with self._zip.open(f"{name}.npy", "w", force_zip64=True) as file:
+            np.lib.format.write_array(file, array, allow_pickle=False)
 
 
-def read_cells(path: Path) -> Iterator[Header | Cells]:
-    """The header of a file, then its chunks one by one.
+def read_cells(path: Path) -> tuple[Header, Iterator[Cells]]:
+    """The header of a file, and its chunks one by one.
 
     Raises:
-        DataError: the file is not one that ``evaluate`` kept, or is damaged.
+        DataError: the file is not one that ``evaluate`` kept, or is damaged; also while the chunks are read.
     """
+    content = _read(path)
+    return cast(Header, next(content)), cast(Iterator[Cells], content)
+
+
+def _read(path: Path) -> Iterator[Header | Cells]:
     try:
         with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = Header.from_json(file["header"].tobytes())

@@ -63,18 +63,6 @@ class Score:
     note: str = ""
 
 
-def score(samples: Samples, windows: Windows) -> tuple[Score, ...]:
-    """All scores of ``samples`` at the held-out cells of ``windows``, in the data's own units.
-
-    Raises:
-        DataError: as in ``check_records`` and ``Scores.update``.
-    """
-    check_records(samples, windows)
-    scores = Scores(windows.features)
-    scores.update(samples.values, windows.values, windows.held_out_mask, windows.record_ids)
-    return scores.values()
-
-
 def check_records(samples: Samples, windows: Windows) -> None:
     """Refuses samples that do not complete these very windows.
 

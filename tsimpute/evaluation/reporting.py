@@ -123,7 +123,7 @@ class Report:
     def __str__(self) -> str:
         evaluations: dict[tuple, list[Row]] = {}
         for row in self.rows:
-            evaluations.setdefault(tuple(getattr(row, name) for name in _ASKED), []).append(row)
+            evaluations.setdefault(_values(row, _ASKED), []).append(row)
         if len(evaluations) > _MOST_PRINTED:
             return self.markdown()
         return "\n\n".join(map(_text_table, evaluations.values())) or "no rows"
@@ -167,8 +167,7 @@ class Report:
 
     def updated(self, newer: Report) -> Report:
         """These rows, those of ``newer`` in the place of any of the same evaluation, metric and feature."""
-        key = (*_ASKED, "metric", "feature")
-        rows = {tuple(getattr(row, name) for name in key): row for row in (*self.rows, *newer.rows)}
+        rows = {_values(row, (*_ASKED, "metric", "feature")): row for row in (*self.rows, *newer.rows)}
         return Report(tuple(rows.values()))
 
     def write(self, folder: Path) -> tuple[Path, Path]:
@@ -196,7 +195,13 @@ class Report:
                 raise DataError(
                     f"{path}: expected the columns {', '.join(_COLUMNS)}; came {', '.join(header) or 'none'}."
                 )
-            return cls(tuple(_parse(line, f"{path}, line {lines.line_num}") for line in lines))
+            rows = []
+            for line in lines:
+                where = f"{path}, line {lines.line_num}"
+                if len(line) != len(_COLUMNS):
+                    raise DataError(f"{where}: expected {len(_COLUMNS)} cells, came {len(line)}.")
+                rows.append(Row(*(_typed(name, text, where) for name, text in zip(_COLUMNS, line, strict=True))))
+            return cls(tuple(rows))
 
     @classmethod
     def kept_in(cls, folder: Path) -> Report:
@@ -211,11 +216,7 @@ class Report:
 
     def csv(self) -> str:
         """One line per row; floats with all digits, None as an empty cell."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        writer.writerows([_text(getattr(row, name)) for name in _COLUMNS] for row in self.rows)
-        return out.getvalue()
+        return csv_text(_COLUMNS, (_values(row) for row in self.rows))
 
     def markdown(self) -> str:
         """A table of the headline metrics over all features, one line per evaluation.
@@ -225,7 +226,7 @@ class Report:
         groups: dict[tuple, dict[str, Row]] = {}
         for row in self.rows:
             if row.feature == "all" and row.metric in HEADLINES:
-                groups.setdefault(tuple(getattr(row, name) for name in _ASKED), {})[row.metric] = row
+                groups.setdefault(_values(row, _ASKED), {})[row.metric] = row
         if not groups:
             return "No headline metric was measured.\n"
         return _table(list(groups), list(groups.values()))
@@ -296,14 +297,15 @@ def _label(value: object) -> str:
     return "-" if value in ("", None) else str(value).replace("|", "\\|").replace("\n", " ")
 
 
-def _text(value: object) -> str:
-    return "" if value is None else repr(float(value)) if isinstance(value, float) else str(value)
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV; floats with all digits, None as an empty cell."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([head, *rows])
+    return out.getvalue()
 
 
-def _parse(line: Sequence[str], where: str) -> Row:
-    if len(line) != len(_COLUMNS):
-        raise DataError(f"{where}: expected {len(_COLUMNS)} cells, came {len(line)}.")
-    return Row(**{name: _typed(name, text, where) for name, text in zip(_COLUMNS, line, strict=True)})
+def _values(row: Row, names: Sequence[str] = _COLUMNS) -> tuple[typing.Any, ...]:
+    return tuple(getattr(row, name) for name in names)
 
 
 def _typed(name: str, text: str, where: str) -> typing.Any:

@@ -94,11 +94,12 @@ def make_task(windows: Windows, protocol: ProtocolConfig, limits: Mapping[str, L
     return PROTOCOLS[protocol.name](windows, **given, limits=limits)
 
 
-def task_of(config: RunConfig) -> Task:
-    """The records of a config, split and with their holes."""
+def task_of(config: RunConfig, windows: Windows | None = None) -> Task:
+    """The records of a config, or others in their place, split and with their holes."""
     data = config.data
-    limits = plugin("datasets", data.name).card.limits
-    return make_task(load_windows(data.name, data.root, **data.options), config.protocol, limits)
+    if windows is None:
+        windows = load_windows(data.name, data.root, **data.options)
+    return make_task(windows, config.protocol, plugin("datasets", data.name).card.limits)
 
 
 def new_imputer(config: RunConfig) -> GenerativeImputer:
@@ -216,9 +217,30 @@ def scored_records(task: Task, max_records: int | None) -> Windows:
     return task.test.select(with_cells[:max_records])
 
 
-def score(config: RunConfig, task: Task, imputer: Imputer, progress: Progress | None = None) -> Report:
-    """The metrics of one imputer, at the epoch it stands at, on the test part of ``task``."""
+def score(
+    config: RunConfig,
+    task: Task,
+    imputer: Imputer,
+    progress: Progress | None = None,
+    keep_samples: Path | None = None,
+    stated: Mapping[str, Any] | None = None,
+) -> Report:
+    """The metrics of one imputer, at the epoch it stands at, on the test part of ``task``.
+
+    Args:
+        keep_samples: see ``evaluate``.
+        stated: what the rows say in place of what the imputer and the task do, see ``EvaluationContext``.
+    """
     settings, test = config.evaluation, scored_records(task, config.evaluation.max_records)
+    whole = len(test) == int(task.test.held_out_mask.any((1, 2)).sum())
+    context = {
+        "dataset": config.data.name,
+        "split": "test" if whole else f"test[:{len(test)}]",
+        "protocol": task.protocol,
+        "fold": task.fold,
+        "mechanism": task.mechanism,
+        "rate": task.rate,
+    }
     return evaluate(
         imputer,
         test,
@@ -226,8 +248,9 @@ def score(config: RunConfig, task: Task, imputer: Imputer, progress: Progress | 
         seed=settings.seed,
         fill=settings.fill,
         scaler=(task.units or task.scaler) if settings.units == "standardised" else None,
-        context=context_of(config.data.name, task, len(test), imputer),
+        context=EvaluationContext(**context | getattr(imputer, "sampler_context", {}) | dict(stated or {})),
         progress=progress,
+        keep_samples=keep_samples,
     )
 
 
@@ -278,18 +301,3 @@ def write_run_record(config: RunConfig, task: Task, folder: Path) -> None:
         "machine": machine,
     }
     atomic_write_text(folder / "run.json", json.dumps(record, indent=1))
-
-
-def context_of(dataset: str, task: Task, n_records: int, imputer: Imputer, run: str = "") -> EvaluationContext:
-    """What the rows of an evaluation on the first ``n_records`` scored test records say of it."""
-    whole = n_records == int(task.test.held_out_mask.any((1, 2)).sum())
-    return EvaluationContext(
-        dataset=dataset,
-        split="test" if whole else f"test[:{n_records}]",
-        protocol=task.protocol,
-        fold=task.fold,
-        mechanism=task.mechanism,
-        rate=task.rate,
-        run=run,
-        **getattr(imputer, "sampler_context", {}),
-    )

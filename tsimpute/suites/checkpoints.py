@@ -59,14 +59,15 @@ def checkpoints(
         out: folder of the suite's results; trainings are in its folder ``models``.
     """
     if job.config is not None:
-        folder = _training_folder(out, job.method, training_key(job.config, task))
+        # The folder of the same training, whichever method it was made for; else one with this method's name.
+        models, key = out / "models", training_key(job.config, task)
+        made = (path for path in sorted(models.glob(f"*-{key}")) if path.is_dir())
+        folder = next(made, models / f"{job.method}-{key}")
         if _train(job.config, task, folder, f"{job.title}: training", should_stop, progress):
             yield from _stored(job, folder, job.config.sampling)
     elif job.method_config.run is not None:
         assert job.source is not None
-        runs.check_same_split(
-            RunConfig(data=job.task_config.data, protocol=replace(job.task_config.protocol, fold=job.fold)), job.source
-        )
+        runs.check_same_split(job.scoring, job.source)
         sampling = load_config(job.source / "config.yaml").sampling
         yield from _stored(job, job.source, sampling if job.device == "cpu" else replace(sampling, device=job.device))
     elif job.method_config.weights is not None:
@@ -104,17 +105,6 @@ def new_imputer(job: Job) -> Imputer:
     )
 
 
-def check_imputer(job: Job) -> None:
-    """Refuses a name that no imputer has; an import path is not followed.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    name = job.method_config.imputer
-    if name and not any(is_known(kind, name) for kind in ("imputers", "peers")):
-        new_imputer(job)
-
-
 @contextmanager
 def global_seeds(seed: int) -> Iterator[None]:
     """Global generators start at ``seed`` and are restored afterwards: a method that uses them is repeatable."""
@@ -136,12 +126,6 @@ def training_key(config: RunConfig, task: Task) -> str:
     settings = {part: settings_that_count(config)[part] for part in ("process", "network", "training")}
     digest.update(json.dumps([settings, task.scaler.to_dict(), list(task.train.record_ids)], sort_keys=True).encode())
     return digest.hexdigest()[:12]
-
-
-def _training_folder(out: Path, method: str, key: str) -> Path:
-    """That of the same training, whichever method it was made for; else one with this method's name."""
-    models = out / "models"
-    return next((path for path in sorted(models.glob(f"*-{key}")) if path.is_dir()), models / f"{method}-{key}")
 
 
 def _train(

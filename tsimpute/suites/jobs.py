@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tsimpute.config.registry import make
-from tsimpute.config.settings import ProcessConfig, RunConfig
+from tsimpute.config.settings import EvaluationConfig, ProcessConfig, RunConfig
 from tsimpute.config.yaml_files import config_path, load_config, to_dict, with_settings
 from tsimpute.errors import CheckpointError, ConfigError, TsimputeError
 from tsimpute.imputers.generative import GenerativeImputer
@@ -34,7 +34,8 @@ class Job:
         task, method: their names in the suite.
         task_config, method_config: their settings.
         n_cells: expected number of scored cells of all test records; None = any.
-        n_samples, fill, device, leakage_test: see ``Suite``.
+        device, leakage_test: see ``Suite``.
+        scoring: its data, protocol and evaluation; nothing else of it counts.
         source: file of weights, folder of a finished run or of a user's module, or None.
         files: all that its numbers depend on, beside settings and data: weights, a run's files, a user's modules.
         config: of its training; None = it is not trained here.
@@ -52,10 +53,9 @@ class Job:
     task_config: TaskConfig
     method_config: MethodConfig
     n_cells: int | None
-    n_samples: int
-    fill: str
     device: str
     leakage_test: bool
+    scoring: RunConfig
     source: Path | None = None
     files: tuple[Path, ...] = ()
     config: RunConfig | None = None
@@ -142,13 +142,14 @@ def model_file(folder: Path, names: Sequence[str]) -> Path:
 
 def _job(suite: Suite, task: str, method: str, fold: int, seed: int) -> Job:
     task_config, method_config = suite.tasks[task], suite.methods[method]
+    n_samples = method_config.n_samples or task_config.n_samples or suite.n_samples
+    evaluation = EvaluationConfig(
+        n_samples, task_config.max_records, fill=method_config.fill or suite.fill, units=task_config.units, seed=seed
+    )
+    scoring = RunConfig(task_config.data, replace(task_config.protocol, fold=fold), evaluation=evaluation)
+    n_cells = suite.n_cells(task, fold)
     job = Job(
-        task, method, fold, seed, task_config, method_config,
-        n_cells=suite.n_cells(task, fold),
-        n_samples=method_config.n_samples or task_config.n_samples or suite.n_samples,
-        fill=method_config.fill or suite.fill,
-        device=suite.device,
-        leakage_test=suite.leakage_test,
+        task, method, fold, seed, task_config, method_config, n_cells, suite.device, suite.leakage_test, scoring
     )  # fmt: skip
     try:
         if method_config.config is not None:
@@ -188,8 +189,8 @@ def _training_config(suite: Suite, job: Job) -> RunConfig:
     }
     return replace(
         config,
-        data=task.data,
-        protocol=replace(task.protocol, fold=job.fold),
+        data=job.scoring.data,
+        protocol=job.scoring.protocol,
         training=replace(training, keep_epochs=() if training.max_steps else (*sorted(epochs), training.epochs)),
         sampling=sampling,
         evaluation=replace(config.evaluation, at_epochs=()),

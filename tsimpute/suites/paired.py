@@ -11,7 +11,7 @@ import numpy as np
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import DataError
 from tsimpute.evaluation.ensembles import cell_scores
-from tsimpute.evaluation.kept_samples import Header, read_cells
+from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.evaluation.metrics import SOURCE
 from tsimpute.suites.results import Result, samples_of
 from tsimpute.suites.settings import Suite
@@ -35,6 +35,11 @@ class Run:
     sums: Sums
     records: str
     n_samples: int
+
+    @property
+    def cells(self) -> tuple[object, ...]:
+        """What is equal where two runs are scored on the same cells."""
+        return self.records, frozenset((name, row[0]) for name, row in self.sums.items())
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,17 @@ def difference_table(suite: Suite, task: str, results: Sequence[Result], out: Pa
     rows = []
     for method in methods[1:]:
         of_method = [result for result in done if result.job.method == method]
-        if first and of_method:
-            rows.append([method, *_cells(difference(_runs(of_method, out), first))])
+        if not (first and of_method):
+            continue
+        less = difference(_runs(of_method, out), first)
+        if isinstance(less, str):
+            rows.append([method, less, *["-"] * len(_TITLES)])
+            continue
+        texts = [
+            "-" if np.isnan(value) else f"{_signed(value)} [{_signed(low)}, {_signed(high)}]"
+            for value, low, high in zip(less.values, less.low, less.high, strict=True)
+        ]
+        rows.append([method, f"{less.n_records:,}", *texts])
     return [f"difference to {methods[0] if methods else ''}", "records", *_TITLES], rows
 
 
@@ -78,7 +92,7 @@ def difference(method: Mapping[int, Sequence[Run]], other: Mapping[int, Sequence
         method, other: fold -> runs, one for each seed.
     """
     both = [fold for fold in other if fold in method]
-    alike = [fold for fold in both if _alike(method[fold], other[fold])]
+    alike = [fold for fold in both if len({run.cells for run in (*method[fold], *other[fold])}) == 1]
     folds = [fold for fold in alike if len(other[fold][0].sums) >= FEWEST]
     if not folds:
         few = f"{max((len(other[fold][0].sums) for fold in alike), default=0)}, fewer than {FEWEST}"
@@ -101,27 +115,16 @@ def difference(method: Mapping[int, Sequence[Run]], other: Mapping[int, Sequence
     return Difference(np.mean(values, axis=0), low, high, n_records)
 
 
-def _alike(method: Sequence[Run], other: Sequence[Run]) -> bool:
-    """Whether these runs have the same cells."""
-    cells = [{name: row[0] for name, row in run.sums.items()} for run in (*method, *other)]
-    return len({run.records for run in (*method, *other)}) == 1 and all(one == cells[0] for one in cells)
-
-
 def _less(sums: Sequence[np.ndarray], split: int, fair: bool) -> np.ndarray:
     """(..., M) the mean metrics of the first ``split`` runs less those of the others, of (..., 1 + M) sums."""
-    metrics = [_metrics(of_run, fair) for of_run in sums]
+    metrics = [of_run[..., 1:] / of_run[..., :1] for of_run in sums]
+    for of_run in metrics:
+        of_run[..., _METRICS.index("rmse_mean")] = np.sqrt(of_run[..., _METRICS.index("rmse_mean")])
+        if not fair:
+            of_run[..., _METRICS.index("crps_fair")] = np.nan
     first, others = np.mean(metrics[:split], axis=0), np.mean(metrics[split:], axis=0)
     less = first - others
     return np.where(np.abs(less) < 1e-12 * np.abs(others), 0.0, less)
-
-
-def _metrics(sums: np.ndarray, fair: bool) -> np.ndarray:
-    means = sums[..., 1:] / sums[..., :1]
-    rmse = _METRICS.index("rmse_mean")
-    means[..., rmse] = np.sqrt(means[..., rmse])
-    if not fair:
-        means[..., _METRICS.index("crps_fair")] = np.nan
-    return means
 
 
 def _runs(results: Sequence[Result], out: Path) -> dict[int, list[Run]]:
@@ -145,31 +148,18 @@ def _sums(path: Path, epoch: int | None) -> dict[str, np.ndarray]:
     Raises:
         DataError: it cannot be read, or is of another epoch.
     """
-    sums, header = {}, None
-    for content in read_cells(path):
-        if isinstance(content, Header):
-            header = content
-            if header.context.epoch != epoch:
-                raise DataError(f"{path}: expected samples of epoch {epoch}, came {header.context.epoch}.")
-            continue
-        assert header is not None
-        draws, truth = header.in_units(content)
+    header, chunks = read_cells(path)
+    if header.context.epoch != epoch:
+        raise DataError(f"{path}: expected samples of epoch {epoch}, came {header.context.epoch}.")
+    sums = {}
+    for cells in chunks:
+        draws, truth = header.in_units(cells)
         known = ~np.isnan(truth)
-        of_cells, record = cell_scores(draws[known], truth[known]), content.record[known]
+        of_cells, record = cell_scores(draws[known], truth[known]), cells.record[known]
         columns = [np.ones(len(record)), *(of_cells[SOURCE.get(metric, metric)] for metric in _METRICS)]
-        added = np.stack([np.bincount(record, column, len(content.record_ids)) for column in columns], 1)
-        sums |= {str(name): row for name, row in zip(content.record_ids, added, strict=True) if row[0]}
+        added = np.stack([np.bincount(record, column, len(cells.record_ids)) for column in columns], 1)
+        sums |= {str(name): row for name, row in zip(cells.record_ids, added, strict=True) if row[0]}
     return dict(sorted(sums.items()))
-
-
-def _cells(result: Difference | str) -> list[str]:
-    if isinstance(result, str):
-        return [result, *["-"] * len(_TITLES)]
-    each = zip(result.values, result.low, result.high, strict=True)
-    texts = [
-        "-" if np.isnan(value) else f"{_signed(value)} [{_signed(low)}, {_signed(high)}]" for value, low, high in each
-    ]
-    return [f"{result.n_records:,}", *texts]
 
 
 def _signed(value: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from typing import Any
 
 from tsimpute.errors import DataError
 from tsimpute.evaluation.evaluate import rescore
-from tsimpute.evaluation.reporting import Report, Row
-from tsimpute.suites.breakdowns import Part
+from tsimpute.evaluation.reporting import Report, csv_text
 from tsimpute.suites.jobs import Job
 from tsimpute.system.files import atomic_write_text
 
@@ -35,6 +33,25 @@ class CheckpointScore:
     seconds_training: float | None
     seconds_sampling: float
     n_samples: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number of a breakdown.
+
+    Attributes:
+        epoch: of the checkpoint.
+        kind: "gap" (``key`` is one of ``breakdowns.BINS``) or "interval" (``key`` is its width in percent).
+        metric: one of the metrics, or "coverage" of an interval.
+        value: None where nothing was scored.
+    """
+
+    epoch: int | None
+    kind: str
+    key: str
+    metric: str
+    value: float | None
+    n_cells: int
 
 
 @dataclass(frozen=True)
@@ -85,7 +102,7 @@ class Result:
     job: Job
     record: EntryRecord
     report: Report
-    parts: Sequence[tuple[int | None, Part]]
+    parts: Sequence[Part]
     steps: Report
 
 
@@ -94,31 +111,9 @@ def write_entry(folder: Path, result: Result) -> None:
     result.report.write(folder)
     if result.steps.rows:
         atomic_write_text(folder / STEPS, result.steps.csv())
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["epoch", *(f.name for f in dataclasses.fields(Part))])
-    for epoch, part in result.parts:
-        writer.writerow(["" if v is None else v for v in (epoch, *dataclasses.astuple(part))])
-    atomic_write_text(folder / PARTS, out.getvalue())
+    columns = [field.name for field in dataclasses.fields(Part)]
+    atomic_write_text(folder / PARTS, csv_text(columns, map(dataclasses.astuple, result.parts)))
     atomic_write_text(folder / ABOUT, json.dumps(dataclasses.asdict(result.record), indent=1, sort_keys=True) + "\n")
-
-
-def read_entry(folder: Path) -> EntryRecord | None:
-    """The record that ``write_entry`` wrote; None where nothing complete is stored.
-
-    Raises:
-        DataError: the file is damaged.
-    """
-    path = folder / ABOUT
-    if not path.is_file():
-        return None
-    try:
-        fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        fields["checkpoints"] = tuple(CheckpointScore(**one) for one in fields["checkpoints"])
-        fields["n_steps"] = tuple(fields.get("n_steps", ()))
-        return EntryRecord(**fields)
-    except (ValueError, TypeError, LookupError) as error:
-        raise DataError(f"{path}: expected what a suite writes, cannot be read: {error}. Remove it.") from error
 
 
 def stored(job: Job, out: Path) -> EntryRecord | None:
@@ -127,8 +122,17 @@ def stored(job: Job, out: Path) -> EntryRecord | None:
     Raises:
         DataError: the file is damaged.
     """
-    record = read_entry(out / job.folder)
-    return record if record is not None and record.key == job.key else None
+    path = out / job.folder / ABOUT
+    if not path.is_file():
+        return None
+    try:
+        fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        fields["checkpoints"] = tuple(CheckpointScore(**one) for one in fields["checkpoints"])
+        fields["n_steps"] = tuple(fields.get("n_steps", ()))
+        record = EntryRecord(**fields)
+    except (ValueError, TypeError, LookupError) as error:
+        raise DataError(f"{path}: expected what a suite writes, cannot be read: {error}. Remove it.") from error
+    return record if record.key == job.key else None
 
 
 def read_result(job: Job, out: Path) -> Result | None:
@@ -142,7 +146,15 @@ def read_result(job: Job, out: Path) -> Result | None:
         return None
     try:
         steps = Report.read(folder / STEPS) if record.n_steps else Report(())
-        result = Result(job, record, Report.read(folder), _read_parts(folder), steps)
+        with (folder / PARTS).open(newline="", encoding="utf-8") as file:
+            parts = [
+                Part(
+                    int(row["epoch"]) if row["epoch"] else None, row["kind"], row["key"], row["metric"],
+                    float(row["value"]) if row["value"] else None, int(row["n_cells"]),
+                )
+                for row in csv.DictReader(file)
+            ]  # fmt: skip
+        result = Result(job, record, Report.read(folder), parts, steps)
         for checkpoint in record.checkpoints:
             result.report.value("crps", epoch=checkpoint.epoch)
         return result
@@ -197,23 +209,10 @@ def unequal(jobs: Iterable[Job], out: Path) -> Iterator[tuple[Job, int, list[str
             if not path.is_file():
                 wrong.append(f"{path.name} is not there")
                 continue
-            again = {_without_seconds(row) for row in rescore(path).rows}
-            table = {_without_seconds(row) for row in result.report.where(epoch=checkpoint.epoch).rows}
+            of_table = result.report.where(epoch=checkpoint.epoch)
+            again, table = (
+                {dataclasses.replace(row, seconds=0.0) for row in report.rows} for report in (rescore(path), of_table)
+            )
             n += len(again)
             wrong += sorted({f"{row.metric} of {row.feature}" for row in again ^ table})
         yield result.job, n, wrong
-
-
-def _without_seconds(row: Row) -> Row:
-    return dataclasses.replace(row, seconds=0.0)
-
-
-def _read_parts(folder: Path) -> list[tuple[int | None, Part]]:
-    """The breakdown of a result, with the epoch of each part."""
-    parts = []
-    with (folder / PARTS).open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            value = float(row["value"]) if row["value"] else None
-            part = Part(row["kind"], row["key"], row["metric"], value, int(row["n_cells"]))
-            parts.append((int(row["epoch"]) if row["epoch"] else None, part))
-    return parts

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from tsimpute.config.registry import available, is_known
 from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, TsimputeError
 from tsimpute.evaluation.reporting import Report
-from tsimpute.suites.checkpoints import Checkpoint, Progress, check_imputer, checkpoints
+from tsimpute.experiments.runs import task_of
+from tsimpute.suites.checkpoints import Checkpoint, Progress, checkpoints, new_imputer
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.results import CheckpointScore, Result, clear, read_result, samples_file, stored, write_entry
-from tsimpute.suites.scoring import Prepared, leakage_result, make_task, new_record, prepare, score
+from tsimpute.suites.scoring import Prepared, leakage_result, new_record, prepare, score
 from tsimpute.suites.user_defined import AbsentFileError, with_source
 from tsimpute.system.files import exclusive_lock
-
-
-@dataclass(frozen=True)
-class _Control:
-    """When to stop, and where progress is shown; see ``run_suite``."""
-
-    should_stop: Callable[[], bool]
-    out_of_time: Callable[[], bool]
-    progress: Progress
-
-    def stopping(self) -> bool:
-        return self.should_stop() or self.out_of_time()
 
 
 class _StoppedError(Exception):
@@ -64,7 +53,7 @@ def run_suite(
         TsimputeError: of a job, where ``failed`` is None; errors of a user's code have its line.
         BusyError: of a job that is left to another process, where ``failed`` is None.
     """
-    control = _Control(should_stop, out_of_time, progress)
+    stopping = lambda: should_stop() or out_of_time()
     _check_settings(jobs)
     _check_numbers_of_cells(jobs, out)
     prepared: dict[tuple[str, int], Prepared] = {}
@@ -74,12 +63,12 @@ def run_suite(
             if job.problem is not None:
                 raise job.problem
             if not _is_done(job, out):
-                if control.stopping():
+                if stopping():
                     return
                 at = job.task, job.fold
                 if at not in prepared:
                     prepared = {at: prepare(job)}  # one at a time: records may be large
-                _run(job, out, prepared[at], control)
+                _run(job, out, prepared[at], should_stop, stopping, progress)
                 if not _is_done(job, out):
                     return
         except (Exception, SystemExit) as error:
@@ -123,7 +112,9 @@ def _check_settings(jobs: Sequence[Job]) -> None:
             raise ConfigError(f"suite: task {job.task!r}: expected one of the data sets {known}; came {data!r}.")
         if isinstance(job.problem, ConfigError) and not isinstance(job.problem, AbsentFileError):
             raise job.problem
-        check_imputer(job)
+        name = job.method_config.imputer
+        if name and not any(is_known(kind, name) for kind in ("imputers", "peers")):
+            new_imputer(job)  # refuses it; an import path is not followed
 
 
 def _check_numbers_of_cells(jobs: Sequence[Job], out: Path) -> None:
@@ -139,7 +130,7 @@ def _check_numbers_of_cells(jobs: Sequence[Job], out: Path) -> None:
         numbers = {_stored_number(job, out) for job in of_task}
         if None in numbers:
             with suppress(SourceError):  # reported where the job is run: other tasks may have their data
-                numbers = {int(make_task(of_task[0]).test.held_out_mask.sum())}
+                numbers = {int(task_of(of_task[0].scoring).test.held_out_mask.sum())}
         wrong = [number for number in numbers if number not in (None, expected)]
         if wrong:
             raise DataError(
@@ -156,12 +147,19 @@ def _stored_number(job: Job, out: Path) -> int | None:
     return None
 
 
-def _run(job: Job, out: Path, prepared: Prepared, control: _Control) -> None:
+def _run(
+    job: Job,
+    out: Path,
+    prepared: Prepared,
+    should_stop: Callable[[], bool],
+    stopping: Callable[[], bool],
+    progress: Progress,
+) -> None:
     written = False
 
-    def progress(what: str, done: int, total: int) -> None:
-        control.progress(what, done, total)
-        if done < total and (control.stopping() if written else control.should_stop()):
+    def scored(what: str, done: int, total: int) -> None:
+        progress(what, done, total)
+        if done < total and (stopping() if written else should_stop()):
             raise _StoppedError
 
     with exclusive_lock(out / job.folder), suppress(_StoppedError):
@@ -169,18 +167,21 @@ def _run(job: Job, out: Path, prepared: Prepared, control: _Control) -> None:
             return
         result = _so_far(job, out, prepared)
         if job.method_config.imputer:
-            result = _with_leakage(result, prepared, None, control.progress)
-        for model in checkpoints(job, out, prepared.task, control.stopping, control.progress):
-            before = result
+            result = _with_leakage(result, prepared, None, progress)
+        for model in checkpoints(job, out, prepared.task, stopping, progress):
+            epochs = {checkpoint.epoch for checkpoint in result.record.checkpoints}
+            if model.epoch in epochs if model.n_steps is None else model.n_steps in result.record.n_steps:
+                continue
             if model.n_steps is None:
-                result = _with_checkpoint(result, out, model, prepared, progress)
+                tested = None if job.config is not None else model  # of what is trained here, a short training
+                result = _with_leakage(result, prepared, tested, scored)
+                result = _with_checkpoint(result, out, model, prepared, scored)
             else:
-                result = _with_steps(result, model, prepared, progress)
-            if result is not before:
-                write_entry(out / job.folder, result)
-                written = True
-                if control.stopping():
-                    return
+                result = _with_steps(result, model, prepared, scored)
+            write_entry(out / job.folder, result)
+            written = True
+            if stopping():
+                return
 
 
 def _so_far(job: Job, out: Path, prepared: Prepared) -> Result:
@@ -192,7 +193,7 @@ def _so_far(job: Job, out: Path, prepared: Prepared) -> Result:
     return replace(
         result,
         report=Report(tuple(row for row in result.report.rows if row.epoch in complete)),
-        parts=[(epoch, part) for epoch, part in result.parts if epoch in complete],
+        parts=[part for part in result.parts if part.epoch in complete],
         steps=Report(tuple(row for row in result.steps.rows if row.n_steps in result.record.n_steps)),
     )
 
@@ -206,11 +207,8 @@ def _with_leakage(result: Result, prepared: Prepared, model: Checkpoint | None, 
 
 
 def _with_checkpoint(result: Result, out: Path, model: Checkpoint, prepared: Prepared, progress: Progress) -> Result:
-    """The result with one checkpoint more; itself where it has that checkpoint."""
+    """The result with one checkpoint more."""
     job = result.job
-    if model.epoch in {checkpoint.epoch for checkpoint in result.record.checkpoints}:
-        return result
-    result = _with_leakage(result, prepared, model if job.config is None else None, progress)
     if not result.record.checkpoints:
         clear(out / job.folder)
     what = job.title + ("" if model.epoch is None else f", epoch {model.epoch}")
@@ -223,15 +221,14 @@ def _with_checkpoint(result: Result, out: Path, model: Checkpoint, prepared: Pre
         result,
         record=replace(result.record, checkpoints=in_order),
         report=Report((*result.report.rows, *report.rows)),
-        parts=[*result.parts, *((model.epoch, part) for part in parts)],
+        parts=[*result.parts, *parts],
     )
 
 
 def _with_steps(result: Result, model: Checkpoint, prepared: Prepared, progress: Progress) -> Result:
-    """The result with another number of solver steps of its last checkpoint; itself where it has that number."""
+    """The result with another number of solver steps of its last checkpoint."""
     job, n = result.job, model.n_steps
-    if n is None or n in result.record.n_steps:
-        return result
+    assert n is not None
     rows = result.report.where(epoch=model.epoch, feature="all", n_steps=n).rows
     if not rows:
         what = f"{job.title}, {n} steps: scoring"

@@ -14,17 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tsimpute.config.registry import plugin
 from tsimpute.core.windows import Windows
-from tsimpute.evaluation.evaluate import evaluate
-from tsimpute.evaluation.kept_samples import Cells, Header, read_cells
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments import runs
 from tsimpute.experiments.leakage import leakage_of, leakage_of_filling, scaler_moves
-from tsimpute.suites.breakdowns import Breakdown, Part
+from tsimpute.suites.breakdowns import breakdown
 from tsimpute.suites.checkpoints import Checkpoint, global_seeds, new_imputer
 from tsimpute.suites.jobs import Job
-from tsimpute.suites.results import EntryRecord
+from tsimpute.suites.results import EntryRecord, Part
 from tsimpute.tasks.task import Task
 
 
@@ -44,34 +41,27 @@ class Prepared:
 
 def prepare(job: Job) -> Prepared:
     """The records of a job, split and with their held-out cells."""
-    windows = _windows(job)
-    task = make_task(job, windows)
-    leaks = scaler_moves(task, lambda changed: make_task(job, changed), windows)
+    data = job.scoring.data
+    windows = runs.load_windows(data.name, data.root, **data.options)
+    task = runs.task_of(job.scoring, windows)
+    leaks = scaler_moves(task, lambda changed: runs.task_of(job.scoring, changed), windows)
     return Prepared(task, runs.scored_records(task, job.task_config.max_records), leaks)
-
-
-def make_task(job: Job, windows: Windows | None = None) -> Task:
-    """The task of a job; of other records where they are given."""
-    limits = plugin("datasets", job.task_config.data.name).card.limits
-    protocol = replace(job.task_config.protocol, fold=job.fold)
-    return runs.make_task(_windows(job) if windows is None else windows, protocol, limits)
-
-
-def _windows(job: Job) -> Windows:
-    data = job.task_config.data
-    return runs.load_windows(data.name, data.root, **data.options)
 
 
 def new_record(job: Job, prepared: Prepared) -> EntryRecord:
     """What is known of a job before anything is scored."""
     packages, test = ("tsimpute-cfmi", "torch", "numpy"), prepared.task.test
+    # Of what is visible and what is scored: other data or other held-out cells, another digest.
+    records = hashlib.sha256("\0".join(test.record_ids).encode())
+    for array in (test.values, test.times, test.held_out_mask):
+        records.update(np.ascontiguousarray(array).tobytes())
     return EntryRecord(
         key=job.key,
         order=prepared.task.order,
         n_cells=int(prepared.test.held_out_mask.sum()),
         n_records=len(prepared.test),
         n_cells_of_all=int(test.held_out_mask.sum()),
-        records=_digest(test),
+        records=records.hexdigest()[:16],
         leakage="",
         protocol_leaks=prepared.leaks,
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
@@ -81,14 +71,6 @@ def new_record(job: Job, prepared: Prepared) -> EntryRecord:
         changes=prepared.task.changes,
         achieved_rate=float(test.held_out_mask.sum() / test.observed.sum()),
     )
-
-
-def _digest(test: Windows) -> str:
-    """Of what is visible and what is scored: other data or other held-out cells, another digest."""
-    digest = hashlib.sha256("\0".join(test.record_ids).encode())
-    for array in (test.values, test.times, test.held_out_mask):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def leakage_result(job: Job, prepared: Prepared, model: Checkpoint | None = None) -> str:
@@ -124,29 +106,10 @@ def score(
     Args:
         samples: file that gets the samples at the scored cells.
     """
-    task = prepared.task
-    context = runs.context_of(job.task_config.data.name, task, len(prepared.test), model.imputer, f"seed {job.seed}")
     with global_seeds(job.seed) if job.method_config.imputer else nullcontext():
-        report = evaluate(
-            model.imputer,
-            prepared.test,
-            n_samples=job.n_samples,
-            seed=job.seed,
-            fill=job.fill,
-            scaler=(task.units or task.scaler) if job.task_config.units == "standardised" else None,
-            context=replace(context, imputer=job.method, epoch=model.epoch),
-            progress=progress,
-            keep_samples=samples,
-        )
-    if samples is None:
-        return report, []
-    breakdown, header = Breakdown(prepared.test), None
-    for content in read_cells(samples):
-        if isinstance(content, Header):
-            header = content
-        elif isinstance(content, Cells) and header is not None:
-            breakdown.add(content, header)
-    return report, list(breakdown.parts())
+        stated = {"run": f"seed {job.seed}", "imputer": job.method, "epoch": model.epoch}
+        report = runs.score(job.scoring, prepared.task, model.imputer, progress, samples, stated)
+    return report, [] if samples is None else breakdown(prepared.test, samples)
 
 
 def _commit() -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from tsimpute.evaluation.reporting import Row
-from tsimpute.suites.breakdowns import Part
 from tsimpute.suites.results import CheckpointScore, Result
 from tsimpute.suites.settings import Suite
 
@@ -25,9 +22,9 @@ METRICS = (
     ("rmse_lower_median", "RMSE of lower median"),
     ("coverage_90", "90 % coverage"),
 )
-SAMPLES_FOR_90 = 19
+FEWEST_SAMPLES = {"coverage_90": 19, "crps_fair": 2}
+"""With fewer samples a metric is "-": the range of the draws cannot hold the interval, one draw has no fair CRPS."""
 SIDE_BY_SIDE = tuple(metric for metric in METRICS if metric[0] in ("crps", "rmse_mean"))
-PUBLISHED = ("crps", "ncrps", "mae", "rmse")
 
 Table = tuple[list[str], list[list[str]]]
 """A head, and rows of texts."""
@@ -70,44 +67,42 @@ def lines(results: Sequence[Result]) -> list[Line]:
         for checkpoint in result.record.checkpoints:
             key = (result.job.task, result.job.method, checkpoint.epoch, checkpoint.n_samples)
             groups.setdefault(key, []).append((result, checkpoint))
-    return [_line(key, runs) for key, runs in groups.items()]
+    of_all = []
+    for (task, method, epoch, n_samples), runs in groups.items():
+        rows = [
+            {row.metric: row for row in result.report.where(feature="all", epoch=epoch, n_samples=n_samples).rows}
+            for result, _ in runs
+        ]
+        folds = [result.job.fold for result, _ in runs]
+        of_runs = {metric: [of_run[metric].value for of_run in rows] for metric, _ in METRICS}
+        training = [run.seconds_training for _, run in runs if run.seconds_training is not None]
+        tests = sorted({result.record.leakage for result, _ in runs if result.record.leakage})
+        line = Line(
+            task=task,
+            method=method,
+            epoch=epoch,
+            values={metric: _mean_error(values, folds) for metric, values in of_runs.items()},
+            of_runs={metric: [value for value in values if value is not None] for metric, values in of_runs.items()},
+            seconds_training=float(np.mean(training)) if training else None,
+            seconds_sampling=float(np.mean([run.seconds_sampling for _, run in runs])),
+            nfe=rows[0]["crps"].nfe,
+            n_samples=n_samples,
+            n_runs=len(runs),
+            units=rows[0]["crps"].units,
+            leakage="; ".join(tests) or "not tested",
+        )
+        of_all.append(line)
+    return of_all
 
 
 def last_lines(of_all: Iterable[Line]) -> list[Line]:
     """The last checkpoint of each method on each task."""
     last: dict[tuple[str, str], Line] = {}
     for line in of_all:
-        before = last.get((line.task, line.method))
-        if before is None or (line.epoch or 0) >= (before.epoch or 0):
+        before = last.setdefault((line.task, line.method), line)
+        if (line.epoch or 0) >= (before.epoch or 0):
             last[line.task, line.method] = line
     return list(last.values())
-
-
-def _line(key: tuple[str, str, int | None, int], runs: Sequence[tuple[Result, CheckpointScore]]) -> Line:
-    task, method, epoch, n_samples = key
-    rows = [
-        {row.metric: row for row in result.report.where(feature="all", epoch=epoch, n_samples=n_samples).rows}
-        for result, _ in runs
-    ]
-    folds = [result.job.fold for result, _ in runs]
-    of_runs = {metric: [of_run[metric].value for of_run in rows] for metric, _ in METRICS}
-    first = rows[0]["crps"]
-    training = [run.seconds_training for _, run in runs if run.seconds_training is not None]
-    return Line(
-        task=task,
-        method=method,
-        epoch=epoch,
-        values={metric: _mean_error(values, folds) for metric, values in of_runs.items()},
-        of_runs={metric: [value for value in values if value is not None] for metric, values in of_runs.items()},
-        seconds_training=float(np.mean(training)) if training else None,
-        seconds_sampling=float(np.mean([run.seconds_sampling for _, run in runs])),
-        nfe=first.nfe,
-        n_samples=n_samples,
-        n_runs=len(runs),
-        units=first.units,
-        leakage="; ".join(sorted({result.record.leakage for result, _ in runs if result.record.leakage}))
-        or "not tested",
-    )
 
 
 def _mean_error(values: Sequence[float | None], folds: Sequence[int]) -> tuple[float | None, float | None]:
@@ -155,8 +150,8 @@ NOTES = (
     "brackets the middle 95 % over resamples of the records of each fold. It tells what other records would change, "
     "not what another training would; it is too narrow where few records carry most of the error, and far too narrow "
     "for windows of one series, which depend on each other. CRPS depends on the number of samples, fair CRPS does "
-    f"not. One sample: CRPS is MAE; a 90 % interval needs {SAMPLES_FOR_90} samples. Seconds are those of the machine "
-    "named in each entry, which may have done other work at the same time."
+    f"not. One sample: CRPS is MAE; a 90 % interval needs {FEWEST_SAMPLES['coverage_90']} samples. Seconds are those "
+    "of the machine named in each entry, which may have done other work at the same time."
 )
 
 
@@ -170,7 +165,10 @@ def head_and_rows(of_task: Sequence[Line]) -> Table:
             _text(line.epoch),
             str(line.n_samples),
             _text(line.nfe),
-            *(_metric_text(line, metric) for metric, _ in METRICS),
+            *(
+                "-" if line.n_samples < FEWEST_SAMPLES.get(metric, 1) else value_text(*line.values[metric])
+                for metric, _ in METRICS
+            ),
             "-" if line.seconds_training is None else _seconds(line.seconds_training),
             _seconds(line.seconds_sampling),
             str(line.n_runs),
@@ -182,12 +180,6 @@ def head_and_rows(of_task: Sequence[Line]) -> Table:
 
 def _seconds(value: float) -> str:
     return f"{value:.0f}" if value >= 1 else f"{value:.1g}"
-
-
-def _metric_text(line: Line, metric: str) -> str:
-    """ "-" where so few draws have none: for intervals that their range cannot hold, for the fair CRPS of one."""
-    few = line.n_samples < {"coverage_90": SAMPLES_FOR_90, "crps_fair": 2}.get(metric, 1)
-    return "-" if few else value_text(*line.values[metric])
 
 
 def value_text(value: float | None, error: float | None) -> str:
@@ -288,29 +280,12 @@ def _as_expected(result: Result) -> bool:
 def published(suite: Suite, task: str) -> Table:
     """What others printed of a task: a head, and a row of texts for each."""
     head = ["printed by others", "CRPS", "nCRPS", "MAE", "RMSE", "source", "what differs"]
-    rows = [row for row in suite.published if row.task == task]
-    return head, [
-        [
-            _cell(text)
-            for text in (row.method, *(_text(getattr(row, name)) for name in PUBLISHED), row.source, row.differs)
-        ]
-        for row in rows
+    rows = [
+        [row.method, _text(row.crps), _text(row.ncrps), _text(row.mae), _text(row.rmse), row.source, row.differs]
+        for row in suite.published
+        if row.task == task
     ]
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "/").replace("\n", " ") or "-"
-
-
-def parts_csv(results: Sequence[Result]) -> str:
-    """The breakdowns of all entries as one table."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*("task", "method", "fold", "seed", "epoch"), *(f.name for f in fields(Part))])
-    for result in results:
-        for epoch, part in result.parts:
-            writer.writerow(["" if v is None else v for v in (*result.job.names.values(), epoch, *astuple(part))])
-    return out.getvalue()
+    return head, [[text.replace("|", "/").replace("\n", " ") or "-" for text in row] for row in rows]
 
 
 def _text(value: float | int | None) -> str:
