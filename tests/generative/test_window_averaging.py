@@ -19,7 +19,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.generative import sampling
 from tsimpute.generative.sampling import sample
 from tsimpute.generative.window_averaging import WindowAveraging, window_starts
-from tsimpute.imputers.network.long_records import pieces, steps_within
+from tsimpute.imputers.network.sampler import pieces, steps_within
 from tsimpute.testing._records import SIZES, random_condition, shaken
 
 PROCESS = registry.make("processes", "flow_matching")

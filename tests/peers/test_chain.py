@@ -10,7 +10,7 @@ from sklearn.impute import KNNImputer
 from tsimpute.config import registry
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError
-from tsimpute.peers.miss_forest import _nodes, predicted
+from tsimpute.peers.chained import nodes, predicted
 
 
 def one_record(values: np.ndarray) -> Windows:
@@ -93,9 +93,9 @@ def test_a_tree_kept_as_numbers_predicts_what_scikit_learns_does(depth: int) -> 
     forest = RandomForestRegressor(3, max_depth=depth, random_state=0).fit(columns, target)
     other = np.concatenate([rng.normal(size=(1000, 5)), columns])
     for tree in forest.estimators_:
-        assert predicted(_nodes(tree.tree_), other).tobytes() == tree.predict(other).tobytes()
+        assert predicted(nodes(tree.tree_), other).tobytes() == tree.predict(other).tobytes()
     alone = RandomForestRegressor(1, bootstrap=False).fit(columns[:1], target[:1])
-    assert (predicted(_nodes(alone.estimators_[0].tree_), other) == target[0]).all()
+    assert (predicted(nodes(alone.estimators_[0].tree_), other) == target[0]).all()
 
 
 def test_forests_of_a_table_are_scikit_learns() -> None:

@@ -136,6 +136,11 @@ class Windows(ShortRepr):
         """(N, K, L) bool: observed and not held out."""
         return self.observed & ~self.held_out_mask
 
+    @property
+    def known(self) -> np.ndarray:
+        """(N, K, L) the visible values, NaN elsewhere."""
+        return np.where(self.visible, self.values, np.nan)
+
     def records_within(self, n_bytes: int, n_samples: int) -> int:
         """How many records at once have draws, in the dtype of the values, of no more than that; one at least."""
         return max(1, n_bytes // (n_samples * self.n_features * self.n_steps * self.values.itemsize))

@@ -81,14 +81,14 @@ class GainImputer(StandardisedImputer):
             _step(of_generator, self.alpha * error - ((1 - mask) * (real(noisy, mask, imputed) + _EPS).log()).mean())
         return generator
 
-    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def _filled(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         low, span = self.learnt_["low"], self.learnt_["range"]
         rows = (known.T - low) / np.where(span > 0, span, 1.0)
         state = np.concatenate([np.where(np.isnan(rows), 0.005, rows), ~np.isnan(rows)], -1)
         for layer in range(3):
             state = state @ self.learnt_[f"weight{layer}"].T + self.learnt_[f"bias{layer}"]
             state = np.maximum(state, 0) if layer < 2 else 0.5 * (1 + np.tanh(state / 2))
-        return np.repeat(np.where(np.isnan(rows), low + span * state, known.T).T[None], n_samples, 0)
+        return np.where(np.isnan(rows), low + span * state, known.T).T
 
 
 def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:

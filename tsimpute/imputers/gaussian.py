@@ -119,7 +119,7 @@ class GaussianImputer:
         if not train.visible.any():
             raise DataError("train: expected at least one visible cell, came none. Are all values missing or held out?")
         step, regular = usual_step(train)
-        records = Records(tuple(_visible(train)), tuple(train.times.astype(np.float64)), step)
+        records = Records(tuple(train.known.astype(np.float64)), tuple(train.times.astype(np.float64)), step)
         with progress_bars(progress, {"fitting": "round"}) as tell:
             return self.fit_records(
                 records, train.features, scaler or Standardizer.fit(train), regular=regular, time_unit=time_unit,
@@ -186,7 +186,13 @@ class GaussianImputer:
     ) -> Iterator[Samples]:
         """The result of ``impute``, one record after another; bad arguments are refused before any work is done."""
         cells = self._cells(windows, n_samples, fill)
-        return (self._completed(windows.select([n]), n_samples, seed, cells[[n]]) for n in range(len(windows)))
+
+        def impute_record(n: int) -> Samples:
+            record = windows.select([n])
+            ((_, draws),) = self._pieces(record, n_samples, seed, record.n_steps)
+            return completed(record, self.scaler_, draws[:, None], cells[[n]])
+
+        return map(impute_record, range(len(windows)))
 
     def impute_long(
         self,
@@ -270,11 +276,6 @@ class GaussianImputer:
             check_steps(windows, self.time_step_)
         return cells
 
-    def _completed(self, record: Windows, n_samples: int, seed: int, cells: np.ndarray) -> Samples:
-        """All steps of one record."""
-        ((_, draws),) = self._pieces(record, n_samples, seed, record.n_steps)
-        return completed(record, self.scaler_, draws[:, None], cells)
-
     def _pieces(
         self, record: Windows, n_samples: int, seed: int, steps_at_once: int
     ) -> Iterator[tuple[slice, np.ndarray]]:
@@ -284,7 +285,7 @@ class GaussianImputer:
         """
         rng = np.random.default_rng(derive_seed(int(seed), record.record_ids[0]))
         times = record.times[0].astype(np.float64)
-        known = self.scaler_.transform(_visible(record)[0])
+        known = self.scaler_.transform(record.known[0].astype(np.float64))
         first, parts, moves = 0, [], None
         if self.curves_ is not None:
             moves = self.curves_.moves(*self.model_.marginals(known, times), times)
@@ -298,11 +299,6 @@ class GaussianImputer:
             if steps.stop - first >= steps_at_once or steps.stop == record.n_steps:
                 yield steps, self.model_.values(np.concatenate(parts, -1), times[steps])
                 first, parts = steps.stop, []
-
-
-def _visible(windows: Windows) -> np.ndarray:
-    """(N, K, L) float64, NaN where nothing is visible."""
-    return np.where(windows.visible, windows.values, np.nan).astype(np.float64)
 
 
 PLUGIN = GaussianImputer

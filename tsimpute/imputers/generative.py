@@ -27,10 +27,15 @@ from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.generative.window_averaging import WindowAveraging
-from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
-from tsimpute.imputers.network.long_records import WindowProgress, check_times, pieces, steps_within
-from tsimpute.imputers.network.sampler import Sampler
-from tsimpute.imputers.network.start import base_process, cross_fitted, digest_of
+from tsimpute.imputers.network.fitted import (
+    FittedModel,
+    RecordClock,
+    base_process,
+    cross_fitted,
+    digest_of,
+    new_network,
+)
+from tsimpute.imputers.network.sampler import Sampler, WindowProgress, check_times, pieces, steps_within
 from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
@@ -144,7 +149,7 @@ class GenerativeImputer:
 
     @property
     def _sampler(self) -> Sampler:
-        return Sampler.of(self.process, self.sampling)
+        return Sampler(self.process, self.sampling)
 
     def fit(self, train: Windows, valid: Windows | None = None, *, progress: Progress = "auto") -> Self:
         """See ``Imputer``; ``progress`` as of ``tsimpute.system.terminal.progress_bars``."""

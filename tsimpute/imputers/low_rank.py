@@ -50,13 +50,13 @@ class LowRankImputer(StandardisedImputer):
         best = ranks[int(np.argmin(errors))] if errors else ranks[0]
         return {"projection": iterated(truth, best, self.max_iter)}
 
-    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def _filled(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         filled = solved(known.T, self.learnt_["projection"]).T
         alone = np.isnan(known).all(0)
         if alone.any() or len(known) == 1:
             lines = interpolated(known[None], times[None], np.zeros(len(known)))[0]
             filled = np.where(alone | (len(known) == 1), lines, filled)
-        return np.repeat(filled[None], n_samples, 0)
+        return filled
 
 
 class SoftImputer(StandardisedImputer):
@@ -106,8 +106,8 @@ class SoftImputer(StandardisedImputer):
                 break
         return filled, projection
 
-    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        return np.repeat(solved(known.T, self.learnt_["projection"]).T[None], n_samples, 0)
+    def _filled(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        return solved(known.T, self.learnt_["projection"]).T
 
 
 def iterated(rows: np.ndarray, rank: int, max_iter: int) -> np.ndarray:

@@ -71,23 +71,19 @@ class MiceImputer(StandardisedImputer):
         return last
 
     def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        out = np.repeat(known[None], n_samples, 0)
+        out, chain = np.repeat(known[None], n_samples, 0), np.arange(n_samples) % self.n_chains
         for step in np.flatnonzero(np.isnan(known).any(0)):
-            out[:, :, step] = self._swept(known[:, step], n_samples, rng)
+            row = known[:, step]
+            gaps = np.flatnonzero(np.isnan(row))
+            of_gaps = [[self.learnt_[name][chain, k] for name in _CHAIN] for k in gaps]
+            filled = np.repeat(np.where(np.isnan(row), 0.0, row)[None], n_samples, 0)
+            for noise in rng.standard_normal((self.n_sweeps, len(gaps), n_samples)):
+                for k, (weights, intercept, variance, offset, spread), z in zip(gaps, of_gaps, noise, strict=True):
+                    centred = filled - offset
+                    unsure = ((centred[:, None] @ spread)[:, 0] * centred).sum(1)
+                    filled[:, k] = intercept + (filled * weights).sum(1) + np.sqrt(variance + unsure) * z
+            out[:, :, step] = filled
         return out
-
-    def _swept(self, row: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """(S, K) draws of one row (K,)."""
-        gaps = np.flatnonzero(np.isnan(row))
-        chain = np.arange(n_samples) % self.n_chains
-        of_gaps = [[self.learnt_[name][chain, k] for name in _CHAIN] for k in gaps]
-        filled = np.repeat(np.where(np.isnan(row), 0.0, row)[None], n_samples, 0)
-        for noise in rng.standard_normal((self.n_sweeps, len(gaps), n_samples)):
-            for k, (weights, intercept, variance, offset, spread), z in zip(gaps, of_gaps, noise, strict=True):
-                centred = filled - offset
-                unsure = ((centred[:, None] @ spread)[:, 0] * centred).sum(1)
-                filled[:, k] = intercept + (filled * weights).sum(1) + np.sqrt(variance + unsure) * z
-        return filled
 
 
 PLUGIN = MiceImputer

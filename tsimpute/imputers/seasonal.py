@@ -34,14 +34,18 @@ class SeasonalImputer(StandardisedImputer):
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         step, even = usual_step(train)
-        steps = np.array([in_steps(times, step) for times in train.times]) if even and step else None
-        periods = [0] if steps is None else [0, *_candidates(known, train.times, step)]
+        has_steps = even and step > 0
+        steps = (
+            np.array([in_steps(times, step) for times in train.times]) if has_steps else np.zeros((len(train), 0), int)
+        )
+        periods = [0, *_candidates(known, train.times, step)] if has_steps else [0]
         hidden = moved_gaps(known, self.seed)
         shown = np.where(hidden, np.nan, known)
         errors = np.zeros((len(periods), known.shape[1]))
         for i, period in enumerate(periods):
             profile = _profile(shown, steps, period)
-            guess = _filled(shown, train.times, _course(profile, steps, known.shape))
+            course = profile[:, steps % period].transpose(1, 0, 2) if period else np.zeros(known.shape)
+            guess = course + interpolated(shown - course, train.times, np.zeros(known.shape[1]))
             errors[i] = np.where(hidden, np.abs(guess - known), 0).sum((0, 2))
         best = errors.argmin(0)  # the first of equals: no season
         profiles = np.zeros((known.shape[1], max(periods)))
@@ -49,13 +53,13 @@ class SeasonalImputer(StandardisedImputer):
             profiles[k, : periods[i]] = _profile(known[:, [k]], steps, periods[i])[0]
         return {"step": np.array(step), "periods": np.array(periods)[best], "profiles": profiles}
 
-    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def _filled(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         step, periods, profiles = (self.learnt_[name] for name in self._LEARNT)
         course = np.zeros(known.shape)
         for k, period in enumerate(periods):
             if period:
                 course[k] = profiles[k, in_steps(times, float(step)) % period]
-        return np.repeat(_filled(known[None], times[None], course[None]), n_samples, 0)
+        return course + interpolated((known - course)[None], times[None], np.zeros(len(known)))[0]
 
 
 def in_steps(times: np.ndarray, step: float) -> np.ndarray:
@@ -81,29 +85,15 @@ def _candidates(known: np.ndarray, times: np.ndarray, step: float) -> list[int]:
     return [period for period in dict.fromkeys([*usual, *lags]) if 2 <= period <= length // 2]
 
 
-def _profile(known: np.ndarray, steps: np.ndarray | None, period: int) -> np.ndarray:
+def _profile(known: np.ndarray, steps: np.ndarray, period: int) -> np.ndarray:
     """(K, period) mean by phase over records (N, K, L), drawn to 0 as by one more cell there."""
-    if steps is None or not period:
-        return np.zeros((known.shape[1], 0))
     at = ~np.isnan(known)
     out = np.zeros((known.shape[1], period))
-    phase = steps % period
-    for k in range(known.shape[1]):
-        here = phase[at[:, k]]
+    for k in range(known.shape[1] if period else 0):
+        here = (steps % period)[at[:, k]]
         sums = np.bincount(here, known[:, k][at[:, k]], period)
         out[k] = sums / (np.bincount(here, minlength=period) + 1)
     return out
-
-
-def _course(profile: np.ndarray, steps: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
-    """(N, K, L) the profile at each step."""
-    if steps is None or not profile.shape[1]:
-        return np.zeros(shape)
-    return profile[:, steps % profile.shape[1]].transpose(1, 0, 2)
-
-
-def _filled(known: np.ndarray, times: np.ndarray, course: np.ndarray) -> np.ndarray:
-    return course + interpolated(known - course, times, np.zeros(known.shape[1]))
 
 
 PLUGIN = SeasonalImputer

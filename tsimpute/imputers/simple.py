@@ -55,10 +55,9 @@ class SimpleImputer:
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
         cells = cells_asked(self, windows, n_samples, fill)
-        shown = windows.visible
-        known = np.where(shown, windows.values, np.nan)
+        known = windows.known
         completed = np.where(cells, self._fill(known, windows.times), known).astype(known.dtype, copy=False)
-        return Samples(np.repeat(completed[None], n_samples, 0), shown, windows.features, windows.record_ids)
+        return Samples(np.repeat(completed[None], n_samples, 0), windows.visible, windows.features, windows.record_ids)
 
     def save(self, path: Path) -> None:
         if not hasattr(self, "features_"):
@@ -76,7 +75,17 @@ class SimpleImputer:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        content = _read(Path(path))
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise CheckpointError(f"{path}: expected an imputer written by save, cannot be read: {error}.") from error
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise CheckpointError(f"{path}: expected an imputer written by save, came another kind of file.")
+        if content.get("layout") != _LAYOUT:
+            came = content.get("layout")
+            raise CheckpointError(f"{path}: expected layout {_LAYOUT}, came {came!r}. Fit and save again.")
+        if set(content) != _KEYS or not _sound(content["features"], content["centre"], content["no_data"]):
+            raise CheckpointError(f"{path}: the file is damaged: keys or values are not those that save writes.")
         if content["imputer"] != cls.name:
             raise CheckpointError(f"{path}: expected imputer {cls.name!r}, the file holds {content['imputer']!r}.")
         imputer = cls()
@@ -176,20 +185,6 @@ class PchipImputer(SimpleImputer):
 
     def _fill(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         return curved(known, times, self.centre_)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: expected an imputer written by save, cannot be read: {error}.") from error
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise CheckpointError(f"{path}: expected an imputer written by save, came another kind of file.")
-    if content.get("layout") != _LAYOUT:
-        raise CheckpointError(f"{path}: expected layout {_LAYOUT}, came {content.get('layout')!r}. Fit and save again.")
-    if set(content) != _KEYS or not _sound(**{key: content[key] for key in ("features", "centre", "no_data")}):
-        raise CheckpointError(f"{path}: the file is damaged: keys or values are not those that save writes.")
-    return content
 
 
 def _sound(features: Any, centre: Any, no_data: Any) -> bool:

@@ -90,18 +90,16 @@ class SinkhornImputer(StandardisedImputer):
         places = {record_id: n for n, record_id in enumerate(learnt["ids"].tolist())}
         for record, record_id in zip(known, windows.record_ids, strict=True):
             n = places.get(record_id, -1)
-            trained = n >= 0 and np.array_equal(learnt["known"][n], record, equal_nan=True)
-            yield np.repeat((learnt["completed"][n] if trained else self._projected(record))[None], n_samples, 0)
-
-    def _projected(self, record: np.ndarray) -> np.ndarray:
-        """A record (K, L) that was not learnt from: the barycentric projection, step by step."""
-        rows, out = rows_of(self.learnt_["completed"]), record.copy()
-        for step in np.flatnonzero(np.isnan(record).any(0)):
-            gaps = np.isnan(record[:, step])
-            costs = 0.5 * np.square(rows[:, ~gaps] - record[~gaps, step]).sum(1)
-            weights = np.exp((costs.min() - costs) / max(float(self.learnt_["regularisation"]), 1e-12))
-            out[gaps, step] = (weights[:, None] * rows[:, gaps]).sum(0) / weights.sum()
-        return out
+            if n >= 0 and np.array_equal(learnt["known"][n], record, equal_nan=True):
+                filled = learnt["completed"][n]
+            else:  # not learnt from: the barycentric projection, step by step
+                rows, filled = rows_of(learnt["completed"]), record.copy()
+                for step in np.flatnonzero(np.isnan(record).any(0)):
+                    gaps = np.isnan(record[:, step])
+                    costs = 0.5 * np.square(rows[:, ~gaps] - record[~gaps, step]).sum(1)
+                    weights = np.exp((costs.min() - costs) / max(float(learnt["regularisation"]), 1e-12))
+                    filled[gaps, step] = (weights[:, None] * rows[:, gaps]).sum(0) / weights.sum()
+            yield np.repeat(filled[None], n_samples, 0)
 
 
 def sinkhorn_divergence(x: Tensor, y: Tensor, regularisation: float, scaling: float = 0.9) -> Tensor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module, rows_of
 
 OVER = ("windows", "steps")
 _MOST_COLUMNS = 200
@@ -70,7 +70,20 @@ class IterativeImputer(StandardisedImputer):
                 "offset": none,
                 "spread": np.zeros((1, 0, 0)),
             }
-        fitted = self._scikit_learn(rows.shape[1]).fit(rows)
+        optional_module(self.name, "scikit-learn", "sklearn.experimental.enable_iterative_imputer")
+        n_columns = rows.shape[1]
+        nearest = self.n_nearest_features or (30 if n_columns > _MOST_COLUMNS else None)
+        fitted = (
+            optional_module(self.name, "scikit-learn", "sklearn.impute")
+            .IterativeImputer(
+                sample_posterior=True,
+                max_iter=self.max_iter,
+                n_nearest_features=nearest if nearest is None or nearest < n_columns else None,
+                keep_empty_features=True,
+                random_state=self.seed % 2**32,
+            )
+            .fit(rows)
+        )
         sequence = fitted.imputation_sequence_
         regressions = [triplet.estimator for triplet in sequence]
         return {
@@ -83,18 +96,6 @@ class IterativeImputer(StandardisedImputer):
             "offset": np.stack([r.X_offset_ for r in regressions]),
             "spread": np.stack([r.sigma_ for r in regressions]),
         }
-
-    def _scikit_learn(self, n_columns: int) -> Any:
-        optional_module(self.name, "scikit-learn", "sklearn.experimental.enable_iterative_imputer")
-        sklearn_impute = optional_module(self.name, "scikit-learn", "sklearn.impute")
-        nearest = self.n_nearest_features or (30 if n_columns > _MOST_COLUMNS else None)
-        return sklearn_impute.IterativeImputer(
-            sample_posterior=True,
-            max_iter=self.max_iter,
-            n_nearest_features=nearest if nearest is None or nearest < n_columns else None,
-            keep_empty_features=True,
-            random_state=self.seed % 2**32,
-        )
 
     def _check(self, windows: Windows) -> None:
         learnt = int(self.learnt_["n_steps"])
@@ -129,9 +130,7 @@ def run_chain(chain: dict[str, np.ndarray], rows: np.ndarray, rng: np.random.Gen
 
 def _rows(known: np.ndarray, over: str) -> np.ndarray:
     """(N, K, L) as (N, K * L) windows or (N * L, K) steps."""
-    if over == "windows":
-        return known.reshape(len(known), -1)
-    return known.transpose(0, 2, 1).reshape(-1, known.shape[1])
+    return known.reshape(len(known), -1) if over == "windows" else rows_of(known)
 
 
 PLUGIN = IterativeImputer

@@ -54,18 +54,18 @@ class KalmanImputer(StandardisedImputer):
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         step = _even_step(train)
-        season = _season_steps(self.season, step, train.n_steps)
+        season = 0  # left out
+        if self.season is not None and step:
+            steps = round(self.season / step)
+            even = abs(steps - self.season / step) < 0.05 * steps
+            season = steps if even and 2 <= steps <= train.n_steps // 2 else 0
         parts = covariances(self.trend, season, train.n_steps)
-        variances = [
-            _most_likely(parts, self._some(known[:, k], feature.name)) for k, feature in enumerate(train.features)
-        ]
+        variances = []
+        for k, feature in enumerate(train.features):
+            telling = np.flatnonzero(~np.isnan(known[:, k]).all(1))
+            some = np.random.default_rng(derive_seed(self.seed, feature.name)).permutation(telling)[: self.fit_records]
+            variances.append(_most_likely(parts, list(known[some, k])))
         return {"variances": np.stack(variances), "season_steps": np.array(season), "step": np.array(step)}
-
-    def _some(self, records: np.ndarray, feature: str) -> list[np.ndarray]:
-        """The (L,) records to learn one feature from."""
-        telling = np.flatnonzero(~np.isnan(records).all(1))
-        rng = np.random.default_rng(derive_seed(self.seed, feature))
-        return list(records[rng.permutation(telling)[: self.fit_records]])
 
     def _check(self, windows: Windows) -> None:
         learnt, step = float(self.learnt_["step"]), _even_step(windows)
@@ -95,7 +95,10 @@ def covariances(trend: str, season: int, n_steps: int) -> np.ndarray:
     Raises:
         MissingExtraError: statsmodels is not installed.
     """
-    space = _state_space(trend, season)
+    structural = optional_module("kalman", "statsmodels", "statsmodels.tsa.statespace.structural")
+    seasons = [{"period": season, "harmonics": min(2, season // 2)}] if season else None
+    level: Any = TRENDS[trend]  # its signature says bool; its documentation, these names
+    space = structural.UnobservedComponents(np.zeros(2), level=level, freq_seasonal=seasons).ssm
     change, look = space["transition"], space["design"][0]
     n_trend = 1 + (trend == "linear")
     components = [[i] for i in range(n_trend)] + ([list(range(n_trend, len(change)))] if season else [])
@@ -162,14 +165,6 @@ def _seen(change: np.ndarray, look: np.ndarray, first: np.ndarray, moved: np.nda
     return out
 
 
-def _state_space(trend: str, season: int) -> Any:
-    """statsmodels' matrices of the model."""
-    structural = optional_module("kalman", "statsmodels", "statsmodels.tsa.statespace.structural")
-    seasons = [{"period": season, "harmonics": min(2, season // 2)}] if season else None
-    level: Any = TRENDS[trend]  # its signature says bool; its documentation, these names
-    return structural.UnobservedComponents(np.zeros(2), level=level, freq_seasonal=seasons).ssm
-
-
 def _even_step(windows: Windows) -> float:
     """The distance between two steps; 0 where records have one.
 
@@ -182,15 +177,6 @@ def _even_step(windows: Windows) -> float:
     if not even:
         raise DataError("times: expected records of one step, came several. Bring them to one before.")
     return step
-
-
-def _season_steps(season: float | None, step: float, n_steps: int) -> int:
-    """Steps of a season, 0 where it is left out."""
-    if season is None or not step:
-        return 0
-    steps = round(season / step)
-    fits = steps >= 2 and abs(steps - season / step) < 0.05 * steps and 2 * steps <= n_steps
-    return steps if fits else 0
 
 
 PLUGIN = KalmanImputer

@@ -8,7 +8,7 @@ import numpy as np
 
 from tsimpute.core.windows import Windows
 from tsimpute.imputers.shared.interpolation import interpolated
-from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module
+from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module, rows_of
 
 
 class KnnImputer(StandardisedImputer):
@@ -32,13 +32,13 @@ class KnnImputer(StandardisedImputer):
 
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         optional_module(self.name, "scikit-learn", "sklearn.impute")  # refused before long work
-        rows = known.transpose(0, 2, 1).reshape(-1, known.shape[1])
+        rows = rows_of(known)
         rows = rows[~np.isnan(rows).all(1)]
         if len(rows) > self.max_rows:
             rows = rows[np.sort(np.random.default_rng(self.seed).permutation(len(rows))[: self.max_rows])]
         return {"rows": rows}
 
-    def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def _filled(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
         filled = interpolated(known[None], times[None], np.zeros(len(known)))[0]
         some = np.isnan(known).any(0) & ~np.isnan(known).all(0)
         if some.any():
@@ -47,7 +47,7 @@ class KnnImputer(StandardisedImputer):
                 n_neighbors=self.n_neighbors, weights="distance", keep_empty_features=True
             )
             filled[:, some] = imputer.fit(self.learnt_["rows"]).transform(known[:, some].T).T
-        return np.repeat(filled[None], n_samples, 0)
+        return filled
 
 
 PLUGIN = KnnImputer

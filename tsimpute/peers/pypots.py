@@ -17,7 +17,7 @@ import numpy as np
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError, TsimputeError
-from tsimpute.imputers.shared.records import cells_asked, check_features, completed
+from tsimpute.imputers.shared.records import cells_asked, check_features, collected, completed
 from tsimpute.imputers.shared.standardised import check_counts
 from tsimpute.models.array_files import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
@@ -137,11 +137,9 @@ class PypotsImputer:
         answer, _ = self._work(request, {"records": _coded(windows, self.scaler_)}, windows, self.weights_)
         draws = answer["draws"].transpose(1, 0, 3, 2)  # (N, S, L, K) -> (S, N, K, L)
         draws = np.broadcast_to(draws, (n_samples, *windows.values.shape))
-        values = np.empty(draws.shape, windows.values.dtype)
-        for n in range(len(windows)):
-            at = slice(n, n + 1)
-            values[:, at] = completed(windows.select(at), self.scaler_, draws[:, at], cells[at]).values
-        return Samples(values, windows.visible, windows.features, windows.record_ids)
+        parts = (slice(n, n + 1) for n in range(len(windows)))
+        records = (completed(windows.select(at), self.scaler_, draws[:, at], cells[at]) for at in parts)
+        return collected(records, windows, n_samples, progress=False)
 
     def save(self, path: Path) -> None:
         if not hasattr(self, "features_"):
@@ -195,8 +193,7 @@ _SETTINGS = ("model", "epochs", "batch_size", "learning_rate", "patience", "size
 
 def _coded(windows: Windows, scaler: Standardizer) -> np.ndarray:
     """(N, L, K) float32, NaN where a cell is not shown."""
-    known = scaler.transform(np.where(windows.visible, windows.values, np.nan))
-    return np.ascontiguousarray(known.transpose(0, 2, 1), np.float32)
+    return np.ascontiguousarray(scaler.transform(windows.known).transpose(0, 2, 1), np.float32)
 
 
 def _interpreter(given: str | None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.imputers.gaussian import GaussianImputer
-from tsimpute.peers.miss_forest import MissForestImputer
+from tsimpute.peers.chained import MissForestImputer
 from tsimpute.scaling.standardizer import Standardizer
 
 _FOREST: dict[str, Any] = {

@@ -1,4 +1,8 @@
-"""Curves in time through the known values of each record and feature."""
+"""Curves in time through the known values of each record and feature.
+
+Arguments of all: ``known`` (N, K, L), NaN where nothing is known; ``times`` (N, L), increasing; ``otherwise`` (K,)
+for a record in which nothing of the feature is known. They give (N, K, L) float64.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,7 @@ def through_known(
     times: np.ndarray,
     otherwise: np.ndarray,
 ) -> np.ndarray:
-    """(N, K, L) float64: a curve through the known values of each record and feature.
-
-    Args:
-        curve: (times (L,), times of known values (M,), these values (M,)) -> (L,).
-        known: (N, K, L), NaN where nothing is known.
-        times: (N, L), increasing.
-        otherwise: (K,) for a record in which nothing of the feature is known.
-    """
+    """A curve: (times (L,), times of known values (M,), these values (M,)) -> (L,)."""
     out = np.broadcast_to(otherwise[:, None], known.shape).astype(np.float64)
     for n, k in zip(*np.nonzero(~np.isnan(known).all(2)), strict=True):
         at = ~np.isnan(known[n, k])
@@ -29,54 +26,27 @@ def through_known(
 
 
 def interpolated(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Straight lines in time between the known values of each record and feature, constant before and after them.
-
-    Args:
-        known: (N, K, L), NaN where nothing is known.
-        times: (N, L), increasing.
-        otherwise: (K,) for a record in which nothing of the feature is known.
-
-    Returns:
-        (N, K, L) float64.
-    """
+    """Straight lines in time between the known values, constant before and after them."""
     return through_known(np.interp, known, times, otherwise)
 
 
 def curved(known: np.ndarray, times: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Monotone cubic curves through the known values of each record and feature, constant before and after them.
+    """Monotone cubic curves through the known values, constant before and after them."""
+    from scipy.interpolate import PchipInterpolator  # half a second, and only this curve needs it
 
-    Args:
-        known: (N, K, L), NaN where nothing is known.
-        times: (N, L), increasing.
-        otherwise: (K,) for a record in which nothing of the feature is known.
+    def monotone(times: np.ndarray, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+        if len(knots) == 1:
+            return np.full(times.shape, values[0])
+        inside = PchipInterpolator(knots, values)(np.clip(times, knots[0], knots[-1]))
+        return np.where(times < knots[-1], inside, values[-1])  # to the bit, which the end of a polynomial is not
 
-    Returns:
-        (N, K, L) float64.
-    """
-    return through_known(_monotone, known, times, otherwise)
+    return through_known(monotone, known, times, otherwise)
 
 
 def carried(known: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """The last known value of each record and feature, before the first one that one.
-
-    Args:
-        known: (N, K, L), NaN where nothing is known.
-        otherwise: (K,) for a record in which nothing of the feature is known.
-
-    Returns:
-        (N, K, L).
-    """
+    """The last known value, before the first one that one; in the dtype of ``known``."""
     holds = ~np.isnan(known)
     last = np.maximum.accumulate(np.where(holds, np.arange(known.shape[2]), -1), axis=2)
     source = np.where(last < 0, holds.argmax(2, keepdims=True), last)
     values = np.take_along_axis(known, source, axis=2)
     return np.where(holds.any(2, keepdims=True), values, otherwise[:, None])
-
-
-def _monotone(times: np.ndarray, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
-    from scipy.interpolate import PchipInterpolator  # half a second, and only this curve needs it
-
-    if len(knots) == 1:
-        return np.full(times.shape, values[0])
-    inside = PchipInterpolator(knots, values)(np.clip(times, knots[0], knots[-1]))
-    return np.where(times < knots[-1], inside, values[-1])  # to the bit, which the end of a polynomial is not

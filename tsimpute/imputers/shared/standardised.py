@@ -13,7 +13,7 @@ import numpy as np
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, MissingExtraError, NotFittedError
-from tsimpute.imputers.shared.records import cells_asked, completed
+from tsimpute.imputers.shared.records import cells_asked, collected, completed
 from tsimpute.models.array_files import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
 
@@ -52,26 +52,26 @@ class StandardisedImputer:
         if not train.visible.any():
             raise DataError("train: expected at least one shown cell, came none. Are all values missing or held out?")
         scaler = Standardizer.fit(train)
-        learnt = self._learn(_known(train, scaler), train)
+        learnt = self._learn(scaler.transform(train.known), train)
         self.features_, self.scaler_, self.learnt_ = train.features, scaler, learnt
         return self
 
     def impute(self, windows: Windows, n_samples: int, seed: int = 0, fill: np.ndarray | None = None) -> Samples:
         cells = cells_asked(self, windows, n_samples, fill)
         self._check(windows)
-        known = _known(windows, self.scaler_)
-        values = np.empty((n_samples, *windows.values.shape), windows.values.dtype)
-        for n, draws in enumerate(self._draws(known, windows, n_samples, seed)):
-            record = completed(windows.select([n]), self.scaler_, draws[:, None], cells[n : n + 1])
-            values[:, n] = record.values[:, 0]
-        return Samples(values, windows.visible, windows.features, windows.record_ids)
+        all_draws = self._draws(self.scaler_.transform(windows.known), windows, n_samples, seed)
+        records = (
+            completed(windows.select([n]), self.scaler_, draws[:, None], cells[[n]])
+            for n, draws in enumerate(all_draws)
+        )
+        return collected(records, windows, n_samples, progress=False)
 
     def save(self, path: Path) -> None:
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
         header = {
             "imputer": self.name,
-            "settings": self._settings(),
+            "settings": {name: getattr(self, name) for name in signature(type(self)).parameters},
             "features": [[f.name, f.unit, f.given] for f in self.features_],
             "scaler": self.scaler_.to_dict(),
         }
@@ -92,10 +92,6 @@ class StandardisedImputer:
     _LEARNT: ClassVar[tuple[str, ...]]
     """Names of the arrays that ``_learn`` gives."""
 
-    def _settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
-
     def _learn(self, known: np.ndarray, train: Windows) -> dict[str, np.ndarray]:
         """From the standardised shown cells (N, K, L), NaN elsewhere."""
         raise NotImplementedError
@@ -111,11 +107,11 @@ class StandardisedImputer:
 
     def _draw(self, known: np.ndarray, times: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """(S, K, L) completed versions of one record (K, L), NaN where it is not shown, with its times (L,)."""
+        return np.repeat(self._filled(known, times)[None], n_samples, 0)
+
+    def _filled(self, known: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(K, L) the one answer of a method that does not draw."""
         raise NotImplementedError
-
-
-def _known(windows: Windows, scaler: Standardizer) -> np.ndarray:
-    return scaler.transform(np.where(windows.visible, windows.values, np.nan))
 
 
 def rows_of(known: np.ndarray) -> np.ndarray:
