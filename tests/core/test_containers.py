@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from tsimpute.core.containers import Batch, Condition, PathCoefficients, expand_like
-from tsimpute.core.layouts import CellIndex
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import DataError
 from tsimpute.testing._records import random_batch, random_condition
@@ -205,12 +204,3 @@ def test_a_layout_is_that_of_the_masks_and_goes_along_wherever_a_condition_goes(
     assert part is not None
     np.testing.assert_array_equal(part.visible, batch.observed[1:4])
     np.testing.assert_array_equal(part.queried, unobserved[1:4])
-
-
-def test_cells_of_a_layout_stand_by_record_feature_and_step():
-    mask = np.random.default_rng(0).random((3, 4, 5)) < 0.5
-    index = CellIndex.of(mask, 3)
-    np.testing.assert_array_equal(index.cell, np.flatnonzero(mask & (np.arange(4) < 3)[:, None]))
-    assert (np.diff(index.by_feature) >= 0).all()
-    order = np.argsort(index.by_time, kind="stable")
-    np.testing.assert_array_equal(index.by_time[order] % 5, index.step[order])

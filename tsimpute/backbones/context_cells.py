@@ -20,14 +20,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from tsimpute.backbones.base import VectorField
 from tsimpute.backbones.row_attention import is_compiled
 from tsimpute.backbones.tokens import RaggedAttention, Tokens
-from tsimpute.backbones.trunk import Attend, Trunk
+from tsimpute.backbones.trunk import Trunk
 from tsimpute.core.containers import Condition
 
 
@@ -39,53 +36,17 @@ class ContextCells(Trunk):
 
     def condition_on(self, condition: Condition) -> VectorField:
         visible, queried = (
-            Tokens(condition, mask, condition.query_mask, self.width_time, self.feature.weight, self.n_given)
+            Tokens(self, condition, mask, condition.query_mask)
             for mask in (condition.layout.visible, condition.layout.queried)
         )
-        context = self._context(condition, visible)
-        has_logit_bias = self._dense_records(condition)[queried.record_of]
+        context = [qkv[0] for qkv in self.context_of(visible, condition)]  # (T, 3 D) each
+        n_own = self.n_features - self.n_given
+        present = (condition.layout.visible | condition.layout.queried)[:, :n_own]
+        # Records with a quarter more visible and queried cells than training records have.
+        has_logit_bias = (present.sum((1, 2)) > 1.25 * condition.usual_cells)[queried.record_of]
         rows_of_axes = zip(queried.row_of, visible.row_of, strict=True)
-        attentions = [RaggedAttention(*rows, has_logit_bias) for rows in rows_of_axes]
-        side_information = self.side_information(queried)  # per block (1, T, 2 D)
-        known_inputs = [queried.take(grid) for grid in self.inputs_of(condition)]  # (1, T) each
-
-        def field(state: Tensor, tau: Tensor) -> Tensor:
-            kv_cache = iter(context)
-            tokens = queried.attending(
-                [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(kv_cache)) for meet in attentions]
-            )
-            noisy = tokens.take(state)  # (R, K, L) -> (S, T)
-            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in known_inputs), noisy], -1)
-            return tokens.put(self.forward_tokens(inputs, tau, side_information, tokens), state)
-
-        return field
-
-    def _context(self, condition: Condition, visible: Tokens) -> list[Tensor]:
-        """(T, 3 D) queries, keys and values of visible cells, in the order in which the blocks' axes use them."""
-        kv_cache: list[Tensor] = []
-
-        def keeping(meet: RaggedAttention) -> Attend:
-            def attend(qkv: Tensor, n_heads: int) -> Tensor:
-                kv_cache.append(qkv[0])
-                return meet(qkv, n_heads)
-
-            return attend
-
-        tokens = visible.attending([keeping(RaggedAttention(rows)) for rows in visible.row_of])
-        values = tokens.take(condition.values)
-        blank = [torch.zeros_like(values)] * (self.enter.in_features - 1)
-        cells = F.relu(self.enter(torch.stack([values, *blank], -1)))
-        tau = self.of_tau(torch.ones(len(condition), dtype=torch.float64))
-        blocks: list[Any] = list(self.blocks)
-        for block in blocks[:-1]:
-            cells, _ = block.gated(cells, block.along_axes(cells, tau, tokens), block.side(tokens))
-
-        def append_kv(turned: Tensor, _: Attend) -> Tensor:
-            kv_cache.append(blocks[-1].feature_axis.qkv(turned)[0])
-            return turned
-
-        tokens.along_features(append_kv, blocks[-1].along_time(cells, tau, tokens))  # its output is not used
-        return kv_cache
+        queried.attend = [RaggedAttention(*rows, has_logit_bias) for rows in rows_of_axes]
+        return self.field_on(queried, condition, context=context)
 
     def bytes_per_row(self, condition: Condition) -> int:
         attention: Any = self.blocks[0].time_axis
@@ -104,12 +65,6 @@ class ContextCells(Trunk):
         """(K, L) bool, of the first record."""
         given = np.arange(self.n_features) >= self.n_features - self.n_given
         return condition.layout.visible[0] & ~given[:, None]
-
-    def _dense_records(self, condition: Condition) -> np.ndarray:
-        """(B,) bool: records with a quarter more visible and queried cells than training records have."""
-        layout, n_own = condition.layout, self.n_features - self.n_given
-        present = (layout.visible | layout.queried)[:, :n_own]
-        return present.sum((1, 2)) > 1.25 * condition.usual_cells
 
 
 PLUGIN = ContextCells

@@ -19,8 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tsimpute.backbones.base import VectorField
-from tsimpute.backbones.embeddings import clock_embedding
-from tsimpute.backbones.trunk import Attend, Axis, Grid, Trunk
+from tsimpute.backbones.trunk import Axis, Grid, Trunk
 from tsimpute.core.containers import Condition
 
 _NEVER = -1e9
@@ -34,49 +33,17 @@ class ContextGrid(Trunk):
     """
 
     def condition_on(self, condition: Condition) -> VectorField:
-        dtype = condition.values.dtype
         tokenised = torch.arange(self.n_features, device=condition.values.device) < self.n_features - self.n_given
         visible, queried = (mask & tokenised[:, None] for mask in (condition.cond_mask, condition.query_mask))
-        clock = clock_embedding(condition.times, self.width_time).to(dtype)
-        clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
-        fields = clock, self.feature.weight, condition.query_mask[..., None].to(dtype)
-        context = self._context(condition, _Whole(*fields), visible)
         dense_records = None
         if math.isfinite(condition.usual_cells):
             dense_records = (visible | queried).sum((1, 2)) > 1.25 * condition.usual_cells
-        attentions = [_MaskedAttention(axis, visible, queried, dense_records) for axis in ("time", "features")]
-        side_information, known_inputs = self.side_information(_Whole(*fields)), self.inputs_of(condition)
-
-        def field(state: Tensor, tau: Tensor) -> Tensor:
-            kv_cache = iter(context)
-            attend = [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(kv_cache)) for meet in attentions]
-            inputs = torch.stack([*(of_cells.expand_as(state) for of_cells in known_inputs), state], -1)
-            return self.forward_tokens(inputs, tau, side_information, _Whole(*fields, attend)) * queried
-
-        return field
-
-    def _context(self, condition: Condition, grid: _Whole, visible: Tensor) -> list[Tensor]:
-        """(B, K, L, 3 D) queries, keys and values of all cells, in the order of the blocks' axes."""
-        kv_cache: list[Tensor] = []
-
-        def keeping(meet: _MaskedAttention) -> Attend:
-            def attend(qkv: Tensor, n_heads: int) -> Tensor:
-                kv_cache.append(qkv)
-                return meet(qkv, n_heads)
-
-            return attend
-
-        grid.attend = [keeping(_MaskedAttention(axis, visible)) for axis in ("time", "features")]
-        blank = [torch.zeros_like(condition.values)] * (self.enter.in_features - 1)
-        cells = F.relu(self.enter(torch.stack([condition.values, *blank], -1)))
-        tau = self.of_tau(torch.ones(len(condition.values), dtype=torch.float64, device=condition.values.device))
-        blocks: list[Any] = list(self.blocks)
-        for block in blocks[:-1]:
-            cells, _ = block.gated(cells, block.along_axes(cells, tau, grid), block.side(grid))
-        turned_last = blocks[-1].along_time(cells, tau, grid)
-        if self.n_features > 1:
-            kv_cache.append(blocks[-1].feature_axis.qkv(turned_last))
-        return kv_cache
+        grid = _Whole(self, condition, condition.query_mask)
+        grid.queried = queried
+        grid.attend = [_MaskedAttention(axis, visible) for axis in ("time", "features")]
+        context = self.context_of(grid, condition)
+        grid.attend = [_MaskedAttention(axis, visible, queried, dense_records) for axis in ("time", "features")]
+        return self.field_on(grid, condition, context=context)
 
     def bytes_per_row(self, condition: Condition) -> int:
         """Beside cells, the scores of all heads: each cell with all of its row, shown and to be filled."""
@@ -90,7 +57,12 @@ class ContextGrid(Trunk):
 
 
 class _Whole(Grid):
-    """A grid whose attention gets (R, K, L, 3 D), not rows."""
+    """A grid whose attention gets (R, K, L, 3 D), not rows; what is put back is 0 outside of ``queried``."""
+
+    queried: Tensor
+
+    def put(self, of_cells: Tensor, like: Tensor) -> Tensor:
+        return of_cells * self.queried
 
     def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
         return axis(cells, self.attend[0]) if cells.shape[2] > 1 else cells
@@ -100,11 +72,11 @@ class _Whole(Grid):
 
 
 class _MaskedAttention:
-    """Attention of cells to the shown ones of their row, and, with ``asked``, to those to fill as well.
+    """Attention of cells to the visible ones of their row, and, with ``queried``, to these as well.
 
     Args:
         axis: "time": rows are the steps of a feature; "features": the features of a step.
-        shown, asked: (B, K, L) bool.
+        visible, queried: (B, K, L) bool.
         dense_records: (B,) bool; in these records logits of queried cells with each other get a bias, see
             ``tokens.RaggedAttention``; None = in none.
     """

@@ -6,11 +6,7 @@ feature axis needs a copy.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from tsimpute.backbones.base import VectorField
-from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.trunk import Grid, Trunk
 from tsimpute.core.containers import Condition
 
@@ -22,17 +18,7 @@ class DualTransformer(Trunk):
     """
 
     def condition_on(self, condition: Condition) -> VectorField:
-        clock = clock_embedding(condition.times, self.width_time).to(condition.values.dtype)
-        clock = torch.cat([clock, condition.values[:, self.n_features - self.n_given :].mT], -1)
-        layout = Grid(clock, self.feature.weight, condition.cond_mask[..., None].to(condition.values.dtype))
-        side_information, known_inputs = self.side_information(layout), self.inputs_of(condition)
-
-        def field(state: Tensor, tau: Tensor) -> Tensor:
-            noisy = state * condition.query_mask
-            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in known_inputs), noisy], -1)
-            return self.forward_tokens(inputs, tau, side_information, layout)
-
-        return field
+        return self.field_on(Grid(self, condition, condition.cond_mask), condition, condition.query_mask)
 
     def bytes_per_row(self, condition: Condition) -> int:
         return condition.values[0].numel() * self.bytes_per_cell

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -23,58 +22,48 @@ from tsimpute.system.places import packaged
 _WIDEST_HEAD = 16  # wider ones leave the registers
 
 
-@dataclass(frozen=True, eq=False)
 class Rows:
     """Which tokens look at each other: those of a row, which stand side by side.
 
-    Attributes:
+    Args:
         start, length: (R,) int64, of each row among the tokens; rows do not overlap.
         start_shared, length_shared: the same of what each row sees beside its own, among the shared tokens, if any.
         bias: (R,) float32, added to the score of a row's token with another one of the row, not with itself or with a
             shared one; None = 0.
+
+    Attributes:
+        longest: most tokens that one sees.
+        tensors: start, length, those of what is shared, and bias, (R,) each.
     """
 
-    start: np.ndarray
-    length: np.ndarray
-    start_shared: np.ndarray | None = None
-    length_shared: np.ndarray | None = None
-    bias: np.ndarray | None = None
-    longest: int = field(init=False)
-    """Most tokens that one sees."""
-    _tensors: tuple[Tensor, ...] = field(init=False, repr=False)
-    _named: tuple[int, int] = field(init=False, repr=False)
-    """How many tokens and shared tokens there must be."""
-
-    def __post_init__(self) -> None:
-        none = np.zeros_like(self.start)
-        shared = (none, none) if self.start_shared is None else (self.start_shared, self.length_shared)
-        bias = np.ascontiguousarray(none if self.bias is None else self.bias, np.float32)
-        start, length, start_shared, n_shared = (
-            np.ascontiguousarray(x, np.int64) for x in (self.start, self.length, *shared)
+    def __init__(
+        self,
+        start: np.ndarray,
+        length: np.ndarray,
+        start_shared: np.ndarray | None = None,
+        length_shared: np.ndarray | None = None,
+        bias: np.ndarray | None = None,
+    ) -> None:
+        none = np.zeros_like(start)
+        shared = (none, none) if start_shared is None else (start_shared, length_shared)
+        self.bias = np.ascontiguousarray(none if bias is None else bias, np.float32)
+        self.start, self.length, self.start_shared, n_shared = (
+            np.ascontiguousarray(x, np.int64) for x in (start, length, *shared)
         )
-        if start.min(initial=0) < 0:
-            raise IndexError(f"rows: expected starts from 0 on, came {start.min()}.")
+        if self.start.min(initial=0) < 0:
+            raise IndexError(f"rows: expected starts from 0 on, came {self.start.min()}.")
+        self.longest = int((self.length + n_shared).max(initial=0))
+        arrays = self.start, self.length, self.start_shared, n_shared, self.bias
+        self.tensors = tuple(torch.from_numpy(x) for x in arrays)
         # Rows that see nothing shared may begin anywhere.
-        ends = (start + length, np.where(n_shared > 0, start_shared + n_shared, 0))
-        object.__setattr__(self, "longest", int((length + n_shared).max(initial=0)))
-        tensors = tuple(torch.from_numpy(x) for x in (start, length, start_shared, n_shared, bias))
-        object.__setattr__(self, "_tensors", tensors)
-        object.__setattr__(self, "_named", tuple(int(end.max(initial=0)) for end in ends))
+        ends = (self.start + self.length, np.where(n_shared > 0, self.start_shared + n_shared, 0))
+        self._n_named, self._n_shared_named = (int(end.max(initial=0)) for end in ends)
 
     def check(self, qkv: Tensor, shared: Tensor) -> None:
-        """Makes sure that all tokens that the rows name are there.
-
-        Raises:
-            IndexError: they are not.
-        """
-        named, named_shared = self._named
-        if named > qkv.shape[1] or named_shared > len(shared) or shared.shape[1:] != qkv.shape[2:]:
+        """Raises IndexError where not all tokens that the rows name are there."""
+        too_few = self._n_named > qkv.shape[1] or self._n_shared_named > len(shared)
+        if too_few or shared.shape[1:] != qkv.shape[2:]:
             raise IndexError(f"rows: they name more tokens than there are in {qkv.shape} and {shared.shape}.")
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Start, length, those of what is shared, and bias, (R,) each; they share memory with the arrays."""
-        return self._tensors
 
     @staticmethod
     def equal(n_rows: int, length: int) -> Rows:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +14,8 @@ from torch.nn import functional as F
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.packing import pack
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
-from tsimpute.backbones.trunk import Attend, Axis, TokenLayout, attention
+from tsimpute.backbones.trunk import Axis, TokenLayout, Trunk, attention
 from tsimpute.core.containers import Condition
-from tsimpute.core.layouts import CellIndex
 
 
 class Tokens(TokenLayout):
@@ -26,61 +24,45 @@ class Tokens(TokenLayout):
     With one record the rows of a state are S draws of it; with B records S = 1.
 
     Args:
+        network: whose embeddings are used; its given features, the last ones, have no tokens and go with the clock.
         condition: B records.
         mask: (B, K, L) bool, of which cells: masks of ``condition.layout``.
         marked: (B, K, L) bool, the cells that side information marks, on the device of the records.
-        width_time: channels of the clock's embedding.
-        feature: (K, F) embedding.
-        n_given: how many features, the last ones, have no tokens and go with the clock.
 
     Attributes:
         row_of: for tokens in the order of either axis, time and feature, a number for the row that each is in.
         record_of: (T,) the record of each, in the order of either axis alike: one record stands after the other.
-        attend: the attention along either axis; among these tokens only, unless ``attending`` sets another.
+        attend: the attention along either axis; among these tokens only, unless another is set.
     """
 
-    def __init__(
-        self,
-        condition: Condition,
-        mask: np.ndarray,
-        marked: Tensor,
-        width_time: int,
-        feature: Tensor,
-        n_given: int = 0,
-    ) -> None:
+    def __init__(self, network: Trunk, condition: Condition, mask: np.ndarray, marked: Tensor) -> None:
         self.n_records, self.n_features, self.n_steps = mask.shape
         device, dtype = condition.values.device, condition.values.dtype
-        n_tokenised = self.n_features - n_given
-        index = CellIndex.of(mask, n_tokenised)
-        order = np.argsort(index.by_time, kind="stable")
-        self.row_of = (index.by_feature, index.by_time[order])
-        self.record_of = index.record
-        self.attend: Sequence[Attend] = [RaggedAttention(rows) for rows in self.row_of]
+        n_tokenised = self.n_features - network.n_given
+        record, feature, step = np.nonzero(mask[:, :n_tokenised])
+        by_feature, by_time = record * self.n_features + feature, record * self.n_steps + step
+        order = np.argsort(by_time, kind="stable")
+        self.row_of, self.record_of = (by_feature, by_time[order]), record
+        self.attend = [RaggedAttention(rows) for rows in self.row_of]
 
         def on_device(array: np.ndarray) -> Tensor:
             return torch.from_numpy(array).to(device)
 
-        self.cell, self.k = on_device(index.cell), on_device(index.feature)
+        self.cell, self.k = on_device(by_feature * self.n_steps + step), on_device(feature)
         self.to_features, self.to_times = on_device(order), on_device(np.argsort(order, kind="stable"))
         self.no_blank = on_device(np.empty(0, np.int64))
         # As a matrix of 0 and 1: the backward of a gather adds row by row, many times slower than a product.
-        self.of_record = F.one_hot(on_device(index.record), self.n_records).to(dtype)
+        self.of_record = F.one_hot(on_device(record), self.n_records).to(dtype)
         self.marked = self.take(marked.to(dtype))
         distinct, time_index = condition.layout.clock
-        self.clock = clock_embedding(on_device(distinct), width_time).to(dtype)
-        if n_given:
-            self.when = on_device(index.by_time)
+        self.clock = clock_embedding(on_device(distinct), network.width_time).to(dtype)
+        if network.n_given:
+            self.when = on_device(by_time)
             given = condition.values[:, n_tokenised:].mT  # (B, L, n_given)
             self.clock = torch.cat([self.clock[on_device(time_index)], given], -1).flatten(0, 1)  # (B L, T + n_given)
         else:
-            self.when = on_device(time_index[index.record, index.step])
-        self.feature = feature
-
-    def attending(self, attend: Sequence[Attend]) -> Self:
-        """The same tokens with another attention along time and along features."""
-        view = copy.copy(self)
-        view.attend = attend
-        return view
+            self.when = on_device(time_index[record, step])
+        self.feature = network.feature.weight
 
     def take(self, grid: Tensor) -> Tensor:
         """(R, K, L) -> (S, T)."""
@@ -154,7 +136,7 @@ class RaggedAttention:
 
     @cached_property
     def _in_bins(self) -> _InBins:
-        bias = np.zeros(len(self.row_of)) if self.rows.bias is None else np.repeat(self.rows.bias, self.rows.length)
+        bias = np.repeat(self.rows.bias, self.rows.length)
         return _InBins(np.r_[self.row_of_shared, self.row_of], np.r_[np.zeros(len(self.row_of_shared)), bias])
 
 

@@ -6,9 +6,10 @@ Appendix E.1 of Tashiro et al. 2021. The parts see tensors (..., D); a ``TokenLa
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Self
 
 import torch
 from einops import rearrange
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tsimpute.backbones.base import VectorField
-from tsimpute.backbones.embeddings import ProcessTimeEmbedding
+from tsimpute.backbones.embeddings import ProcessTimeEmbedding, clock_embedding
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError
@@ -64,40 +65,69 @@ class AxisTransformer(nn.Module):
         return self.norm_feedforward(cells + self.contract(F.gelu(self.expand(cells))))
 
 
-class TokenLayout(Protocol):
-    """Groups tokens along time and along features, and adds side information to each of them."""
+class TokenLayout:
+    """The cells that a network computes: groups them along time and along features, and adds side information to each.
+
+    Attributes:
+        attend: the attention along time and along features.
+    """
+
+    attend: Sequence[Callable[..., Tensor]]
+
+    def attending(self, attend: Sequence[Attend]) -> Self:
+        """The same cells with another attention along time and along features."""
+        view = copy.copy(self)
+        view.attend = attend
+        return view
+
+    def take(self, grid: Tensor) -> Tensor:
+        """Numbers of all cells, (R, K, L) -> those of the layout."""
+        raise NotImplementedError
+
+    def put(self, of_cells: Tensor, like: Tensor) -> Tensor:
+        """The inverse of ``take``, in the shape of ``like``; 0 at all other cells."""
+        raise NotImplementedError
 
     def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
         """Applies ``axis`` to the cells of each feature."""
-        ...
+        raise NotImplementedError
 
     def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
         """Applies ``axis`` to the cells of each time."""
-        ...
+        raise NotImplementedError
 
     def to_cells(self, of_record: Tensor) -> Tensor:
         """(R, D) of each row of states -> what can be added to cells."""
-        ...
+        raise NotImplementedError
 
     def side(
         self, of_time: Callable[[Tensor], Tensor], of_feature: Callable[[Tensor], Tensor], of_mask: Tensor
     ) -> Tensor:
         """The sum of projections of each cell's time, feature and mask, (..., E)."""
-        ...
+        raise NotImplementedError
 
 
 class Grid(TokenLayout):
-    """Every cell of (R, K, L, D).
+    """Every cell of (R, K, L, D); attention gets rows along time, (R K, L, 3 D), and along features, (R L, K, 3 D).
 
     Args:
-        clock: (B, L, T). feature: (K, F). marked: (B, K, L, 1), the cells that side information marks.
-        attend: of the rows along time, (R K, L, 3 D), and along features, (R L, K, 3 D).
+        network: whose embeddings are used.
+        condition: B records.
+        marked: (B, K, L) bool, the cells that side information marks.
     """
 
-    def __init__(
-        self, clock: Tensor, feature: Tensor, marked: Tensor, attend: Sequence[Attend] = (attention, attention)
-    ) -> None:
-        self.clock, self.feature, self.marked, self.attend = clock, feature, marked, attend
+    def __init__(self, network: Trunk, condition: Condition, marked: Tensor) -> None:
+        dtype, given = condition.values.dtype, slice(network.n_features - network.n_given, None)
+        clock = clock_embedding(condition.times, network.width_time).to(dtype)
+        self.clock = torch.cat([clock, condition.values[:, given].mT], -1)  # (B, L, T)
+        self.feature, self.marked = network.feature.weight, marked[..., None].to(dtype)
+        self.attend = (attention, attention)
+
+    def take(self, grid: Tensor) -> Tensor:
+        return grid
+
+    def put(self, of_cells: Tensor, like: Tensor) -> Tensor:
+        return of_cells
 
     def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
         if cells.shape[2] == 1:
@@ -259,19 +289,69 @@ class Trunk(nn.Module):
     def bytes_once(self, condition: Condition) -> int:
         return 0
 
-    def inputs_of(self, condition: Condition) -> list[Tensor]:
-        """(B, K, L) each: the inputs of cells other than their state."""
-        if not self.with_spread:
-            return [condition.known]
-        if condition.spread is None:
-            raise ConfigError("network: expected a condition with a spread, as the network was made for; came none.")
-        return [condition.known, condition.spread.log()]
+    def field_on(
+        self, layout: TokenLayout, condition: Condition, is_noisy: Tensor | None = None, context: Sequence[Tensor] = ()
+    ) -> VectorField:
+        """The vector field computed on the cells of ``layout``; what depends on the condition only is computed here.
 
-    def side_information(self, layout: TokenLayout) -> list[Tensor]:
-        """The side information of each block; the same for all states of a record."""
-        return [block.side(layout) for block in self.blocks]  # type: ignore[operator]
+        Args:
+            is_noisy: 1 at cells whose state is an input, 0 at others; None = it is one at all cells of the layout.
+            context: where given, what the layout's attention sees beside its own cells; see ``context_of``.
+        """
+        side_information = [block.side(layout) for block in self.blocks]  # type: ignore[operator]
+        known = [condition.known]
+        if self.with_spread:
+            if condition.spread is None:
+                raise ConfigError(
+                    "network: expected a condition with a spread, as the network was made for; came none."
+                )
+            known.append(condition.spread.log())
+        known_inputs = [layout.take(grid) for grid in known]
 
-    def forward_tokens(
+        def field(state: Tensor, tau: Tensor) -> Tensor:
+            cells, noisy = layout, layout.take(state)
+            if context:
+                kv_cache = iter(context)
+                cells = layout.attending(
+                    [lambda qkv, n_heads, meet=meet: meet(qkv, n_heads, next(kv_cache)) for meet in layout.attend]
+                )
+            if is_noisy is not None:
+                noisy = noisy * is_noisy
+            inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in known_inputs), noisy], -1)
+            return layout.put(self._forward_cells(inputs, tau, side_information, cells), state)
+
+        return field
+
+    def context_of(self, layout: TokenLayout, condition: Condition) -> list[Tensor]:
+        """Queries, keys and values (..., 3 D) of the visible cells, in the order in which the blocks' axes use them.
+
+        Visible cells stand at the time of data. The output of the last block is not used.
+        """
+        kv_cache: list[Tensor] = []
+
+        def keeping(attend: Attend) -> Attend:
+            def keep_and_attend(qkv: Tensor, n_heads: int) -> Tensor:
+                kv_cache.append(qkv)
+                return attend(qkv, n_heads)
+
+            return keep_and_attend
+
+        def append_kv(turned: Tensor, _: Attend) -> Tensor:
+            kv_cache.append(last.feature_axis.qkv(turned))
+            return turned
+
+        layout = layout.attending([keeping(attend) for attend in layout.attend])
+        values = layout.take(condition.values)
+        blank = [torch.zeros_like(values)] * (self.enter.in_features - 1)
+        cells = F.relu(self.enter(torch.stack([values, *blank], -1)))
+        tau = self.of_tau(torch.ones(len(condition.values), dtype=torch.float64, device=values.device))
+        *blocks, last = list[Any](self.blocks)
+        for block in blocks:
+            cells, _ = block.gated(cells, block.along_axes(cells, tau, layout), block.side(layout))
+        layout.along_features(append_kv, last.along_time(cells, tau, layout))
+        return kv_cache
+
+    def _forward_cells(
         self, inputs: Tensor, tau: Tensor, side_information: list[Tensor], layout: TokenLayout
     ) -> Tensor:
         """(..., 2 or 3) the inputs of cells and their noisy values, (R,) process times -> (...) a number per cell."""

@@ -10,12 +10,44 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tsimpute.core.layouts import CellLayout
 from tsimpute.core.shapes import ShortRepr, check_shape
 from tsimpute.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class CellLayout:
+    """The masks and times of B records in the CPU's memory, computed from the masks that a loader makes.
+
+    It goes with a ``Batch`` or ``Condition`` to any device, so that nothing below the loader reads a mask back.
+
+    Attributes:
+        visible, queried: (B, K, L) bool.
+        times: (B, L) in the dtype of the records' values.
+    """
+
+    visible: np.ndarray
+    queried: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def of(cls, visible: torch.Tensor, queried: torch.Tensor, times: torch.Tensor) -> CellLayout:
+        """A layout of tensors on any device; of those on the CPU it shares the memory."""
+        return cls(*(x.detach().cpu().numpy() for x in (visible, queried, times)))
+
+    def select(self, index: slice | torch.Tensor) -> CellLayout:
+        """The records at ``index``."""
+        at = index if isinstance(index, slice) else index.cpu().numpy()
+        return CellLayout(self.visible[at], self.queried[at], self.times[at])
+
+    @cached_property
+    def clock(self) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct times, rising, and (B, L) which of them each step has."""
+        distinct, which = np.unique(self.times, return_inverse=True)
+        return distinct, which.reshape(self.times.shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,8 +10,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from tsimpute.backbones.base import Backbone
-from tsimpute.core.containers import Batch, Condition
-from tsimpute.core.layouts import CellLayout
+from tsimpute.core.containers import Batch, CellLayout, Condition
 from tsimpute.core.seeding import uniforms
 from tsimpute.processes.base import Process
 
