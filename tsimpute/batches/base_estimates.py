@@ -12,6 +12,9 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from tsimpute.core.windows import Windows
+from tsimpute.scaling.standardizer import Scale
+
 
 @dataclass(frozen=True, eq=False)
 class BaseEstimate:
@@ -29,27 +32,32 @@ class BaseEstimate:
         return BaseEstimate(self.mean[..., part], None if self.spread is None else self.spread[..., part])
 
 
-class Known(Protocol):
+class Known:
     """Records of any length, whose parts are standardised on demand.
 
     Attributes:
         visible: (N, K, L) bool.
-        times: (N, L) float64.
+        times: (N, L).
     """
 
-    @property
-    def visible(self) -> np.ndarray: ...
-
-    @property
-    def times(self) -> np.ndarray: ...
+    def __init__(self, windows: Windows, scaler: Scale) -> None:
+        self.windows, self.scaler = windows, scaler
+        self.visible, self.times = windows.visible, windows.times
 
     def values(self, steps: slice) -> np.ndarray:
         """(N, K, L') float32 standardised values of shown cells, 0 elsewhere."""
-        ...
+        return standardised(self.windows.values[..., steps], self.visible[..., steps], self.scaler)
 
     def at(self, steps: np.ndarray) -> np.ndarray:
         """(N, K) the same at one step of each feature."""
-        ...
+        index = steps[..., None]
+        values, shown = (np.take_along_axis(x, index, 2) for x in (self.windows.values, self.visible))
+        return standardised(values, shown, self.scaler)[..., 0]
+
+
+def standardised(values: np.ndarray, shown: np.ndarray, scaler: Scale) -> np.ndarray:
+    """(N, K, L) float32 standardised values of shown cells, 0 elsewhere."""
+    return np.where(shown, scaler.transform(np.where(shown, values, np.nan)), 0.0).astype(np.float32)
 
 
 class BaseMethod(Protocol):
@@ -173,16 +181,13 @@ class Linear:
         before = last_visible(shown, [part.start for part in parts])
         mirrored = last_visible(shown[..., ::-1], [length - part.stop for part in reversed(parts)])
         after = [length - 1 - steps for steps in reversed(mirrored)]
-        for n, part in enumerate(parts):
-            outside = _nearest(known, before[n], -np.inf), _nearest(known, after[n], np.inf)
-            times = known.times[:, part]
-            mean = fading_interpolation(known.values(part), shown[..., part], times, self.span, *outside)
+        for part, *around in zip(parts, before, after, strict=True):
+            outside = []
+            for steps, none in zip(around, (-np.inf, np.inf), strict=True):
+                within = (steps >= 0) & (steps < length)
+                at = np.where(within, steps, 0)
+                times = np.where(within, np.take_along_axis(known.times, at, 1), none)
+                outside.append(Nearest(times, np.where(within, known.at(at), np.float32(0))))
+            values, times = known.values(part), known.times[:, part]
+            mean = fading_interpolation(values, shown[..., part], times, self.span, *outside)
             yield BaseEstimate(mean.astype(np.float32))
-
-
-def _nearest(known: Known, steps: np.ndarray, none: float) -> Nearest:
-    """Times and values of the features at steps (N, K); ``none`` is the time of steps outside the records."""
-    within = (steps >= 0) & (steps < known.visible.shape[2])
-    at = np.where(within, steps, 0)
-    values = np.where(within, known.at(at), np.float32(0))
-    return Nearest(np.where(within, np.take_along_axis(known.times, at, 1), none), values)

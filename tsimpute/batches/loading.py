@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from tsimpute.batches.base_estimates import BaseEstimate, BaseMethod
+from tsimpute.batches.base_estimates import BaseEstimate, BaseMethod, Known, standardised
 from tsimpute.batches.mask_pool import MaskPool, Masks
 from tsimpute.batches.masking import MaskPolicy, RandomTargets
 from tsimpute.core.containers import Batch, Condition
@@ -73,7 +73,7 @@ class Loader:
         masks: Masks | None = None,
     ) -> None:
         self.visible = windows.visible
-        self.values = _standardised(windows.values, self.visible, scaler)
+        self.values = standardised(windows.values, self.visible, scaler)
         self.times = single_precision(windows.times)
         self.record_ids, self.features = windows.record_ids, windows.features
         self.targetable = _not_given(windows)
@@ -193,7 +193,7 @@ def condition_of(
     """
     if fill is not None and (fill.shape != windows.values.shape or fill.dtype != bool):
         raise DataError(f"fill: expected bool of shape {windows.values.shape}, came {fill.dtype} of {fill.shape}.")
-    known, cells = _Known(windows, scaler), _to_fill(windows, fill)
+    known, cells = Known(windows, scaler), _to_fill(windows, fill)
     estimate = None
     if base is not None:
         wanted = cells if base.has_spread else ~known.visible  # where it costs time, cells to fill alone
@@ -220,7 +220,7 @@ def conditions_of(
     """
     estimates: Iterator[BaseEstimate | None] = itertools.repeat(None)
     if base is not None:
-        known = _Known(windows, scaler)
+        known = Known(windows, scaler)
         estimates = base.of_parts(known, parts, _to_fill(windows, fill) if base.has_spread else fill)
     for part, estimate in zip(parts, estimates, strict=False):
         steps = windows.steps(part)
@@ -258,7 +258,7 @@ def _condition(
     usual: float,
 ) -> Condition:
     return Condition(
-        values=torch.from_numpy(_standardised(windows.values, windows.visible, scaler)),
+        values=torch.from_numpy(standardised(windows.values, windows.visible, scaler)),
         cond_mask=torch.from_numpy(windows.visible),
         query_mask=torch.from_numpy(cells),
         times=torch.from_numpy(times),
@@ -276,26 +276,6 @@ def _tensor(array: np.ndarray | None) -> torch.Tensor | None:
     return None if array is None else torch.from_numpy(array)
 
 
-class _Known:
-    """See ``base_estimates.Known``."""
-
-    def __init__(self, windows: Windows, scaler: Scale) -> None:
-        self.windows, self.scaler = windows, scaler
-        self.visible, self.times = windows.visible, windows.times
-
-    def values(self, steps: slice) -> np.ndarray:
-        return _standardised(self.windows.values[..., steps], self.visible[..., steps], self.scaler)
-
-    def at(self, steps: np.ndarray) -> np.ndarray:
-        index = steps[..., None]
-        values, shown = (np.take_along_axis(x, index, 2) for x in (self.windows.values, self.visible))
-        return _standardised(values, shown, self.scaler)[..., 0]
-
-
 def _not_given(windows: Windows) -> np.ndarray:
     """(K,) bool: the features that are not given."""
     return np.array([not feature.given for feature in windows.features])
-
-
-def _standardised(values: np.ndarray, shown: np.ndarray, scaler: Scale) -> np.ndarray:
-    return np.where(shown, scaler.transform(np.where(shown, values, np.nan)), 0.0).astype(np.float32)

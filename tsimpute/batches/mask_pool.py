@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -30,15 +30,15 @@ class Masks(Protocol):
     def estimates(
         self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
     ) -> BaseEstimate:
-        """See ``MaskPool.estimates``."""
+        """The base estimates of some records.
+
+        Args:
+            index: (B,) which ones.
+            shown, wanted: (B, K, L) bool.
+            numbers: of their masks, as ``draw`` gave them.
+            everywhere: whether all cells that are not visible are wanted, not only targets.
+        """
         ...
-
-
-class _Kept(NamedTuple):
-    """A base estimate at the wanted cells of one record, in the order of the record."""
-
-    mean: np.ndarray
-    spread: np.ndarray | None
 
 
 class MaskPool:
@@ -68,10 +68,9 @@ class MaskPool:
     ) -> None:
         self.base_of_record, self.masker, self.size, self.seed = base_of_record, masker, size, seed
         self.values, self.observed, self.times, self.record_ids = values, observed, times, record_ids
-        self._kept: dict[tuple[int, int, bool], _Kept] = {}
+        self._kept: dict[tuple[int, int, bool], BaseEstimate] = {}
 
     def draw(self, record: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-        """A mask of a record, (K, L) bool, and its number in the pool; -1 where it is in none."""
         if not self.size:
             return self.masker(record, rng), -1
         number = int(rng.integers(self.size))
@@ -81,41 +80,23 @@ class MaskPool:
     def estimates(
         self, index: np.ndarray, shown: np.ndarray, numbers: Sequence[int], wanted: np.ndarray, everywhere: bool
     ) -> BaseEstimate:
-        """The base estimates of some records.
-
-        Args:
-            index: (B,) which ones.
-            shown, wanted: (B, K, L) bool.
-            numbers: of their masks, as ``draw`` gave them.
-            everywhere: whether all cells that are not visible are wanted, not only targets.
-        """
         keys = [(i, number, everywhere) for i, number in zip(index.tolist(), numbers, strict=True)]
         new = [b for b, key in enumerate(keys) if key not in self._kept or not self.size]
-        fresh: dict[int, _Kept] = {}
-        for base, at in _by_method(new, [self.base_of_record(keys[b][0]) for b in new]):
+        by_method: dict[int, tuple[BaseMethod, list[int]]] = {}
+        for b in new:
+            base = self.base_of_record(keys[b][0])
+            by_method.setdefault(id(base), (base, []))[1].append(b)
+        kept = self._kept if self.size else {}
+        for base, at in by_method.values():
             estimate = base.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
             for n, b in enumerate(at):
-                cells = wanted[b]
-                fresh[b] = _Kept(
-                    estimate.mean[n][cells], None if estimate.spread is None else estimate.spread[n][cells]
-                )
-                if self.size:
-                    self._kept[keys[b]] = fresh[b]
-        return self._filled([fresh.get(b) or self._kept[key] for b, key in enumerate(keys)], wanted)
-
-    def _filled(self, of_records: Sequence[_Kept], wanted: np.ndarray) -> BaseEstimate:
-        mean = np.zeros(wanted.shape, np.float32)
-        spread = None if of_records[0].spread is None else np.ones(wanted.shape, np.float32)
-        for b, base in enumerate(of_records):
-            mean[b][wanted[b]] = base.mean
+                spread = None if estimate.spread is None else estimate.spread[n][wanted[b]]
+                kept[keys[b]] = BaseEstimate(estimate.mean[n][wanted[b]], spread)
+        mean, spread = np.zeros(wanted.shape, np.float32), None
+        if kept[keys[0]].spread is not None:
+            spread = np.ones(wanted.shape, np.float32)
+        for b, key in enumerate(keys):
+            mean[b][wanted[b]] = kept[key].mean
             if spread is not None:
-                spread[b][wanted[b]] = base.spread
+                spread[b][wanted[b]] = kept[key].spread
         return BaseEstimate(mean, spread)
-
-
-def _by_method(at: Sequence[int], methods: Sequence[BaseMethod]) -> list[tuple[BaseMethod, list[int]]]:
-    """Each distinct method with its positions."""
-    places: dict[int, tuple[BaseMethod, list[int]]] = {}
-    for place, base in zip(at, methods, strict=True):
-        places.setdefault(id(base), (base, []))[1].append(place)
-    return list(places.values())

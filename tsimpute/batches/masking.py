@@ -7,7 +7,7 @@ that is handed in: a record's mask depends neither on its batch nor on its neigh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -98,23 +98,11 @@ class Historical:
         return RandomTargets()(observed, rng)
 
 
-@dataclass(frozen=True, eq=False)
-class Mix:
-    """Random or historical targets, each with probability one half for each record anew.
-
-    Attributes:
-        patterns: as for ``Historical``.
-    """
-
-    patterns: np.ndarray
-    _historical: Historical = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_historical", Historical(self.patterns))
+class Mix(Historical):
+    """Random or historical targets, each with probability one half for each record anew."""
 
     def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        policy = RandomTargets() if rng.random() > 0.5 else self._historical
-        return policy(observed, rng)
+        return RandomTargets()(observed, rng) if rng.random() > 0.5 else super().__call__(observed, rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,17 +84,13 @@ def draw(batch: Batch, process: Process) -> tuple[Tensor, Tensor]:
         tau (B,) float64 on the CPU, noise (B, K, L) like the batch's values.
     """
     if batch.values.shape[2] == 1:
-        return _draw_at_once(batch, process)
+        # Of records of one step there are so many that a generator for each takes too long.
+        drawn = uniforms(np.array(batch.seeds, np.uint64), 1 + batch.values.shape[1], "tau and noise")
+        at_once = torch.from_numpy(ndtri(drawn[:, 1:, None])).to(batch.values)
+        return process.sample_tau(torch.from_numpy(drawn[:, 0])), at_once
     uniform, noise = [], []
     for seed in batch.seeds:
         generator = torch.Generator().manual_seed(seed)
         uniform.append(torch.rand(1, generator=generator, dtype=torch.float64))
         noise.append(torch.randn(batch.values.shape[1:], generator=generator))
     return process.sample_tau(torch.cat(uniform)), torch.stack(noise).to(batch.values)
-
-
-def _draw_at_once(batch: Batch, process: Process) -> tuple[Tensor, Tensor]:
-    """The same for records of one step, of which there are so many that a generator for each takes too long."""
-    drawn = uniforms(np.array(batch.seeds, np.uint64), 1 + batch.values.shape[1], "tau and noise")
-    noise = torch.from_numpy(ndtri(drawn[:, 1:, None]))
-    return process.sample_tau(torch.from_numpy(drawn[:, 0])), noise.to(batch.values)

@@ -154,28 +154,21 @@ class _SamplingPlan:
 
 
 class _Noise:
-    """Standard normal numbers for one draw at some steps of a record, from a generator for each block of steps.
+    """Standard normal numbers for one draw at some ``steps`` of a record of ``n_steps``, times ``sign``.
 
-    Time and memory are those of the blocks that the steps lie in. A record of one block has the generator of the draw.
-
-    Args:
-        seed, row: of the record, and which draw it is.
-        n_features: K.
-        steps: the steps that numbers are wanted for.
-        n_steps: of the whole record.
-        sign: 1 or -1, of all numbers.
+    They come from a generator for each block of steps: time and memory are those of the blocks that the steps lie in. A
+    record of one block has the generator of the draw.
     """
 
     def __init__(self, seed: int, row: int, n_features: int, steps: slice, n_steps: int, sign: float = 1.0) -> None:
-        self._sign = sign
+        self._n_features, self._sign = n_features, sign
         first = steps.start // _BLOCK
-        self._n_features = n_features
         self._wanted = slice(steps.start - first * _BLOCK, steps.stop - first * _BLOCK)
-        self._blocks = [
-            (torch.Generator().manual_seed(derive_seed(seed, row, *([block] if block else []))), n)
-            for block in range(first, -(-steps.stop // _BLOCK))
-            for n in [min(_BLOCK, n_steps - block * _BLOCK)]
-        ]
+        self._blocks: list[tuple[torch.Generator, int]] = []
+        for block in range(first, -(-steps.stop // _BLOCK)):
+            block_seed = derive_seed(seed, row, block) if block else derive_seed(seed, row)
+            n = min(_BLOCK, n_steps - block * _BLOCK)
+            self._blocks.append((torch.Generator().manual_seed(block_seed), n))
 
     def draw(self) -> Tensor:
         """(K, L); each call gives new numbers."""
@@ -240,7 +233,7 @@ def _draw(field: VectorField, plan: _SamplingPlan, record: Condition, seed: int,
     draws, size = [], len(rows)
     while rows:
         try:
-            draws.append(_sample_rows(field, plan, record, seed, rows[:size]))
+            draws.append(_solved(field, plan, record, [plan.noise_of(record, seed, row) for row in rows[:size]]))
         except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
@@ -251,10 +244,6 @@ def _draw(field: VectorField, plan: _SamplingPlan, record: Condition, seed: int,
         else:
             rows = rows[size:]
     return torch.cat(draws)
-
-
-def _sample_rows(field: VectorField, plan: _SamplingPlan, record: Condition, seed: int, rows: range) -> Tensor:
-    return _solved(field, plan, record, [plan.noise_of(record, seed, row) for row in rows])
 
 
 def _solved(field: VectorField, plan: _SamplingPlan, record: Condition, noise: Sequence[_Noise]) -> Tensor:

@@ -9,7 +9,6 @@ a plain mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 import torch
@@ -57,7 +56,15 @@ class WindowAveraging:
     def condition_on(self, condition: Condition) -> VectorField:
         """See ``Backbone``; windows beyond those that fit in half the budget are bound anew in every evaluation."""
         parts = self._parts(condition)
-        weights = self._weights(condition.values.shape[2], condition.values)
+        n_steps, like = condition.values.shape[2], condition.values
+        position = torch.arange(min(self.length, n_steps), dtype=torch.float64)
+        taper = torch.minimum(
+            position + 1, len(position) - position
+        )  # rises from each end to the middle, and is never 0
+        total = torch.zeros(n_steps, dtype=torch.float64)
+        for a in window_starts(n_steps, self.length, self.stride):
+            total[a : a + len(taper)] += taper
+        weights = {at.start: (taper / total[at]).to(like) for at, _ in parts}  # over all windows they add up to 1
         stay_bound = self._kept(parts)
         bound: dict[int, VectorField] = {}
 
@@ -70,7 +77,9 @@ class WindowAveraging:
                     of_window = bound.get(steps.start) or self.backbone.condition_on(part)
                     if steps.start in stay_bound:
                         bound[steps.start] = of_window
-                    return steps, self._of_window(of_window, part, state[..., steps], tau)
+                    rows = rows_within(self.memory_mib, self.backbone, part)
+                    pieces = zip(state[..., steps].split(rows), tau.split(rows), strict=True)
+                    return steps, torch.cat([of_window(*piece) for piece in pieces])
 
             out = torch.zeros_like(state)
             for steps, output in in_threads(work, parts):
@@ -99,19 +108,6 @@ class WindowAveraging:
         places = [slice(a, a + self.length) for a in window_starts(condition.values.shape[2], self.length, self.stride)]
         return [(at, condition.steps(at)) for at in places if condition.layout.queried[..., at].any()]
 
-    def _weights(self, n_steps: int, like: Tensor) -> dict[int, Tensor]:
-        """Start of each window -> (length,) its weights; over all windows they add up to 1 at every step."""
-        starts = window_starts(n_steps, self.length, self.stride)
-        taper = _taper(min(self.length, n_steps))
-        total = torch.zeros(n_steps, dtype=torch.float64)
-        for a in starts:
-            total[a : a + len(taper)] += taper
-        return {a: (taper / total[a : a + len(taper)]).to(like) for a in starts}
-
-    def _of_window(self, field: VectorField, part: Condition, state: Tensor, tau: Tensor) -> Tensor:
-        rows = rows_within(self.memory_mib, self.backbone, part)
-        return torch.cat([field(s, t) for s, t in zip(state.split(rows), tau.split(rows), strict=True)])
-
 
 def window_starts(n_steps: int, length: int, stride: int) -> list[int]:
     """Where windows of a record begin: every ``stride`` steps, and one that ends with the record."""
@@ -119,10 +115,3 @@ def window_starts(n_steps: int, length: int, stride: int) -> list[int]:
         return [0]
     starts = list(range(0, n_steps - length, stride))
     return [*starts, n_steps - length]
-
-
-@cache
-def _taper(length: int) -> Tensor:
-    """(length,) weights that rise from each end to the middle, never 0."""
-    at = torch.arange(length, dtype=torch.float64)
-    return torch.minimum(at + 1, length - at)

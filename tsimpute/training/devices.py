@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +18,8 @@ from tsimpute.system.threads import in_threads
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric  # loads for seconds, and only training needs it
+
+_WAIT = partial(time.sleep, 0.2)
 
 Losses = Callable[[nn.Module, Batch], Tensor]
 """(network, B records) -> (B,) losses."""
@@ -61,12 +64,8 @@ def wait_for_gloo(fabric: Fabric) -> None:
     GIL when the interpreter has exited aborts the process.
     """
     if fabric.world_size > 1:
-        atexit.unregister(_wait)
-        atexit.register(_wait)
-
-
-def _wait() -> None:
-    time.sleep(0.2)
+        atexit.unregister(_WAIT)
+        atexit.register(_WAIT)
 
 
 def side_by_side_here(fabric: Fabric, precision: str) -> bool:

@@ -137,70 +137,66 @@ class Trainer:
         """
         with exclusive_lock(self.folder if self.fabric.is_global_zero else None):
             self._resume()
-            yield from self._steps()
-
-    def _steps(self) -> Iterator[Step]:
-        started = saved = time.monotonic()
-        before = self.at.seconds
-        stop = self._finished()
-        while stop is None:
-            self.network.train()
-            shares = self.train.epoch(self.at.epoch, self.at.batch, self.fabric.global_rank, self.fabric.world_size)
-            for share in shares:
-                step = self._step(share)
-                now = time.monotonic()
-                self.at.seconds = before + now - started
-                # Epochs of a few steps are not worth a file each where it is steps that count.
-                rests = self.settings.max_steps is None or self.at.step == self.n_steps or now - saved > _REST
-                if step.ends_epoch:
-                    step = self._end_epoch(step, rests)
-                # Clocks and signals differ between processes: the first one decides for all.
-                stop = self.fabric.broadcast(self._finished() or self._reason_to_stop(now - started))
-                if (step.ends_epoch and rests) or stop or now - saved > 60 * self.settings.checkpoint_minutes:
-                    self._save_state()
-                    saved = now
-                yield step
-                if stop:
-                    break
-        self.fabric.barrier()
-        yield Step(self.epochs_done, self.at.step, self.n_steps, math.nan, math.nan, stop=stop)
+            started = saved = time.monotonic()
+            before, stop = self.at.seconds, self._finished()
+            while stop is None:
+                self.network.train()
+                shares = self.train.epoch(self.at.epoch, self.at.batch, self.fabric.global_rank, self.fabric.world_size)
+                for share in shares:
+                    step = self._step(share)
+                    now = time.monotonic()
+                    self.at.seconds = before + now - started
+                    # Epochs of a few steps are not worth a file each where it is steps that count.
+                    rests = self.settings.max_steps is None or self.at.step == self.n_steps or now - saved > _REST
+                    if step.ends_epoch:
+                        step = self._end_epoch(step, rests)
+                    # Clocks and signals differ between processes: the first one decides for all.
+                    stop = self.fabric.broadcast(self._finished(now - started))
+                    if (step.ends_epoch and rests) or stop or now - saved > 60 * self.settings.checkpoint_minutes:
+                        self._save_state()
+                        saved = now
+                    yield step
+                    if stop:
+                        break
+            self.fabric.barrier()
+            yield Step(self.epochs_done, self.at.step, self.n_steps, math.nan, math.nan, stop=stop)
 
     def _step(self, share: RankShard) -> Step:
-        rate = self.settings.learning_rate * self._rate_factor()
+        """One optimiser step, with gradients of the batch's mean loss, a few records at a time."""
+        settings, n = self.settings, self.at.step
+        rise = min(1.0, (n + 1) / (settings.warmup_steps + 1))
+        if settings.schedule == "cosine":
+            factor = rise * (1 + math.cos(math.pi * n / self.n_steps)) / 2
+        else:
+            factor = rise * settings.decay ** sum(n >= part * self.n_steps for part in settings.milestones)
+        rate = settings.learning_rate * factor
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()
-        total = self._accumulate(share)
+        batch, size = share.batch.to(self.fabric.device), settings.micro_batch
+        parts = [batch.select(slice(first, first + size)) for first in range(0, len(batch), size)]
+        # Processes' gradients are averaged, so each counts its share of the sum n_ranks times.
+        weight = share.weight / share.n_global
+        if side_by_side_here(self.fabric, settings.precision):
+            total = gradients_side_by_side(self.network, parts, self._losses, weight)
+        else:
+            total = gradients_one_by_one(self.fabric, self.model, parts, self._losses, weight)
+        loss = float(self.fabric.all_reduce(total, reduce_op="sum"))  # type: ignore[arg-type]
+        if not math.isfinite(loss):  # seen by every process at once, so none is left waiting for another
+            self._fail(f"the training loss is not finite at {self._culprit(self.train, batch)}")
         norm = self.fabric.clip_gradients(
-            self.model, self.optimiser, max_norm=self.settings.clip_norm, error_if_nonfinite=False
+            self.model, self.optimiser, max_norm=settings.clip_norm, error_if_nonfinite=False
         )
         if not math.isfinite(float(norm)):  # type: ignore[arg-type]
-            self._fail(
-                f"the gradient of step {self.at.step + 1} is not finite (records {', '.join(share.batch.record_ids)})"
-            )
+            self._fail(f"the gradient of step {n + 1} is not finite (records {', '.join(share.batch.record_ids)})")
         self.optimiser.step()
         if self.average is not None:
             self.average.update_parameters(self.network)
         self.at.step += 1
         self.at.batch += 1
-        self.at.losses.append(total)
+        self.at.losses.append(loss)
         ends_epoch = self.at.batch == self.train.n_batches or self.at.step == self.n_steps
-        return Step(self.at.epoch, self.at.step, self.n_steps, total, rate, ends_epoch)
-
-    def _accumulate(self, share: RankShard) -> float:
-        """Gradients of the batch's mean loss, a few records at a time; returns that loss over all processes."""
-        batch, size = share.batch.to(self.fabric.device), self.settings.micro_batch
-        parts = [batch.select(slice(first, first + size)) for first in range(0, len(batch), size)]
-        # Processes' gradients are averaged, so each counts its share of the sum n_ranks times.
-        weight = share.weight / share.n_global
-        if side_by_side_here(self.fabric, self.settings.precision):
-            total = gradients_side_by_side(self.network, parts, self._losses, weight)
-        else:
-            total = gradients_one_by_one(self.fabric, self.model, parts, self._losses, weight)
-        mean = float(self.fabric.all_reduce(total, reduce_op="sum"))  # type: ignore[arg-type]
-        if not math.isfinite(mean):  # seen by every process at once, so none is left waiting for another
-            self._fail(f"the training loss is not finite at {self._culprit(self.train, batch)}")
-        return mean
+        return Step(self.at.epoch, self.at.step, self.n_steps, loss, rate, ends_epoch)
 
     def _losses(self, network: nn.Module, batch: Batch) -> torch.Tensor:
         return loss_per_record(self._errors(network, batch), batch.target_mask)
@@ -270,28 +266,20 @@ class Trainer:
                 self._fail(f"the validation loss is not finite at {self._culprit(valid, batch)}")
         return math.fsum(losses) / len(losses)
 
-    def _rate_factor(self) -> float:
-        settings, step = self.settings, self.at.step
-        rise = min(1.0, (step + 1) / (settings.warmup_steps + 1))
-        if settings.schedule == "cosine":
-            return rise * (1 + math.cos(math.pi * step / self.n_steps)) / 2
-        return rise * settings.decay ** sum(step >= share * self.n_steps for share in settings.milestones)
-
-    def _finished(self) -> str | None:
-        """Why training is complete; None = it is not."""
+    def _finished(self, elapsed: float | None = None) -> str | None:
+        """Why training ends, ``elapsed`` seconds after it began (None = before its first step); None = it goes on."""
         if self.at.step >= self.n_steps:
             steps, epochs = self.settings.max_steps, self.settings.epochs
             return f"all {epochs} epochs done" if steps is None else f"all {steps} steps done"
         patience = self.settings.patience
         if patience is not None and self.at.batch == 0 and self.epochs_done - self.at.best_epoch >= patience:
             return f"no better validation loss for {patience} epochs; the best was epoch {self.at.best_epoch}"
-        return None
-
-    def _reason_to_stop(self, elapsed: float) -> str | None:
         limit = self.settings.max_minutes
-        if limit is not None and elapsed > 60 * limit:
+        if elapsed is not None and limit is not None and elapsed > 60 * limit:
             return f"time limit of {limit} minutes reached; the same command goes on from here"
-        return "asked to stop; the same command goes on from here" if self.should_stop() else None
+        if elapsed is not None and self.should_stop():
+            return "asked to stop; the same command goes on from here"
+        return None
 
     def _fitted(self) -> dict[str, Any]:
         return {"epoch": self.at.epoch, "step": self.at.step, "seconds": self.at.seconds}
