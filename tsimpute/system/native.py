@@ -147,12 +147,30 @@ def _can(processor: str) -> bool:
 
 
 def _from_cache(source: Path, macros: dict[str, int]) -> Path:
-    """The library compiled for this computer; it is compiled where the cache does not have it."""
+    """The library compiled for this computer; it is compiled where the cache does not have it.
+
+    A home folder may be shared by computers of different processors, and several processes may compile at once: each
+    puts a whole file in place.
+    """
+    processor = [platform.system(), platform.machine(), platform.processor()]
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        processor += [line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))][:1]
     defined = [f"{name}={value}" for name, value in sorted(macros.items())]
-    digest = _digest(source.read_text(encoding="utf-8"), *compiler(), *defined, *_FLAGS, _this_processor())
+    digest = _digest(source.read_text(encoding="utf-8"), *compiler(), *defined, *_FLAGS, " ".join(processor))
     path = _private_folder() / f"{source.stem}-{digest}.so"
-    if not path.is_file():
-        _compile_for_this_computer(source, macros, path)
+    if path.is_file():
+        return path
+    with tempfile.TemporaryDirectory(dir=path.parent) as work:
+        built = Path(work) / path.name
+        for n, options in enumerate(_FOR_THIS_PROCESSOR, 1):
+            try:
+                _run_compiler(source, macros, options, built)
+                break
+            except subprocess.CalledProcessError:
+                if n == len(_FOR_THIS_PROCESSOR):
+                    raise
+        built.replace(path)
     return path
 
 
@@ -171,20 +189,6 @@ def _private_folder() -> Path:
     return folder
 
 
-def _compile_for_this_computer(source: Path, macros: dict[str, int], to: Path) -> None:
-    """Several processes may do so at once; each puts a whole file in place."""
-    with tempfile.TemporaryDirectory(dir=to.parent) as work:
-        path = Path(work) / to.name
-        for n, options in enumerate(_FOR_THIS_PROCESSOR):
-            try:
-                _run_compiler(source, macros, options, path)
-                break
-            except subprocess.CalledProcessError:
-                if n == len(_FOR_THIS_PROCESSOR) - 1:
-                    raise
-        path.replace(to)
-
-
 def _run_compiler(source: Path, macros: dict[str, int], options: list[str] | tuple[str, ...], to: Path) -> None:
     defined = [f"-D{name}={value}" for name, value in sorted(macros.items())]
     call = [*compiler(), *defined, *_FLAGS, *options, "-o", str(to), str(source)]
@@ -193,12 +197,3 @@ def _run_compiler(source: Path, macros: dict[str, int], options: list[str] | tup
 
 def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
-
-
-def _this_processor() -> str:
-    """What a library compiled here needs: a home folder may be shared by computers of different processors."""
-    machine = [platform.system(), platform.machine(), platform.processor()]
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        machine += [line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))][:1]
-    return " ".join(machine)

@@ -36,9 +36,20 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
     if getattr(_here, "is_worker", False):
         yield from map(work, pieces)
         return
-    share = _share(n_threads, n_workers)
+
+    def by_one_thread(piece: Any) -> Any:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return work(piece)
+        finally:
+            torch.set_num_threads(before)
+
+    share = n_threads // max(n_workers, 1)
+    if share < _LEAST_TOGETHER or spins():
+        share = 1
     if n_workers <= 1:
-        yield from map(_by_one_thread(work) if share < n_threads else work, pieces)
+        yield from map(work if share == n_threads else by_one_thread, pieces)
         return
 
     def on_its_share(piece: Any) -> Any:
@@ -69,30 +80,10 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
         torch.set_num_threads(n_threads)  # a worker's number is also what threads made later begin with
 
 
-def _share(n_threads: int, n_workers: int) -> int:
-    """How many of torch's threads a piece has."""
-    share = n_threads // max(n_workers, 1)
-    return 1 if share < _LEAST_TOGETHER or spins() else share
-
-
 def spins() -> bool:
     """Whether threads of torch may wait for each other in spin loops."""
     chosen = os.environ.get("OMP_WAIT_POLICY", "").strip().upper()
     return chosen != "PASSIVE" and os.environ.get("GOMP_SPINCOUNT", "").strip() != "0"
-
-
-def _by_one_thread(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same in this thread, with one of torch's threads."""
-
-    def with_one_thread(piece: Any) -> Any:
-        n_threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            return work(piece)
-        finally:
-            torch.set_num_threads(n_threads)
-
-    return with_one_thread
 
 
 @cache
