@@ -86,17 +86,17 @@ class MaskPool:
         for b in new:
             base = self.base_of_record(keys[b][0])
             by_method.setdefault(id(base), (base, []))[1].append(b)
-        kept = self._kept if self.size else {}
+        stored = self._kept if self.size else {}
         for base, at in by_method.values():
             estimate = base.of(self.values[index[at]], shown[at], self.times[index[at]], wanted[at])
             for n, b in enumerate(at):
                 spread = None if estimate.spread is None else estimate.spread[n][wanted[b]]
-                kept[keys[b]] = BaseEstimate(estimate.mean[n][wanted[b]], spread)
+                stored[keys[b]] = BaseEstimate(estimate.mean[n][wanted[b]], spread)
         mean, spread = np.zeros(wanted.shape, np.float32), None
-        if kept[keys[0]].spread is not None:
+        if stored[keys[0]].spread is not None:
             spread = np.ones(wanted.shape, np.float32)
         for b, key in enumerate(keys):
-            mean[b][wanted[b]] = kept[key].mean
+            mean[b][wanted[b]] = stored[key].mean
             if spread is not None:
-                spread[b][wanted[b]] = kept[key].spread
+                spread[b][wanted[b]] = stored[key].spread
         return BaseEstimate(mean, spread)
