@@ -229,11 +229,7 @@ def conditions_of(
 
 
 def single_precision(times: np.ndarray) -> np.ndarray:
-    """(N, L) times as float32.
-
-    Raises:
-        DataError: they no longer increase.
-    """
+    """(N, L) times as float32; a DataError where they no longer increase."""
     single = times.astype(np.float32)
     if (np.diff(single, axis=1) <= 0).any():
         raise DataError(

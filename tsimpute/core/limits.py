@@ -72,11 +72,7 @@ def _rounded(bound: float, decimals: int, way: str) -> float:
 
 
 def limits_of(features: Sequence[str], limits: Mapping[str, Limits]) -> tuple[Limits, ...]:
-    """The limits of each feature: its own, else those of "*", else none.
-
-    Raises:
-        ConfigError: limits are given for a feature that is not there.
-    """
+    """The limits of each feature: its own, else those of "*", else none; any other name is a ConfigError."""
     unknown = [name for name in limits if name not in features and name != "*"]
     if unknown:
         raise ConfigError(
@@ -88,11 +84,7 @@ def limits_of(features: Sequence[str], limits: Mapping[str, Limits]) -> tuple[Li
 
 
 def refuse_outside(limits: Limits, values: np.ndarray, feature: str) -> None:
-    """Refuses values outside the limits.
-
-    Raises:
-        DataError: there is one.
-    """
+    """Refuses values outside the limits, with a DataError."""
     outside = limits.outside(values)
     if outside.any():
         raise DataError(

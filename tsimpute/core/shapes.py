@@ -32,11 +32,7 @@ def check_distinct(name: str, names: Sequence[str]) -> None:
 
 
 def check_numbers(name: str, value: object, kinds: str) -> None:
-    """Refuses what is no NumPy array of a dtype kind in ``kinds``, such as "f" for floats.
-
-    Raises:
-        DataError: it is something else.
-    """
+    """Refuses, with a DataError, what is no NumPy array of a dtype kind in ``kinds``, such as "f" for floats."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
         came = f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
         expected = "floats" if kinds == "f" else "numbers"

@@ -168,11 +168,7 @@ class Windows(ShortRepr):
         )
 
     def named(self, record_ids: Sequence[str] | None) -> Windows:
-        """The records of those names, in that order; all where None.
-
-        Raises:
-            DataError: there is no record of a name.
-        """
+        """The records of those names, in that order, all where None; an unknown name is a DataError."""
         if record_ids is None:
             return self
         at = {name: i for i, name in enumerate(self.record_ids)}

@@ -136,11 +136,7 @@ def sha256(content: bytes) -> str:
 
 
 def check_sha256(path: Path, expected: str) -> None:
-    """Accepts the file if its content is the published one.
-
-    Raises:
-        DataError: it is another.
-    """
+    """Refuses, with a DataError, a file whose content is not the published one."""
     digest = sha256(path.read_bytes())
     if digest != expected:
         raise DataError(
@@ -193,11 +189,7 @@ def _transfer(url: str, part: Path) -> tuple[int, int | None]:
 
 
 def download_with_tsdb(name: str, urls: Sequence[str], folder: Path) -> None:
-    """Downloads and unpacks files into the new ``folder`` with TSDB's downloader.
-
-    Raises:
-        SourceError: TSDB failed; its last words are given.
-    """
+    """Downloads and unpacks files into the new ``folder`` with TSDB; a SourceError gives its last words."""
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {
             "HOME": home, "USERPROFILE": home, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": home,

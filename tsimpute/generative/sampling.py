@@ -118,8 +118,7 @@ def sample(
 def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
     """How many draws of one record to compute together: no more than fit in ``memory_mib``, nor than is fast.
 
-    Raises:
-        ConfigError: not even one fits.
+    Not even one is a ConfigError.
     """
     per_row, once = backbone.bytes_per_row(record), backbone.bytes_once(record)
     allowed = memory_mib * 2**20 - once

@@ -166,11 +166,7 @@ def _seen(change: np.ndarray, look: np.ndarray, first: np.ndarray, moved: np.nda
 
 
 def _even_step(windows: Windows) -> float:
-    """The distance between two steps; 0 where records have one.
-
-    Raises:
-        DataError: steps are uneven, or too many for one covariance.
-    """
+    """The distance between two steps, 0 where records have one; uneven or too many steps are refused."""
     if windows.n_steps > _MOST_STEPS:
         raise DataError(f"steps: expected {_MOST_STEPS} at most, came {windows.n_steps}. Cut records into windows.")
     step, even = usual_step(windows)

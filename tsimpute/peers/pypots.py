@@ -208,11 +208,7 @@ def _interpreter(given: str | None) -> str:
 
 
 def _call(python: str, folder: Path, time_limit: float | None, progress: bool) -> None:
-    """Runs the worker in the folder; its log goes to a file there, or to standard error.
-
-    Raises:
-        TsimputeError: it failed, took too long, or left no answer.
-    """
+    """Runs the worker in the folder; its log goes to a file there, or to standard error."""
     log = folder / "log.txt"
     # Run from a folder of its own: beside its source, this module would stand for PyPOTS.
     worker = folder / "worker.py"

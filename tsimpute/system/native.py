@@ -81,11 +81,7 @@ def _warn_slower(reason: str, remedy: str) -> None:
 
 
 def compiler() -> list[str]:
-    """The command that compiles: the one that ``CC`` names, or the first that is installed.
-
-    Raises:
-        FileNotFoundError: ``CC`` names none, and none is installed.
-    """
+    """The command that compiles: the one that ``CC`` names, or the first that is installed, else FileNotFoundError."""
     if named := shlex.split(os.environ.get("CC", "")):
         return named
     for name in _COMPILERS:

@@ -44,15 +44,8 @@ class Bar:
     _PLAIN_SECONDS = 30.0
 
     def __init__(self, what: str, total: int, unit: str, hidden: bool = False, transient: bool = False) -> None:
+        from rich import progress
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
         self.what, self.total, self.unit = what, total, unit
         self._hidden = hidden
@@ -60,10 +53,11 @@ class Bar:
         self._started = self._reported = time.monotonic()
         self._first: int | None = None
         self._last = 0
-        self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), disable=not self._terminal,
-            transient=transient, console=None if _in_notebook() else Console(stderr=True),
+        self._progress = progress.Progress(
+            progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[note]}"), progress.TimeElapsedColumn(), progress.TextColumn("left"),
+            progress.TimeRemainingColumn(), disable=not self._terminal, transient=transient,
+            console=None if _in_notebook() else Console(stderr=True),
         )  # fmt: skip
         self._task = self._progress.add_task(what, total=total, note="")
 

@@ -99,11 +99,7 @@ def csdi_folds(n: int, fold: int, seed: int) -> Split:
 
 
 def legacy_generator(seed: int) -> np.random.RandomState:
-    """The generator behind ``np.random.seed(seed)``, without touching the global one.
-
-    Raises:
-        ConfigError: the seed is not from 0 to 2**32 - 1.
-    """
+    """The generator behind ``np.random.seed(seed)``, without touching the global one; other seeds are a ConfigError."""
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed of the csdi protocol: expected 0 to 2**32 - 1, came {seed}.")
     return np.random.RandomState(int(seed))

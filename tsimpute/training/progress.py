@@ -68,13 +68,7 @@ def settings_key(settings: TrainingConfig, process: str, record_ids: Sequence[st
 
 
 def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> None:
-    """Compares the settings that the state in ``path`` was written with to those of this run.
-
-    A setting that the state does not contain had its default value.
-
-    Raises:
-        CheckpointError: some differ; the message says which.
-    """
+    """Refuses, with a CheckpointError, a state in ``path`` of other settings; what it does not name had its default."""
     stored = state.get("settings")
     if not isinstance(stored, Mapping):
         raise CheckpointError(f"{path}: expected a training state, came something else. Delete it to start anew.")

@@ -97,11 +97,7 @@ class FittedModel:
         return self.scaler if self.base_process is None else Scores(self.scaler, self.base_process)
 
     def check(self, windows: Windows) -> None:
-        """Refuses records of other features or steps than those learnt.
-
-        Raises:
-            DataError: they have others.
-        """
+        """Refuses records of other features or steps than those learnt, with a DataError."""
         check_features(self.features, windows.features)
         if self.clock.regular:
             check_steps(windows, self.clock.step)
@@ -229,11 +225,7 @@ def digest_of(base: GaussianModel) -> str:
 def cross_fitted(
     train: Windows, scaler: Standardizer, base: GaussianModel, n_folds: int, seed: int
 ) -> Callable[[int], GaussianBase]:
-    """The base estimate for a training record, by its index, of a process learnt from the other stretches of records.
-
-    Raises:
-        ConfigError: there are fewer records than stretches.
-    """
+    """The base estimate for a training record, by its index, of a process learnt from the other stretches."""
     if n_folds > len(train):
         raise ConfigError(f"training.base_folds: expected at most {len(train)}, the training records; came {n_folds}.")
     times, step = train.times.astype(np.float64), usual_step(train)[0]

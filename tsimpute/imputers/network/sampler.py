@@ -45,11 +45,7 @@ class Sampler:
 
     @property
     def solver(self) -> Solver:
-        """The solver of that name.
-
-        Raises:
-            ConfigError: an ``eta`` is set for a solver that has none.
-        """
+        """The solver of that name; an ``eta`` that it does not take is a ConfigError."""
         if "eta" in options_of("solvers", self.solver_name):
             return make("solvers", self.solver_name, eta=self.eta)
         if self.settings.eta:

@@ -14,11 +14,7 @@ from tsimpute.system.terminal import Progress, progress_bars
 
 
 def check_features(fitted: Sequence[Feature], given: Sequence[Feature]) -> None:
-    """Refuses records of other features than those learnt.
-
-    Raises:
-        DataError: names, units or their order differ; the message says which.
-    """
+    """Refuses records of other features, units or order than those learnt, with a DataError that says which."""
     fitted, given = tuple(fitted), tuple(given)
     if fitted == given:
         return
@@ -39,11 +35,7 @@ def check_features(fitted: Sequence[Feature], given: Sequence[Feature]) -> None:
 
 
 def cells_asked(imputer: Any, windows: Windows, n_samples: int, fill: np.ndarray | None) -> np.ndarray:
-    """The cells to fill, after what every ``impute`` checks first; see ``cells_to_fill``.
-
-    Raises:
-        NotFittedError: the imputer has learnt nothing yet.
-    """
+    """The cells to fill, see ``cells_to_fill``, after what every ``impute`` checks first."""
     if not hasattr(imputer, "features_"):
         raise NotFittedError(f"imputer {imputer.name!r}: expected fit or load before impute.")
     check_features(imputer.features_, windows.features)
@@ -51,11 +43,7 @@ def cells_asked(imputer: Any, windows: Windows, n_samples: int, fill: np.ndarray
 
 
 def check_given(features: Sequence[Feature]) -> None:
-    """Refuses features of which given ones do not come last.
-
-    Raises:
-        DataError: one comes before another that is not given, or all are given.
-    """
+    """Refuses, with a DataError, features that are all given, or of which given ones do not come last."""
     given = [feature.given for feature in features]
     if given != sorted(given) or all(given):
         raise DataError(
@@ -88,11 +76,7 @@ def time_steps(windows: Windows) -> np.ndarray:
 
 
 def check_steps(windows: Windows, expected: float) -> None:
-    """Refuses records whose steps are not those that a model was trained on; 0 = it knows none.
-
-    Raises:
-        DataError: one has others.
-    """
+    """Refuses, with a DataError, records of other steps than a model was trained on; 0 = it knows none."""
     for record, step in zip(windows.record_ids, time_steps(windows), strict=True):
         if step and expected and not np.isclose(step, expected, rtol=0.05):
             raise DataError(

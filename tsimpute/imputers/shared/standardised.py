@@ -120,22 +120,14 @@ def rows_of(known: np.ndarray) -> np.ndarray:
 
 
 def check_counts(**settings: int | None) -> None:
-    """Refuses settings that are neither positive integers nor None.
-
-    Raises:
-        ConfigError: one is something else.
-    """
+    """Refuses, with a ConfigError, settings that are neither positive integers nor None."""
     for name, count in settings.items():
         if count is not None and (not isinstance(count, int) or count < 1):
             raise ConfigError(f"{name}: expected an integer of at least 1, came {count!r}.")
 
 
 def optional_module(peer: str, package: str, module: str) -> Any:
-    """A module of a package that only one peer needs.
-
-    Raises:
-        MissingExtraError: the package is not installed.
-    """
+    """A module of a package that only one peer needs; a MissingExtraError where it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:
