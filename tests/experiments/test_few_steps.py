@@ -22,7 +22,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments import runs
 from tsimpute.experiments.few_steps import few_steps
-from tsimpute.plots._steps import evaluations
+from tsimpute.plots._curves import evaluations
 
 PROCESSES = ("flow_matching", "diffusion")
 

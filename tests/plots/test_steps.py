@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from tsimpute import plots
 from tsimpute.errors import DataError
 from tsimpute.evaluation.reporting import Report, Row
-from tsimpute.plots._steps import evaluations, fewest, reference
+from tsimpute.plots._curves import evaluations, fewest, reference
 
 METRICS = ("crps_fair", "mae_median", "rmse_mean")
 

@@ -4,10 +4,8 @@ matplotlib is imported when a picture is drawn. Figures are made without pyplot,
 needed. Colours are those of Okabe and Ito, which colour-blind readers can tell apart.
 """
 
-from tsimpute.plots._curves import curves
-from tsimpute.plots._gaps import gaps
-from tsimpute.plots._records import imputed_records
-from tsimpute.plots._steps import steps
+from tsimpute.plots._curves import curves, steps
+from tsimpute.plots._records import gaps, imputed_records
 from tsimpute.plots._suite import by_gap, calibration, versus
 
 __all__ = ["by_gap", "calibration", "curves", "gaps", "imputed_records", "steps", "versus"]

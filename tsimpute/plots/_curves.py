@@ -1,23 +1,26 @@
-"""Metrics versus training epochs."""
+"""Metrics of a report versus training epochs, and versus network evaluations per draw."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tsimpute.config.registry import is_known
 from tsimpute.core.quantiles import central_levels, quantiles
 from tsimpute.errors import DataError
 from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.plots._style import (
+    GREY,
+    INK,
     LINES,
     MARKERS,
     draw_levels,
     finish_metrics,
     label_metric,
+    new_figure,
     nominal_level,
     panels,
     scale_values,
@@ -27,9 +30,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 COMPARABLE = ("dataset", "split", "protocol", "fold", "mechanism", "rate", "units")
 METHOD = ("imputer", "process", "solver", "n_steps", "n_samples", "epoch", "run")
+
+WITHIN = 0.01
+"""How much worse than the reference a sampler may be and still count as good."""
+
+NAMES = {
+    ("flow_matching", "one_step, eta 0"): "Euler",
+    ("diffusion", "one_step, eta 0"): "DDIM",
+    ("diffusion", "one_step, eta 1"): "ancestral",
+}
 
 
 def curves(
@@ -58,72 +69,65 @@ def curves(
     for axis, metric in zip(axes, metrics, strict=True):
         rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None]
         check_comparable(rows, metric, feature)
-        _draw_metric(axis, rows, metric, order)
+        _draw_epochs(axis, rows, metric, order)
     rows = report.where(metric=metrics[0], feature=feature).rows
     n_runs = len({r.run for r in rows if r.epoch is not None})
     return finish_metrics(figure, context_text(rows[0]), path, f"95 % band over {n_runs} runs" if n_runs > 1 else "")
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A method's values: one per epoch and run, or one per run where there are no epochs."""
-
-    label: str
-    rows: tuple[Row, ...]
-
-    def over_runs(self, epoch: int | None) -> np.ndarray:
-        """(3,) 2.5th, 50th and 97.5th percentile over runs."""
-        values = [r.value for r in self.rows if r.epoch == epoch and r.value is not None]
-        low, high = central_levels(95)
-        return quantiles(np.array(values), (low, 0.5, high))
-
-
-def _draw_metric(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[str]) -> None:
-    lines = _lines(rows)
-    trained = [line for line in lines if line.rows[0].epoch is not None]
-    levels = [line for line in lines if line.rows[0].epoch is None]
+def _draw_epochs(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[str]) -> None:
+    methods = _by_method(rows)
     all_epochs = sorted({r.epoch for r in rows if r.epoch is not None})
-    for i, line in enumerate(trained):
-        place = order.index(line.rows[0].imputer) if line.rows[0].imputer in order else i
+    trained = [(label, of_method) for label, of_method in methods if of_method[0].epoch is not None]
+    for i, (label, of_method) in enumerate(trained):
+        place = order.index(of_method[0].imputer) if of_method[0].imputer in order else i
         colour, marker = LINES[place % len(LINES)], MARKERS[place % len(MARKERS)]
-        epochs = sorted({r.epoch for r in line.rows if r.epoch is not None})
-        low, middle, high = np.array([line.over_runs(e) for e in epochs]).T
-        axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=line.label, zorder=3)
-        if len({r.run for r in line.rows}) > 1:
+        epochs = sorted({r.epoch for r in of_method if r.epoch is not None})
+        low, middle, high = np.array([_over_runs(of_method, epoch) for epoch in epochs]).T
+        axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=label, zorder=3)
+        if len({r.run for r in of_method}) > 1:
             axis.fill_between(epochs, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
     if not metric.startswith("coverage_"):
         scale_values(axis, [r.value for r in rows if r.value is not None])
-    draw_levels(axis, [*((line.label, float(line.over_runs(None)[1])) for line in levels), *nominal_level(metric)])
+    levels = [(label, float(_over_runs(rows, None)[1])) for label, rows in methods if rows[0].epoch is None]
+    draw_levels(axis, [*levels, *nominal_level(metric)])
     if all_epochs and all_epochs[0] > 0 and all_epochs[-1] / all_epochs[0] >= 10:
         axis.set_xscale("log")
         axis.minorticks_off()
-        axis.set_xticks(_apart(all_epochs), [str(e) for e in _apart(all_epochs)])
+        spaced: list[int] = []  # far enough from each other on a log axis to be printed; the last one always is
+        for epoch in reversed(all_epochs):
+            if not spaced or spaced[-1] / epoch > 1.25 * (all_epochs[-1] / all_epochs[0]) ** 0.02:
+                spaced.append(epoch)
+        axis.set_xticks(spaced[::-1], [str(epoch) for epoch in spaced[::-1]])
     elif len(all_epochs) <= 12:
         axis.set_xticks(all_epochs)
     label_metric(axis, metric, "training epochs", rows[0].units)
 
 
-def _lines(rows: Sequence[Row]) -> list[_Line]:
-    """Rows by method; a label names only what tells the methods apart."""
+def _over_runs(of_method: Sequence[Row], epoch: int | None) -> np.ndarray:
+    """(3,) 2.5th, 50th and 97.5th percentile over runs."""
+    values = [row.value for row in of_method if row.epoch == epoch and row.value is not None]
+    low, high = central_levels(95)
+    return quantiles(np.array(values), (low, 0.5, high))
+
+
+def _by_method(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """Rows by method, with its label, which names only what tells the trained methods apart."""
     parts = ("imputer", "process", "solver", "n_steps", "n_samples")
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
         groups.setdefault((*(getattr(row, name) for name in parts), row.epoch is None), []).append(row)
     trained = [key for key in groups if not key[-1]]
     several = [len({key[i] for key in trained}) > 1 for i in range(len(parts))]
-    return [_Line(_label(key, several), tuple(of_method)) for key, of_method in groups.items()]
-
-
-def _label(key: tuple, several: Sequence[bool]) -> str:
-    imputer, process, solver, n_steps, n_samples, level = key
-    if level:
-        return imputer
-    words = [process or imputer]
-    words = [imputer, *words] if several[0] and process not in ("", imputer) else words
-    words += [str(solver)] if several[2] and solver else []
-    words += [f"{n_steps} steps"] if several[3] and n_steps else []
-    words += [f"{n_samples} samples"] if several[4] else []
-    return ", ".join(word.replace("_", " ") for word in words)
+    labelled = []
+    for (imputer, process, solver, n_steps, n_samples, level), of_method in groups.items():
+        words = [process or imputer]
+        words = [imputer, *words] if several[0] and process not in ("", imputer) else words
+        words += [str(solver)] if several[2] and solver else []
+        words += [f"{n_steps} steps"] if several[3] and n_steps else []
+        words += [f"{n_samples} samples"] if several[4] else []
+        labelled.append((imputer if level else ", ".join(word.replace("_", " ") for word in words), of_method))
+    return labelled
 
 
 def check_comparable(
@@ -154,10 +158,103 @@ def context_text(row: Row) -> str:
     return " · ".join(word for word in words if word)
 
 
-def _apart(epochs: Sequence[int]) -> list[int]:
-    """Epochs far enough from each other on a log axis to be printed; the last one always is."""
-    spaced: list[int] = []
-    for epoch in reversed(epochs):
-        if not spaced or spaced[-1] / epoch > 1.25 * (epochs[-1] / epochs[0]) ** 0.02:
-            spaced.append(epoch)
-    return spaced[::-1]
+def steps(
+    report: Report,
+    metrics: Sequence[str] = ("crps_fair", "mae_median", "rmse_mean"),
+    path: Path | None = None,
+    feature: str = "all",
+) -> Figure:
+    """Metrics versus network evaluations per draw, one panel per metric and one line per process and solver.
+
+    Colours are solvers, dashes processes, and hollow markers grids that are not even. A band reaches 1 % to both sides
+    of each process's reference, its first-order solver with the most evaluations (Euler, or the ancestral one); a ring
+    marks the fewest evaluations that are no more than 1 % worse. The fair CRPS is the default: where draws are few, the
+    plain one favours those that are too close together, as those of few steps are.
+
+    Args:
+        report: rows of generative imputers on the same cells, with one number of draws.
+        path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
+        feature: a feature's name, or "all".
+
+    Raises:
+        DataError: a metric has no value, rows are not comparable, or one sampler has two values.
+    """
+    figure = new_figure(4.6 * len(metrics), 4.6)
+    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for axis, metric in zip(axes, metrics, strict=True):
+        rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None and r.n_steps]
+        check_comparable(rows, metric, feature, ("n_samples", "fill", *COMPARABLE), ("process", "solver", "n_steps"))
+        _draw_evaluations(axis, rows, metric)
+    ring = f"ring: fewest evaluations at most {100 * WITHIN:g} % above"
+    return finish_metrics(figure, f"{context_text(rows[0])} · {rows[0].n_samples} draws · {ring}", path)
+
+
+def evaluations(row: Row) -> int:
+    """Network evaluations per draw of the sampler of a row; a solver that is not there is taken for one a step."""
+    return (row.nfe if is_known("solvers", row.solver.split(",")[0]) else row.n_steps) or 0
+
+
+def reference(rows: Iterable[Row]) -> Row | None:
+    """Of rows of one process and metric, that of the first-order solver with the most even steps; None without one."""
+    first_order = [row for row in rows if row.solver.startswith("one_step") and "grid" not in row.solver]
+    return max(first_order, key=lambda row: (evaluations(row), row.solver), default=None)
+
+
+def fewest(rows: Sequence[Row]) -> Row | None:
+    """Of rows of one process and metric, that of the fewest evaluations no more than 1 % worse than the reference."""
+    best = reference(rows)
+    limit = None if best is None or best.value is None else best.value * (1 + WITHIN)
+    good = [row for row in rows if limit is not None and row.value is not None and row.value <= limit]
+    return min(good, key=lambda row: (evaluations(row), row.value), default=None)
+
+
+def _draw_evaluations(axis: Axes, rows: Sequence[Row], metric: str) -> None:
+    processes, solvers = list(dict.fromkeys(row.process for row in rows)), sorted({row.solver for row in rows})
+    colours = {name: LINES[i % len(LINES)] for i, name in enumerate(dict.fromkeys(_plain(name) for name in solvers))}
+    for process, dashes, marker in zip(processes, ("-", "--", ":"), "os^", strict=False):
+        of_process = [row for row in rows if row.process == process]
+        for solver in [name for name in solvers if any(row.solver == name for row in of_process)]:
+            points = sorted((evaluations(r), r.value) for r in of_process if r.solver == solver)
+            axis.plot(
+                *zip(*points, strict=True), ls=dashes, marker=marker, markersize=4.5, lw=1.6, zorder=3,
+                color=colours[_plain(solver)], mfc=None if _plain(solver) == solver else "white",
+                label=_sampler(process, solver),
+            )  # fmt: skip
+        best, cheapest = reference(of_process), fewest(of_process)
+        if best is not None and best.value is not None and cheapest is not None:
+            band = best.value * (1 - WITHIN), best.value * (1 + WITHIN)
+            label = f"{_sampler(best.process, best.solver)}, {evaluations(best)}: ±{100 * WITHIN:g} %"
+            axis.axhspan(*band, color=GREY, alpha=0.25, lw=0, zorder=1, label=label)
+            ring: Any = evaluations(cheapest), cheapest.value  # the cheapest sampler that reaches the reference
+            axis.plot(*ring, marker="o", markersize=12, mfc="none", mec=INK, ls="", zorder=4)
+    _scale(axis, rows)
+    label_metric(axis, metric, "network evaluations per draw", rows[0].units)
+
+
+def _scale(axis: Axes, rows: Sequence[Row]) -> None:
+    """Evaluations on a log axis; of the values only those up to 1.6 times the highest reference, and a note of others.
+
+    Single steps can be so far off that all other values would look the same.
+    """
+    ticks = sorted({evaluations(row) for row in rows})
+    axis.set_xscale("log", base=2)
+    axis.set_xticks([tick for tick in ticks if tick + 1 not in ticks or tick < 3])
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.minorticks_off()
+    values = [row.value for row in rows if row.value is not None]
+    references = [reference([r for r in rows if r.process == process]) for process in {row.process for row in rows}]
+    top = 1.6 * max((r.value for r in references if r is not None and r.value is not None), default=max(values))
+    if max(values) > top:
+        low = min(values)
+        axis.set_ylim(low - 0.05 * (top - low), top)  # not as far down as the highest would have it
+        axis.text(0.98, 0.97, f"up to {max(values):.3g}", transform=axis.transAxes, ha="right", va="top", color=GREY)
+
+
+def _sampler(process: str, solver: str) -> str:
+    name = NAMES.get((process, _plain(solver)), _plain(solver)) + solver.removeprefix(_plain(solver))
+    return f"{process}, {name}".replace("_", " ")
+
+
+def _plain(solver: str) -> str:
+    """A solver's name without its grid."""
+    return solver.split(", grid")[0]

@@ -13,7 +13,6 @@ from tsimpute.plots._style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMIL
 from tsimpute.plots.fillings import drawn, shortened, span, time_axis, time_name
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_COLUMNS, MOST_ROWS, MOST_ROWS_OF_BOTH = 720, 240, 60
@@ -169,24 +168,19 @@ def gap_lengths(panel: Panel, fillings: Sequence[Filling]) -> GapLengths:
         lengths.append(ticks[stop] - ticks[start])
         cells.append(stop - start)
         at_end.append((start == 0) | (stop == len(times)))
-    unit, factor = _readable_unit(panel)
-    step = panel.clock.step and panel.clock.step * factor
+    step, unit, factor = panel.clock.step, panel.clock.unit, 1.0
+    if unit == "hours" and step is not None:
+        unit, factor = ("minutes", 60.0) if step < 1 else ("days", 1 / 24) if step % 24 == 0 else ("hours", 1.0)
     return GapLengths(
-        np.concatenate(lengths) * factor, np.concatenate(cells), np.concatenate(at_end), unit, step, n_whole,
-        n_whole_cells,
+        np.concatenate(lengths) * factor, np.concatenate(cells), np.concatenate(at_end), unit, step and step * factor,
+        n_whole, n_whole_cells,
     )  # fmt: skip
-
-
-def _readable_unit(panel: Panel) -> tuple[str, float]:
-    """The unit for lengths, and how many of it are one of the clock's."""
-    step = panel.clock.step
-    if panel.clock.unit != "hours" or step is None:
-        return panel.clock.unit, 1.0
-    return ("minutes", 60.0) if step < 1 else ("days", 1 / 24) if step % 24 == 0 else ("hours", 1.0)
 
 
 def gap_histogram(gaps: GapLengths) -> Figure:
     """How many gaps are how long, and how many missing cells lie in them; bins grow by doubling."""
+    from matplotlib.ticker import MaxNLocator
+
     bins, names = _bins(gaps)
     tilted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(names) > 7 else {}
     figure = new_figure(9.6, 3.1)
@@ -194,8 +188,19 @@ def gap_histogram(gaps: GapLengths) -> Figure:
     for axis, weights, title in zip(
         axes, (np.ones(len(bins), int), gaps.cells), ("gaps", "missing cells"), strict=True
     ):
-        _draw_bars(axis, [np.bincount(bins[of], weights[of], len(names)) for of in (~gaps.at_end, gaps.at_end)])
-        axis.set_xticks(np.arange(len(names)), names, **tilted)
+        inner, ends = (np.bincount(bins[of], weights[of], len(names)) for of in (~gaps.at_end, gaps.at_end))
+        at, label = np.arange(len(names)), "between observed values" if inner.any() else ""
+        axis.bar(at, inner, color=BLUE, width=0.8, label=label)
+        end_label = "at the start or end of a series" if ends.any() else ""
+        axis.bar(at, ends, bottom=inner, color=ORANGE, width=0.8, label=end_label)
+        above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 7.5, "color": INK}
+        for x, n in enumerate(inner + ends):
+            if n:
+                axis.annotate(f"{int(n):,}", (x, n), (0, 2), **above)
+        axis.set_ylim(0, 1.15 * (inner + ends).max())
+        axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.yaxis.set_major_formatter("{x:,.0f}")
+        axis.set_xticks(at, names, **tilted)
         axis.set_title(f"number of {title}", loc="left", fontsize=9.5)
         axis.set_xlabel(f"length of the gap{' in ' + gaps.unit if gaps.unit else ''}")
     handles, labels = axes[0].get_legend_handles_labels()
@@ -205,25 +210,6 @@ def gap_histogram(gaps: GapLengths) -> Figure:
         axis.grid(False, axis="x")
         axis.tick_params(axis="x", labelsize=8)
     return figure
-
-
-def _draw_bars(axis: Axes, counts: list[np.ndarray]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    inner, ends = counts
-    at = np.arange(len(inner))
-    names = ("between observed values", "at the start or end of a series")
-    label, end_label = (name if n.any() else "" for name, n in zip(names, counts, strict=True))
-    axis.bar(at, inner, color=BLUE, width=0.8, label=label)
-    axis.bar(at, ends, bottom=inner, color=ORANGE, width=0.8, label=end_label)
-    for x, n in enumerate(inner + ends):
-        if n:
-            axis.annotate(
-                f"{int(n):,}", (x, n), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=INK
-            )
-    axis.set_ylim(0, 1.15 * (inner + ends).max())
-    axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axis.yaxis.set_major_formatter("{x:,.0f}")
 
 
 def _bins(gaps: GapLengths) -> tuple[np.ndarray, list[str]]:

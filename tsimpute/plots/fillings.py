@@ -54,11 +54,8 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
     unit = "" if unit == "1" else drawn(shortened(unit, 20))
     regular = panel.clock.step is not None
     for axis, stretch in zip(axes, chosen, strict=True):
-        filling, series, here = (
-            fillings[stretch.series],
-            panel.series[stretch.series],
-            slice(stretch.start, stretch.stop),
-        )
+        filling, series = fillings[stretch.series], panel.series[stretch.series]
+        here = slice(stretch.start, stretch.stop)
         kind = filling.provenance[feature, here]
         kinds |= set(np.unique(kind).tolist())
         bands = [(filling.quantiles[a, feature, here], filling.quantiles[b, feature, here]) for a, b in pairs(filling)]
@@ -105,15 +102,16 @@ def stretches(fillings: Sequence[Filling], feature: int) -> list[Stretch]:
     )
     filled = np.array([filling.provenance.shape[1] for filling in fillings]) - n_observed - n_empty
     order = np.lexsort((-filled, n_observed == 0, filled == 0))[:MOST_SERIES].tolist()
-    return [_stretch(n, fillings[n].filled[feature]) for i, n in enumerate(order) if i == 0 or filled[n]]
-
-
-def _stretch(series: int, filled: np.ndarray) -> Stretch:
-    if len(filled) <= WHOLE_STEPS:
-        return Stretch(series, 0, len(filled))
-    within = np.convolve(filled, np.ones(CORE, int), "valid")  # filled cells of the CORE steps from each step on
-    start = int(np.clip(int(within.argmax()) - (STRETCH - CORE) // 2, 0, len(filled) - STRETCH))
-    return Stretch(series, start, start + STRETCH)
+    chosen = []
+    for n in (n for i, n in enumerate(order) if i == 0 or filled[n]):
+        start, stop = 0, fillings[n].provenance.shape[1]
+        if stop > WHOLE_STEPS:
+            # Filled cells of the CORE steps from each step on.
+            within = np.convolve(fillings[n].filled[feature], np.ones(CORE, int), "valid")
+            start = int(np.clip(int(within.argmax()) - (STRETCH - CORE) // 2, 0, stop - STRETCH))
+            stop = start + STRETCH
+        chosen.append(Stretch(n, start, stop))
+    return chosen
 
 
 def pairs(filling: Filling) -> list[tuple[int, int]]:
