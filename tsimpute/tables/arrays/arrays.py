@@ -186,11 +186,7 @@ def numbers_of(array: np.ndarray) -> np.ndarray:
 
 
 def check_finite(cube: np.ndarray, place: Callable[[int, int, int], str]) -> None:
-    """Refuses infinite values, at a place in words.
-
-    Raises:
-        DataError: there is one.
-    """
+    """Refuses infinite values, at a place in words, with a ``DataError``."""
     infinite = np.isinf(cube)
     if infinite.any():
         at = tuple(int(axis[0]) for axis in np.nonzero(infinite))
@@ -205,8 +201,7 @@ def features_of(
 ) -> tuple[Feature, ...]:
     """Names as texts, and units: those given, else those known, else those in the names.
 
-    Raises:
-        ConfigError: a unit is given of a feature that is not there.
+    A unit of a feature that is not there is refused with a ``ConfigError``.
     """
     texts = [str(name) for name in names]
     check_units(units, texts)
@@ -243,12 +238,7 @@ def rows_of(flags: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def panel_of(
     cube: np.ndarray, features: tuple[Feature, ...], groups: Sequence[str], alignment: RowAlignment, unit: Any
 ) -> Panel:
-    """One series per group, all of the same times.
-
-    Args:
-        cube: (n, R, K) float64, R rows as ``alignment`` puts them.
-        unit: see ``Clock``.
-    """
+    """One series per group of a cube (n, R, K), all of the same times; ``unit``: see ``Clock``."""
     times, labels = alignment.times[0], alignment.labels[0]
     cells = entries_of(cube, alignment).means()
     series = (Series(name, times, values, labels) for name, values in zip(groups, cells, strict=True))

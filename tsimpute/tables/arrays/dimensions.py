@@ -44,16 +44,12 @@ class Dimensions:
 
 
 def array_dimensions(dataset: xr.Dataset, dims: Sequence[Hashable], spec: ColumnSpec) -> Dimensions:
-    """Of a data array.
+    """Of a data array: ``dataset`` has its coordinates, ``dims`` its dimensions.
 
-    Args:
-        dataset: its coordinates.
-        dims: its dimensions.
-        spec: ``time`` is a dimension or coordinates, ``feature`` and ``group`` are dimensions.
+    Of ``spec``, ``time`` is a dimension or coordinates, ``feature`` and ``group`` are dimensions.
 
     Raises:
-        ConfigError: a name of ``spec`` is absent.
-        DataError: it is unclear which dimension is what.
+        ConfigError, DataError: a name of ``spec`` is absent, or it is unclear which dimension is what.
     """
     time, stamps = _time(dataset, spec.time)
     others = [dim for dim in dims if dim != time]
@@ -89,9 +85,8 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
     of cells.
 
     Raises:
-        ConfigError: a name of ``spec`` is absent.
-        DataError: it is unclear which dimension is the time, no variable is a feature, or features differ in their
-            other dimensions.
+        ConfigError, DataError: a name of ``spec`` is absent, the time is unclear, no variable is a feature, or features
+            differ in their other dimensions.
     """
     if spec.feature is not None:
         raise ConfigError(f"feature: expected None for a data set, whose variables are features; came {spec.feature!r}")

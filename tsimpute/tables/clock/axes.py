@@ -41,10 +41,7 @@ class Axis:
 def axes(stamps: Stamps, moments: np.ndarray, series: np.ndarray) -> tuple[Axis, ...]:
     """True time first, then the axes that fit the calendar better, best first.
 
-    Args:
-        stamps: of the table.
-        moments: (D,) distinct, by series and time.
-        series: (D,) number of the series of each.
+    ``moments`` (D,) are distinct, by series and time; ``series`` (D,) has the number of each one's series.
     """
     if stamps.kind == "numbers":
         whole = moments.dtype.kind == "i"

@@ -55,10 +55,9 @@ class ExcludedTimes:
 
 
 def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterator[ExcludedTimes]:
-    """What of the absent times a calendar leaves out.
+    """What of the absent times of dates a calendar leaves out.
 
     Args:
-        slots: of dates.
         weekend: (S,) bool: the series has no row on weekends.
         naive: the table has no time zone, and no offset from UTC.
     """
@@ -157,9 +156,7 @@ def _counted(wall: np.ndarray, step: float) -> str:
 def calendar_pattern(labels: np.ndarray, series: np.ndarray) -> str:
     """What dates are that no single step gives, and which of them are absent; "" where they follow no such pattern.
 
-    Args:
-        labels: (D,) times.
-        series: (D,) number of the series of each, never falling; times of one rise.
+    ``labels`` (D,) are times, rising within each series; ``series`` (D,) never falls.
     """
     if labels.dtype.kind != "M" or len(labels) < FEWEST or (labels != labels.astype("M8[D]")).any():
         return ""

@@ -95,11 +95,7 @@ class Closed:
 
 
 def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:
-    """The absent times at which a table never has a row, or hardly ever.
-
-    Args:
-        step_text: a number of steps in words.
-    """
+    """The absent times at which a table never has a row, or hardly ever; ``step_text``: a number of steps in words."""
     closed, texts, turns = np.zeros(len(slots.series), bool), [], False
     weekend = np.zeros(len(slots.series), bool)
     for cycle in _cycles(slots, step_text):

@@ -33,10 +33,8 @@ def resolve(
     """Which rows count, (R,) bool, and a note of how many had to be resolved.
 
     Args:
-        stamps: R rows.
-        series: (R,) number of each row's series, for messages.
+        series: (R,) number of each row's series; ``names`` of these for messages, () = their numbers.
         group: (R,) rows of one number must have distinct times.
-        names: of the series, for messages; () = their numbers.
         duplicates: "mean" keeps all rows, for the caller to average.
 
     Raises:

@@ -46,10 +46,9 @@ class Steps:
 
 
 def hours_per_unit(name: object, units: Mapping[str, str]) -> tuple[float, str]:
-    """How many hours one unit of a column of numbers is, from its name or the unit in ``units``, and a note of it.
+    """How many hours one unit of a column of numbers is, from ``units`` or its name, and a note of it.
 
-    Raises:
-        DataError: neither tells the unit.
+    A ``DataError`` is raised where neither tells the unit.
     """
     unit, parted = units.get(str(name)), re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name))
     words = [unit.strip().lower()] if unit else re.findall(r"[a-z]+", parted.lower())
@@ -201,16 +200,13 @@ def _check_gaps(
 
 
 def latest(stamps: Stamps, cell: np.ndarray, values: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, int]:
-    """Of several values of one cell, those that are not used, and how many these are.
+    """(R, C) bool, of several values of one cell those that are not used, and how many these are.
 
-    The latest value is used; of several at one time the last one of the table. "first" uses the earliest.
+    The latest value is used, of several at one time the last one of the table; "first" uses the earliest.
 
     Args:
         cell: (R,) or (R, C) number of the cell of each value, -1 = of none.
         values: (R, C), NaN = none.
-
-    Returns:
-        (R, C) bool.
     """
     cell = np.broadcast_to(cell.reshape(len(values), -1), values.shape)
     out = np.zeros(values.shape, bool)

@@ -91,12 +91,8 @@ class Lengthened:
 def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
     """The times with those that are missing between the first and the last one of each series.
 
-    Args:
-        policy: "auto" inserts none at which the table hardly ever has a row or which a calendar leaves out, and never
-            more than there are; "insert" inserts all; "keep" none.
-
-    Raises:
-        DataError: too many are missing.
+    "auto" inserts none at which the table hardly ever has a row or which a calendar leaves out, and never more than
+    there are; "insert" inserts all; "keep" none. Too many are refused with a ``DataError``.
     """
     text = times.axis.text(times.grid.step)
     unchanged = Lengthened.unchanged(times.series, times.grid.index, times.moments, times.labels, text)
@@ -117,11 +113,7 @@ def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
 def with_pauses(times: Times) -> Lengthened | None:
     """Unequal differences that are a clock with pauses, as 7:00, 14:00 and 21:00 or Monday, Wednesday and Friday.
 
-    Args:
-        times: on the finest grid that holds all of them.
-
-    Returns:
-        None where much more is missing than the pauses.
+    ``times`` are on the finest grid that holds all of them; None where much more is missing than the pauses.
     """
     length = _lengths(times)
     if times.stamps.offsets is None or length.sum() > MAX_INSERTED:

@@ -77,8 +77,7 @@ def find_grid(positions: np.ndarray, series: np.ndarray, roundings: Sequence[flo
     Args:
         positions: (D,) int64 or float64, distinct and increasing within each series.
         series: (D,) number of the series of each time, never falling.
-        roundings: from coarse to fine, what people choose as steps: a step estimated from jittered times is a multiple
-            of the coarsest that fits.
+        roundings: what people choose as steps, from coarse to fine; a step of jittered times is a multiple of one.
     """
     inside = np.diff(series) == 0
     steps = np.diff(positions)[inside]

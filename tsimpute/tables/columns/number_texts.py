@@ -60,11 +60,7 @@ def can_name(column: pd.Series | pd.Index) -> bool:
 
 
 def check_names(column: pd.Series | pd.Index, name: Hashable) -> None:
-    """Refuses a column that was named as times or names and holds what cannot be told apart; see ``can_name``.
-
-    Raises:
-        DataError: it does.
-    """
+    """Refuses a column that was named as times or names and holds what cannot be told apart; see ``can_name``."""
     if not can_name(column):
         row = next(row for row, item in enumerate(column) if not is_hashable(item))
         raise RowError(
@@ -99,8 +95,7 @@ def are_catalogue_codes(name: Hashable, items: Iterable[Any]) -> bool:
 def text_problem(column: pd.Series | pd.Index, name: Hashable, *, named: bool = False) -> RowError | None:
     """Why a column that is text cannot be filled although it was meant to be numbers, or None where it is true text.
 
-    Args:
-        named: the user names the column as one of numbers, so whatever else it holds is refused.
+    ``named``: the user names the column as one of numbers, so whatever else it holds is refused.
     """
     if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
         return RowError(f"column {name!r}: expected numbers, came {column.dtype}.") if named else None
@@ -133,9 +128,7 @@ def unfillable_text(
 ) -> RowError | None:
     """Why a column of texts with gaps that look like numbers cannot be filled, or None where it does not look so.
 
-    Args:
-        marks: texts that mean "missing", beside ``MISSING_MARKS``.
-        ways: how a user says what to do.
+    ``marks`` mean "missing", beside ``MISSING_MARKS``; ``ways`` are how a user says what to do.
     """
     if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
         return None

@@ -53,12 +53,8 @@ def rows_to_add(alignment: RowAlignment, places: Sequence[np.ndarray] | None) ->
 def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int, wanted: bool = False) -> None:
     """Refuses a table that would grow more than its reader may expect, or beyond all measure.
 
-    Args:
-        wanted: the user wants rows for missing times.
-
-    Raises:
-        DataError: a long table would more than double, and the user did not ask for rows; or any table would get more
-            rows than ``MANY``, and more than ``MAX_TIMES`` its own.
+    That is a long table that would more than double, unless rows are ``wanted`` (asked for), or any table that would
+    get more than ``MANY`` rows and more than ``MAX_TIMES`` its own.
     """
     beyond = count > max(MANY, MAX_TIMES * n_rows)
     if not beyond and (wanted or roles.feature is None or count <= n_rows):
@@ -154,11 +150,7 @@ def _follows_time(columns: Columns, at: int, stamps: Stamps | None) -> bool:
 
 
 def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tuple[str, ...]:
-    """Notes on an index that is no time or group and needs labels for new rows.
-
-    Raises:
-        DataError: new rows can get no label.
-    """
+    """Notes on an index that is no time or group; refused where new rows can get no label from it."""
     notes: tuple[str, ...] = ()
     for at in (at for at in roles.extra if at < columns.n_levels):
         level = columns[at]
@@ -199,10 +191,9 @@ def long_cells(
     no series of values, see ``static``. A cell whose result is a text stays empty.
 
     Args:
-        rows: of a long table.
         cells: per series (K, T), the values.
         keep: no row is added at all.
-        described: quantities may describe their series, see ``static``.
+        described: quantities may describe their series.
     """
     assert rows.feature_of_row is not None
     assert rows.nameless is not None
@@ -232,12 +223,9 @@ def long_cells(
 
 
 def _results_in_words(rows: Rows) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Rows whose result is a text in another column, as "<0.30" or "HEMOLYZED", beside an empty number.
+    """(R,) bool, rows with an empty number beside a text in another column, as "<0.30" or "HEMOLYZED", and notes.
 
     They were measured, so no number is put in their place.
-
-    Returns:
-        (R,) bool, and a note for each column of such texts.
     """
     columns, values = rows.columns, rows.values[:, 0]
     in_words = np.zeros(len(values), bool)
@@ -265,11 +253,8 @@ def static(
 ) -> np.ndarray:
     """(K,) bool: quantities that describe a series and are no series of values, as the age of a patient.
 
-    In every series that has one it stands in one row, at the first time, or in several rows with one value; and
-    its values differ between series, unless it stands but once in each.
-
-    Args:
-        first: (R,) bool, rows of the first time of their series.
+    In every series that has one it stands in one row, at the first time (``first``), or in several rows with one value;
+    and its values differ between series, unless it stands but once in each.
     """
     rows = pd.DataFrame({"series": series_of_row, "feature": feature_of_row, "value": values, "first": first})
     pairs = rows.groupby(["feature", "series"])

@@ -51,11 +51,7 @@ class Category:
         return int(len(self.levels) == 2)
 
     def likeliest(self, contents: np.ndarray) -> np.ndarray:
-        """(M,) objects: the category of the largest value; None where there is none.
-
-        Args:
-            contents: (K, M) of all features.
-        """
+        """(M,) objects: the category of the largest of ``contents`` (K, M) of all features; None where none is."""
         mine = contents[self.first : self.first + len(self.features)]
         if self._skipped:
             mine = np.concatenate([1 - mine, mine])
@@ -67,16 +63,14 @@ class Category:
 
 
 def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[object]], first: int) -> tuple[Category, ...]:
-    """The columns of categories.
+    """The columns of categories, whose features count from ``first``.
 
-    Args:
-        named: names of columns, each with the categories that a model knows, or none: those of the column, sorted.
-        first: the number of the first feature.
+    ``named`` has the names of columns, each with the categories that a model knows, or none: those of the column,
+    sorted.
 
     Raises:
         ConfigError: there is no such column.
-        DataError: it has no category, more than ``MOST_LEVELS``, one that the model does not know, or a code such as
-            -999.
+        DataError: it has no category, more than ``MOST_LEVELS``, an unknown one, or a code such as -999.
     """
     out = []
     for name, known in named.items():

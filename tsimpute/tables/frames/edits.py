@@ -128,8 +128,7 @@ def _own(table: FrameTable, n: int) -> np.ndarray:
 def new_rows(table: FrameTable, changed: Sequence[np.ndarray]) -> NewRows:
     """The rows to add: of a wide table one for each inserted time, of a long one for each changed cell without a row.
 
-    They stand where the table's own order has them: by time where the table is, otherwise beside the neighbour in time
-    of the same series and feature.
+    They stand by time where the table does, otherwise beside the neighbour in time of the same series and feature.
     """
     inserted = np.concatenate(table.alignment.inserted)
     if table.feature_of_row is None:
@@ -193,14 +192,9 @@ def _next_to(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where new rows stand among the rows of their key: next to the neighbour in time that comes first in the table.
 
-    Args:
-        key: (R,) of each row; the rows of one are in the order of time or not.
-        own: (R,) moment of each.
-        new_key, moment: (M,) the same of new rows; each key has a row.
-
-    Returns:
-        (M,) the row after which each stands; whether (1) that is only since it stands before the row that follows; and
-        a number that rises in the direction in which the times of its key run.
+    ``key`` (R,) and ``moments`` (R,) are of the rows, ``new_key`` (M,) and ``moment`` (M,) of new ones. Returns (M,)
+    the row after which each stands; whether (1) that is only since it stands before the row that follows; and a number
+    that rises in the direction in which the times of its key run.
     """
     distinct, rank = np.unique(np.concatenate([moments, moment]), return_inverse=True)
     order = np.lexsort((moments, key))

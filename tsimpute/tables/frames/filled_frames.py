@@ -80,8 +80,7 @@ def _put_categories(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> 
 def put(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
     """The column with ``values`` at ``rows``, in its own dtype; NaN = nothing; whole numbers where its dtype has them.
 
-    Raises:
-        DataError: a number is beyond all whole numbers of 64 bits in a column of whole numbers.
+    A number beyond 64 bits in a column of whole numbers is refused with a ``DataError``.
     """
     if isinstance(column.dtype, pd.SparseDtype):
         return put(column.sparse.to_dense(), rows, values).astype(column.dtype)
@@ -181,13 +180,9 @@ def _with_rows(table: FrameTable, edits: RowEdits, column: int, old: pd.Series, 
 
 
 def new_labels(table: FrameTable, new: NewRows, at: int, like: pd.Series | pd.Index) -> pd.Series:
-    """What new rows hold in a column that is not filled.
+    """What new rows hold in a column that is not filled, at place ``at``; ``like`` (R,) is what it has.
 
     It is their time, or a part of it, their series, feature or unit, or a property of one of these.
-
-    Args:
-        at: place of the column in ``table.columns``.
-        like: (R,) what it holds.
     """
     roles, stamps = table.roles, table.stamps
     if at in roles.time and stamps is not None:

@@ -65,11 +65,7 @@ class TimeOptions:
         return "rows" if self.records == "rows" else "steps"
 
     def check_without_times(self) -> None:
-        """Refuses options of times for a table without times: they would be ignored.
-
-        Raises:
-            ConfigError: one is set.
-        """
+        """Refuses options of times for a table without times, which would be ignored."""
         options = {
             "timezone": self.timezone, "dayfirst": self.dayfirst,
             "duplicates": None if self.duplicates == "refuse" else self.duplicates,

@@ -71,11 +71,7 @@ class Rows:
     def known(self, known: KnownFeatures, named: Sequence[object] | None) -> Rows:
         """The rows of the features that a model knows; all others are passed through.
 
-        Args:
-            named: columns that a caller named as features; these stay features, known or not.
-
-        Raises:
-            DataError, ConfigError: see ``KnownFeatures``.
+        Columns that a caller ``named`` as features stay features, known or not. Raises as ``KnownFeatures`` does.
         """
         names, inside = [feature.name for feature in self.features], self.columns.n_levels
         others = [str(self.columns.names[at]) for at in self.roles.extra if at >= inside]
@@ -101,9 +97,7 @@ class Rows:
 def rows_of(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
     """The rows of a frame; ``units``: of features by name, where they are given.
 
-    Raises:
-        DataError: a row has no group, no row has a feature, a value is infinite or no number, or a quantity has several
-            units.
+    A row without a group, no feature, an infinite value or no number, and several units of a quantity are refused.
     """
     series_of_row, series = _groups(columns, roles)
     if roles.feature is None or roles.value is None:
@@ -168,15 +162,11 @@ def _nameless_note(name: object, blank: np.ndarray) -> tuple[RowNote, ...]:
 def _features_of(
     names: Sequence[str], feature_of_row: np.ndarray, unit_of_row: pd.Series | pd.Index | None, units: Mapping[str, str]
 ) -> list[Feature]:
-    """Names and units of the quantities of a long table.
+    """Names and units of the quantities of a long table; units that are given by name come first.
 
     Args:
         feature_of_row: (R,) number of the name of each row, -1 = it has none.
         unit_of_row: (R,) the column of units, or None.
-        units: by name, where they are given; these come first.
-
-    Raises:
-        DataError: a quantity has several units.
     """
     by_name: dict[int, list[str]] = {}
     if unit_of_row is not None:
@@ -196,11 +186,7 @@ def _features_of(
 
 
 def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
-    """(R,) float64, NaN where nothing is; a copy.
-
-    Raises:
-        DataError: a value is infinite or no number.
-    """
+    """(R,) float64, NaN where nothing is, a copy; a value that is infinite or no number is refused."""
     if not is_number(column):
         problem = text_problem(column, name, named=True)
         assert problem is not None

@@ -82,11 +82,7 @@ class Entries:
         return self.by_series(np.bincount(self.cell[entries], minlength=self.n_cells) > 0)
 
     def means(self, without: np.ndarray | None = None) -> list[np.ndarray]:
-        """Per series (K, T): the mean of the numbers of each cell, NaN where there is none.
-
-        Args:
-            without: (E,) bool, numbers that do not count.
-        """
+        """Per series (K, T): the mean of the numbers of each cell, but for those ``without`` (E,); NaN where none is."""
         known = ~np.isnan(self.values) if without is None else ~np.isnan(self.values) & ~without
         # -0.0 + 0.0 is 0.0; nothing is lost, since observed cells come back from the table itself.
         total = np.bincount(self.cell[known], self.values[known], self.n_cells)
@@ -335,11 +331,7 @@ def entries_of(
     alignment: RowAlignment,
     n_features: int,
 ) -> Entries:
-    """The numbers of rows, of those that stand for their time.
-
-    Args:
-        values: (R, columns that are filled); series_of_row, feature_of_row: (R,).
-    """
+    """The numbers of rows (R, columns that are filled), of those that stand for their time."""
     lengths = [len(times) for times in alignment.times]
     place = np.cumsum([0, *lengths])[series_of_row] + alignment.step_of_row
     feature = np.arange(n_features) if feature_of_row is None else feature_of_row[:, None]

@@ -40,11 +40,8 @@ class KnownFeatures:
         """From names of a table to those of the model, of those that it knows.
 
         A name is renamed as ``rename`` gives it. Else it is one of the model's, with or without a unit in brackets;
-        case and signs do not matter where no other name is written so.
-
-        Raises:
-            ConfigError: the new name of a renamed feature is none of the model's.
-            DataError: two names of the table would be one feature.
+        case and signs do not matter where no other name is written so. A new name that is none of the model's is
+        refused with a ``ConfigError``, two names for one feature with a ``DataError``.
         """
         self._check_targets()
         texts = [str(name) for name in names]
@@ -74,12 +71,7 @@ class KnownFeatures:
     def check(self, names: Sequence[object], names_of_model: Mapping[str, str]) -> None:
         """Refuses a table that has hardly any of the features, or lacks one that is to be renamed.
 
-        Args:
-            names: of the table.
-            found: as of ``of``.
-
-        Raises:
-            ConfigError, DataError: the table is refused.
+        ``names`` are of the table, ``names_of_model`` as of ``of``.
         """
         texts = [str(name) for name in names]
         lacking = [name for name in self.rename if name not in texts]
@@ -109,10 +101,8 @@ class KnownFeatures:
     def notes(self, names_of_model: Mapping[str, str], others: Mapping[str, int] | None, wide: bool) -> tuple[str, ...]:
         """Notes on the names of a table.
 
-        Args:
-            found: as of ``of``.
-            others: names that the model does not know, with their rows (0 = they are not counted).
-            wide: the names are columns.
+        ``names_of_model`` as of ``of``; ``others`` are names that the model does not know, with their rows (0 = they
+        are not counted); ``wide``: the names are columns.
         """
         renamed = [f"{name} = {model_name}" for name, model_name in names_of_model.items() if name != model_name]
         notes = [f"features by other names: {', '.join(renamed)}"] * bool(renamed)
@@ -186,9 +176,7 @@ class ColumnSpec:
     def with_known(self, columns: Sequence[Hashable], contents: Sequence[Any]) -> ColumnSpec:
         """What is said of the columns, with the features of a wide table, or a long one's names and values, named.
 
-        Args:
-            columns: their names.
-            contents: what each holds.
+        ``columns`` are their names, ``contents`` what each holds.
         """
         known = self.known
         if known is None or self.features is not None or self.feature is not None or self.value is not None:
@@ -216,11 +204,8 @@ class ColumnSpec:
     def with_learnt(self, names: Sequence[Hashable]) -> ColumnSpec:
         """What a caller says of a table, and for the rest what was learnt, as far as the table has its columns.
 
-        The columns to fill are taken from what was learnt only where the table has no column that is new: a new one may
-        be a feature, and is detected and refused as such.
-
-        Args:
-            names: of all columns of the table.
+        The columns to fill are taken from what was learnt only where the table (``names`` of all columns) has no column
+        that is new: a new one may be a feature, and is detected and refused as such.
         """
         learnt = self.learnt
         if learnt is None:
@@ -294,11 +279,7 @@ class Columns:
         return places
 
     def find(self, name: Hashable, role: str) -> int:
-        """The place of the column of that name.
-
-        Raises:
-            ConfigError: there is none, or there are several.
-        """
+        """The place of the column of that name; a ``ConfigError`` where there is none, or there are several."""
         at = [i for i, other in enumerate(self.names) if other == name]
         if len(at) != 1:
             listed = ", ".join(str(n) for n in self.names if n is not None)
@@ -314,11 +295,7 @@ def unit_of(units: Mapping[str, str], name: str, known: str) -> str:
 
 
 def check_units(units: Mapping[str, str], names: Collection[str]) -> None:
-    """Refuses units of what is no feature.
-
-    Raises:
-        ConfigError: there is one.
-    """
+    """Refuses units of what is no feature with a ``ConfigError``."""
     unknown = [name for name in units if name != ALL and name not in names]
     if unknown:
         some = ", ".join(list(names)[:20])

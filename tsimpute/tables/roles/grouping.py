@@ -51,12 +51,9 @@ def find_group(columns: Columns, free: Sequence[int], key: Sequence[int], notes:
     Index levels beside the time where there are several, or else the first column whose name says so, with the stay
     of a patient beside it. A column of which every row has a value of its own numbers the rows and is none of them.
 
-    Where times repeat all the same, also the one column with which they do not. Numbers are readings as often as names,
-    whatever their column is called: they are groups only where times repeat, less so within them, or where each is
-    one stretch of rows.
-
-    Args:
-        key: columns that may not repeat within a group: time, and the feature of a long table.
+    Where times repeat all the same within ``key`` (time, and the feature of a long table), also the one column with
+    which they do not. Numbers are readings as often as names, whatever their column is called: they are groups only
+    where times repeat, less so within them, or where each is one stretch of rows.
     """
     free = [i for i in free if can_name(columns[i])]
     levels = [i for i in free if i < columns.n_levels and columns.n_levels > 1]
@@ -179,8 +176,7 @@ def tells_time(column: pd.Series | pd.Index, name: object) -> bool:
 def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     """Texts or whole numbers in every row that name few groups with several rows each.
 
-    Args:
-        most: how often a time comes at most; more groups than some twice as many are chance among whole numbers.
+    More groups of whole numbers than twice the ``most`` rows of a time are chance.
     """
     column, kind, name = columns[at], columns[at].dtype, columns.names[at]
     text = (

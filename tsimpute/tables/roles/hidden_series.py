@@ -39,11 +39,7 @@ def check_rows_as_steps(
 
     A column of numbers that rises from row to row within each name of another one, and starts anew from name to name,
     is the time of these series. It rises in equal steps, or its name speaks of time; else it may be a sum.
-
-    Args:
-        left: columns without a role.
-        group: columns of the groups, where they are known.
-        series_told: whether the caller named them, also as none.
+    ``free`` have no role; ``series_told``: the caller named the groups, also as none.
     """
     numbers = [i for i in free if is_number(columns[i]) and not pd.isna(columns[i]).any()]
     numbers = [i for i in numbers if i >= columns.n_levels or columns.names[i] is None]
@@ -132,12 +128,7 @@ def _check_blocks(columns: Columns, free: Sequence[int]) -> None:
 
 
 def check_one_quantity(columns: Columns, free: Sequence[int], features: Sequence[int]) -> None:
-    """Refuses one column of values in several units, which would be filled as one quantity.
-
-    Args:
-        left: columns without a role.
-        features: columns that would be filled.
-    """
+    """Refuses one column of values in several units, which would be filled as one quantity."""
     values = [i for i in features if value_rank(columns.names[i]) is not None]
     if len(values) != 1 or len(features) != 1:
         return

@@ -122,17 +122,10 @@ def find_long(
     """The columns of names and of values of a long table; ([], []) = it is wide.
 
     Names of columns and contents have to agree: few different names, and where times of a series repeat, they do so
-    no longer within one name.
-
-    Args:
-        left: columns without a role.
-        time: columns of the time.
-        group: columns of the groups where they were named.
-        notes: what is not plain to see is added.
+    no longer within one name. What is not plain to see is added to ``notes``.
 
     Raises:
-        DataError: the table looks long, and it is unclear which columns hold names and values.
-        RowError: the column of values holds something that is no number.
+        DataError: the table looks long, and it is unclear which columns hold names and values, or a value is no number.
     """
     search = _Search(columns, free, time, group)
     names = [i for i in free if can_name(columns[i]) and not has_fractions(columns[i])]
@@ -156,8 +149,7 @@ def find_long(
 def _best_value(columns: Columns, values: Sequence[int], names: Sequence[int]) -> int | None:
     """The column of values that is named most plainly; None where there is none, or several are named alike.
 
-    Raises:
-        RowError: there are names of quantities, and what is named as their values holds something that is no number.
+    Refused where there are names of quantities, and what is named as their values holds something that is no number.
     """
     rank = {at: value_rank(columns.names[at]) or 0 for at in values}
     able = [i for i in values if is_number(columns[i]) and columns.codes(i).max() >= 0]

@@ -31,8 +31,7 @@ _MOST_PAIRED, _PARTS_OF_A_DATE = 8, 3
 def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
     """Which columns tell rows of one time apart, and the option that says so; "" where none does.
 
-    Args:
-        key: (R,) whole numbers, equal for rows of one series, feature and time.
+    ``key`` (R,) whole numbers are equal for rows of one series, feature and time.
     """
     before = int(pd.Series(key).duplicated().sum())
     if not before:

@@ -173,10 +173,9 @@ NONE = "or set time=() to take each row as one step"
 
 
 def find_time(columns: Columns, free: Sequence[int], notes: list[str]) -> list[int]:
-    """The columns that make the time, () where none does; what is not plain to see is added to ``notes``.
+    """The columns that make the time, [] where none does; what is not plain to see is added to ``notes``.
 
-    Raises:
-        DataError: several columns may be the time, or one looks like a time and cannot be read.
+    Refused where several columns may be the time, or one looks like a time and cannot be read.
     """
     free = [i for i in free if can_name(columns[i])]
     looks = {i: look_of(columns[i]) for i in free}

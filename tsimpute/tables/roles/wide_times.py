@@ -44,12 +44,7 @@ NO_TIMES = "name the columns to fill (features)"
 def check_wide_hours(frame: pd.DataFrame, read: str = "frame") -> None:
     """Refuses a table whose hours stand in 24 columns.
 
-    Args:
-        frame: columns of any dtype.
-        read: an expression of Python that gives it, for the recipe.
-
-    Raises:
-        DataError: they do.
+    ``read`` is an expression of Python that gives the frame, for the recipe.
     """
     numbered = _numbered(list(frame.columns), _HOUR)
     of_hours = [[places[hour] for hour in sorted(places)] for places in numbered if sorted(places) in _RANGES]
@@ -109,12 +104,7 @@ def _is_month(stamps: pd.Series) -> pd.Series:
 def check_wide_times(frame: pd.DataFrame, read: str = "frame") -> None:
     """Refuses a table whose days of the month stand in columns beside a year and a month, or whose names are times.
 
-    Args:
-        frame: columns of any dtype.
-        read: an expression of Python that gives it, for the recipe.
-
-    Raises:
-        DataError: they do.
+    ``read`` as in ``check_wide_hours``.
     """
     names = list(frame.columns)
     days = next((places for places in _numbered(names, _DAY) if sorted(places) == list(range(1, 32))), None)

@@ -134,11 +134,7 @@ def read_file(
 
 
 def _check_no_text(path: Path, form: TextForm) -> None:
-    """Refuses settings of text files for a file of another kind: they would be ignored.
-
-    Raises:
-        ConfigError: there is one.
-    """
+    """Refuses settings of text files for a file of another kind: they would be ignored."""
     settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
     settings["missing_marks"] = ",".join(form.missing_marks) or None
     for name, value in settings.items():
@@ -155,11 +151,7 @@ def is_folder_of_files(path: Path) -> bool:
 
 
 def check_ending(source: Path, out: Path) -> None:
-    """Makes sure that ``out`` can hold what comes of ``source``.
-
-    Raises:
-        ConfigError: its ending is of another kind.
-    """
+    """Refuses an ``out`` that cannot hold what comes of ``source`` with a ``ConfigError``."""
     if is_folder_of_files(source):
         if any(ending(out) in kind for kind in KINDS):
             raise ConfigError(
@@ -253,11 +245,7 @@ def _opened(path: Path, read: Callable[[Path], Any]) -> Any:
 
 
 def need(*packages: str, install: str = "") -> None:
-    """Refuses where an optional package is absent; ``install`` is the argument of pip, if not these names.
-
-    Raises:
-        MissingExtraError: one is.
-    """
+    """Refuses where an optional package is absent; ``install`` is the argument of pip, if not these names."""
     absent = [name for name in packages if find_spec(name) is None]
     if absent:
         wanted = install or " ".join(packages)

@@ -92,11 +92,7 @@ class TextWriter:
         return FilledText(self.file, changes, self._insertions(table, rows))
 
     def _texts(self, table: FrameTable, column: int, values: np.ndarray, features: np.ndarray | None) -> list[str]:
-        """Numbers as the column writes them; words as they are; "" for nothing.
-
-        Args:
-            features: of each value, in a long table.
-        """
+        """Numbers as the column writes them, words as they are, "" for nothing; ``features``: of each, if long."""
         if values.dtype == object:
             return ["" if value is None else value for value in values.tolist()]
         decimals = np.full(len(values), self._decimals(column))
@@ -137,12 +133,9 @@ class TextWriter:
 def decimals_by_feature(
     reading: FrameTable, numbers: Numbers, fields: np.ndarray, mark: str, of_column: int
 ) -> np.ndarray:
-    """(K,) decimals of each feature of a long table; of one of few numbers, those of the column.
+    """(K,) decimals of each feature of a long table; of one of few numbers, those ``of_column``.
 
-    Args:
-        numbers, fields: (R,) of the column of values.
-        mark: the decimal mark.
-        of_column: decimals of the column.
+    ``numbers`` and ``fields`` (R,) are of the column of values, ``mark`` is the decimal mark.
     """
     assert reading.feature_of_row is not None
     n_features = len(reading.panel.features)
@@ -207,11 +200,7 @@ def understood_folder(
     units: Mapping[str, str] | None = None,
     missing_marks: Collection[str] = (),
 ) -> FrameTable:
-    """Understands the files of a folder as one table: each is a series, unless groups are named.
-
-    Raises:
-        DataError: see ``read_text_table``.
-    """
+    """Understands the files of a folder as one table: each is a series, unless groups are named."""
     spec, name = spec or ColumnSpec(), folder.header[-1]
     if spec.group is None:
         spec = replace(spec, group=(name,))
@@ -263,7 +252,7 @@ def _understood(
             reading = replace(reading, notes=tuple(dict.fromkeys((*first.roles.notes, *reading.notes))))
             numbers = {i: column for i, column in numbers.items() if i not in written}
     except RowError as error:
-        raise DataError(file.worded(error)) from None
+        raise DataError(f"{file.name}: {file.in_lines(error)}") from None
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
     coded = [
@@ -360,9 +349,7 @@ def _as_column(
     """Whole numbers without gaps stay whole: they may be dates such as 20140501.
 
     A column without any value is no column of numbers, unless it is known to be a feature: it may be one of remarks.
-
-    Args:
-        marks: texts that mean "missing" in a column of texts.
+    ``marks`` mean "missing" in a column of texts.
     """
     if numbers is None:
         column, folded = pd.Series(texts, dtype=object), {mark.casefold() for mark in marks}
@@ -379,14 +366,7 @@ def _names(spec: object) -> tuple[object, ...]:
 
 
 def _check_wide_file(file: Delimited, columns: Sequence[int], names: Sequence[str]) -> None:
-    """Refuses a file whose hours, days or times stand in columns; see ``check_wide_hours``, ``check_wide_times``.
-
-    Args:
-        columns, names: of the file, those that are looked at.
-
-    Raises:
-        DataError: they do.
-    """
+    """Refuses a file whose hours, days or times stand in ``columns`` of it; see ``check_wide_hours``."""
     texts = pd.DataFrame({i: file.columns[at] for i, at in enumerate(columns)}, dtype=object)
     texts.columns = pd.Index(names, dtype=object)
     how = "" if file.delimiter == "," else f", sep={chr(92) + 's+' if file.delimiter == ' ' else file.delimiter!r}"

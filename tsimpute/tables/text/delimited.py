@@ -60,7 +60,9 @@ def read_delimited(
         check_one_table(layout.records, layout.rows, layout.header.record, layout.names, layout.starts)
         _check_rows(layout, lines)
         headers.check_names(layout.header, layout.starts)
-        columns = _columns(layout)
+        width, fields = len(layout.names), [layout.records[i] for i in layout.rows]
+        fields = [row if len(row) >= width else [*row, *[""] * (width - len(row))] for row in fields]
+        columns = [[row[at] for row in fields] for at in range(width)]  # many times faster than zip(*fields)
         is_sure = decimal is not None
         decimal = decimal or find_decimal(columns)
         is_sure |= decimal == "." and has_points(columns)
@@ -72,7 +74,7 @@ def read_delimited(
     return Delimited(
         name=path.name,
         header=tuple(layout.names),
-        columns=tuple(_as_texts(column[n_units:]) for column in columns),
+        columns=tuple(np.array(column[n_units:], object) for column in columns),
         lines=starts[rows] + 1,
         delimiter=layout.delimiter,
         decimal=decimal,
@@ -95,7 +97,6 @@ def write_delimited(
     new line is laid out and ends as the row that it stands before (the last one: after).
 
     Args:
-        table: R rows and C columns.
         path: packed if it ends in ``.gz``; may be the file that was read.
         changes: column -> row -> new text.
         insertions: those before the same row are written in the order given.
@@ -103,14 +104,28 @@ def write_delimited(
     Raises:
         DataError: a row, a column or a number of texts is not that of the table; a text cannot be written.
     """
-    by_row = _check_changes(table, changes)
-    for insertion in insertions:
-        _check_insertion(table, insertion)
     records = list(table._raw.records)
     places = table._raw.rows.tolist()
+    by_row: dict[int, dict[int, str]] = {}
+    for column, texts in changes.items():
+        for row, text in texts.items():
+            if not (0 <= column < len(table.header) and 0 <= row < len(table)):
+                raise DataError(
+                    f"changes of {table.name}: expected rows below {len(table)} and columns below "
+                    f"{len(table.header)}, came row {row}, column {column}."
+                )
+            _check_text(table, text)
+            by_row.setdefault(row, {})[column] = text
     new_lines: dict[int, list[str]] = {}
     models: dict[int, rawtext.Record] = {}
     for insertion in insertions:
+        if not 0 <= insertion.row <= len(table) or len(insertion.fields) != len(table.header):
+            raise DataError(
+                f"new line of {table.name}: expected {len(table.header)} texts before a row from 0 to {len(table)}, "
+                f"came {len(insertion.fields)} before row {insertion.row}."
+            )
+        for text in insertion.fields:
+            _check_text(table, text)
         model = places[min(insertion.row, len(places) - 1)]
         if model not in models:
             models[model] = rawtext.split_record(records[model], table.delimiter)
@@ -124,38 +139,9 @@ def write_delimited(
 
 def _insert(records: list[str], places: list[int], row: int, added: list[str], end: str) -> None:
     """Puts lines before a row or, after the last one, behind it; every line but the last of the file gets an end."""
-    if row < len(places):
-        at = places[row]
-        records[at] = "".join(line if rawtext.line_end(line) else line + end for line in added) + records[at]
-        return
-    lines = [records[places[-1]], *added]
-    closed = [line if rawtext.line_end(line) else line + end for line in lines[:-1]]
-    records[places[-1]] = "".join([*closed, lines[-1]])
-
-
-def _check_changes(table: Delimited, changes: Mapping[int, Mapping[int, str]]) -> dict[int, dict[int, str]]:
-    """The changes as row -> column -> text."""
-    by_row: dict[int, dict[int, str]] = {}
-    for column, texts in changes.items():
-        for row, text in texts.items():
-            if not (0 <= column < len(table.header) and 0 <= row < len(table)):
-                raise DataError(
-                    f"changes of {table.name}: expected rows below {len(table)} and columns below "
-                    f"{len(table.header)}, came row {row}, column {column}."
-                )
-            _check_text(table, text)
-            by_row.setdefault(row, {})[column] = text
-    return by_row
-
-
-def _check_insertion(table: Delimited, insertion: Insertion) -> None:
-    if not 0 <= insertion.row <= len(table) or len(insertion.fields) != len(table.header):
-        raise DataError(
-            f"new line of {table.name}: expected {len(table.header)} texts before a row from 0 to {len(table)}, "
-            f"came {len(insertion.fields)} before row {insertion.row}."
-        )
-    for text in insertion.fields:
-        _check_text(table, text)
+    at = places[min(row, len(places) - 1)]
+    lines = [*added, records[at]] if row < len(places) else [records[at], *added]
+    records[at] = "".join(line if rawtext.line_end(line) else line + end for line in lines[:-1]) + lines[-1]
 
 
 def _check_text(table: Delimited, text: str) -> None:
@@ -176,24 +162,11 @@ def _check_rows(layout: Layout, lines: Sequence[str]) -> None:
         )
 
 
-def _columns(layout: Layout) -> list[list[str]]:
-    width = len(layout.names)
-    rows = [layout.records[i] for i in layout.rows]
-    rows = [row if len(row) >= width else [*row, *[""] * (width - len(row))] for row in rows]
-    return [[row[at] for row in rows] for at in range(width)]  # many times faster than zip(*rows)
-
-
 def _blanks(layout: Layout, rows: np.ndarray) -> tuple[tuple[int, int], ...]:
     """Records between rows with a field for each name and no value, each with its line from 1."""
     between = np.setdiff1d(np.arange(rows[0], rows[-1]) if len(rows) else [], rows).astype(int).tolist()
-    blank = [i for i in between if len(layout.records[i]) == len(layout.names) and dialect.is_blank(layout.records[i])]
+    blank = [i for i in between if len(layout.records[i]) == len(layout.names) and not any(layout.records[i])]
     return tuple((i, layout.starts[i] + 1) for i in blank)
-
-
-def _as_texts(column: list[str]) -> np.ndarray:
-    texts = np.empty(len(column), object)
-    texts[:] = column
-    return texts
 
 
 def _notes(
@@ -204,7 +177,7 @@ def _notes(
     n_records = len(layout.records) - layout.header.below
     n_blank = n_records - len(layout.rows) - layout.comments - len(layout.repeats) - len(layout.footers)
     n_joined = layout.starts[layout.header.below] - before
-    n_empty = sum(dialect.is_blank(layout.records[i]) for i in layout.rows) if len(layout.names) == 1 else 0
+    n_empty = sum(not any(layout.records[i]) for i in layout.rows) if len(layout.names) == 1 else 0
     n_unnamed = layout.names.count("")
     ends = {rawtext.line_end(line) for line in lines[:-1]}
     first = layout.starts[layout.rows[0]] + 1

@@ -51,10 +51,7 @@ def count_unit_rows(columns: Sequence[Sequence[str]], n_above: int = 0) -> int:
     """How many of the first rows, 3 at most, tell of the columns rather than hold values: units and the like.
 
     Such a row has a text, and no number, in columns that hold numbers below; its other fields are unlike those below.
-
-    Args:
-        columns: texts of the rows below the names.
-        n_above: how many of these rows stand above the first one that looks like most.
+    ``n_above`` of the rows stand above the first one that looks like most.
     """
     for count in range(4):
         start = max(count + 1, n_above)
@@ -106,16 +103,12 @@ def footers(records: list[list[str]], rows: Sequence[int], width: int) -> list[i
         is_remark = len(records[i]) == 1 < width and labels.count(known[0]) == 1 if known else False
         if not known or len(last) >= _MOST_FOOTERS or not _is_footer(known, labels, is_counted or is_remark):
             break
-        if is_counted and _continues(records[i], records[rows[0]]):
+        # A field behind the first that is a date or the like, as that of another row is, goes on with the rows.
+        pairs = zip(records[i][1:], records[rows[0]][1:], strict=False)
+        if is_counted and any(a[:1].isdigit() and not is_number(a) and shape(a) == shape(b) for a, b in pairs):
             break
         last.append(i)
     return last[::-1]
-
-
-def _continues(record: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether a field behind the first is a date or the like, as that of another row is."""
-    pairs = zip(record[1:], row[1:], strict=False)
-    return any(a[:1].isdigit() and not is_number(a) and shape(a) == shape(b) for a, b in pairs)
 
 
 def _is_footer(known: Sequence[str], labels: Sequence[str], is_counted: bool) -> bool:
@@ -131,22 +124,18 @@ def _is_footer(known: Sequence[str], labels: Sequence[str], is_counted: bool) ->
 def check_one_table(
     records: Sequence[list[str]], rows: Sequence[int], header: int, names: Sequence[str], starts: Sequence[int]
 ) -> None:
-    """Refuses a file in which the names stand anew with other columns, or in another order.
+    """Refuses a file in which the names (record ``header``) stand anew with other columns, or in another order.
 
-    Args:
-        rows: of the records those that are rows of values.
-        header: the one that was taken for names.
-        starts: the line of each record, from 0.
-
-    Raises:
-        DataError: rows of values stand above the line of names, or a row holds names where numbers are expected.
+    Rows of values (``rows`` of the records) stand above the names, or a row holds names where numbers are expected.
     """
     width = len(names)
     fitting = [records[i] for i in rows if len(records[i]) == width]
     if not fitting:
         return
     profile = Profile(list(spread(fitting)), width)
-    above = [i for i in range(header) if _is_dated_row(records[i], profile)]
+    above = [i for i in range(header) if len(records[i]) > 1 and not is_comment(records[i])]
+    above = [i for i in above if _DATED.match(records[i][0]) and any(map(is_number, records[i][1:]))]
+    above = [i for i in above if profile.alike(records[i])[0]]  # which begin with a date as the rows do
     if len(above) >= FEWEST:
         raise DataError(
             f"line {starts[header] + 1}: expected one table, came names of columns ({_shown(records[header])}) below "
@@ -163,14 +152,6 @@ def check_one_table(
                 f"({_shown(records[i])}; the names in line {starts[header] + 1} are {_shown(names)}): from here on the "
                 f"columns are others, or in another order. {_SPLIT}"
             )
-
-
-def _is_dated_row(record: Sequence[str], profile: Profile) -> bool:
-    """Whether a record begins with a date as the rows do, and holds a number behind it."""
-    if len(record) < 2 or is_comment(record) or _DATED.match(record[0]) is None:
-        return False
-    alike = profile.alike(record)
-    return bool(alike) and alike[0] and any(map(is_number, record[1:]))
 
 
 def _names_columns(record: Sequence[str], profile: Profile, known: set[str]) -> bool:
@@ -238,16 +219,15 @@ class Layout:
         if len(fields) == len(names):
             return True
         if len(fields) > len(names):
-            return is_blank(fields[len(names) :])
-        return len(names) == 1 or is_blank(names[len(fields) :])
+            return not any(fields[len(names) :])
+        return len(names) == 1 or not any(names[len(fields) :])
 
 
 def find_layout(lines: Sequence[str], delimiter: str | None) -> Layout:
     """The layout of a text by the delimiter given, or by the one that splits its lines best.
 
     Raises:
-        ConfigError: the delimiter given cannot be one.
-        DataError: there is no line of names or no row, or a quote is not closed.
+        ConfigError, DataError: no such delimiter, no line of names, no row, or a quote that is not closed.
     """
     if delimiter is not None:
         return _layout(lines, check_delimiter(delimiter))
@@ -289,11 +269,7 @@ def _best_layout(lines: Sequence[str]) -> tuple[Layout | None, float, list[DataE
 
 
 def check_delimiter(delimiter: str) -> str:
-    """The delimiter as one character; ``\\t`` and ``\\s+`` are understood.
-
-    Raises:
-        ConfigError: it cannot be one.
-    """
+    """The delimiter as one character, where it can be one; ``\\t`` and ``\\s+`` are understood."""
     delimiter = {"\\t": "\t", "\\s+": BLANKS}.get(delimiter, delimiter)
     if len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\r\n\0+-.#':
         raise ConfigError(f"delimiter: expected one character such as , ; | or a tab, came {delimiter!r}.")
@@ -305,13 +281,9 @@ def name_of(delimiter: str) -> str:
     return _NAMES_OF_DELIMITERS.get(delimiter, repr(delimiter))
 
 
-def is_blank(fields: Sequence[str]) -> bool:
-    return not any(fields)
-
-
 def _layout(lines: Sequence[str], delimiter: str) -> Layout:
     records, starts = read_records(lines, delimiter)
-    content = [i for i, record in enumerate(records) if not is_blank(record)]
+    content = [i for i, record in enumerate(records) if any(record)]
     if not content:
         raise DataError("expected a line of names and rows of values, the file is empty or blank.")
     widths = Counter(len(records[i]) for i in content)
@@ -337,7 +309,7 @@ def _layout(lines: Sequence[str], delimiter: str) -> Layout:
 def _one_column(lines: Sequence[str], delimiter: str) -> Layout:
     """A table of one column of numbers; a blank line between two of them is a missing value."""
     records, starts = read_records(lines, delimiter)
-    content = [i for i, record in enumerate(records) if not is_blank(record) and not is_comment(record)]
+    content = [i for i, record in enumerate(records) if any(record) and not is_comment(record)]
     rows = list(range(content[0] + 1, content[-1] + 1)) if content else []
     rows = [i for i in rows if not is_comment(records[i])]
     n_numbers = sum(all(map(is_number_or_missing, records[i])) for i in rows)

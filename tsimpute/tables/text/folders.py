@@ -78,11 +78,7 @@ class Folder(Delimited):
 
 
 def text_files(path: Path, endings: Sequence[str]) -> list[Path]:
-    """The files of a folder that hold text by their ending, by name; hidden ones are not among them.
-
-    Raises:
-        DataError: there is none.
-    """
+    """The files of a folder that hold text by their ending, by name, but hidden ones; refused where none is."""
     paths = sorted(
         p for p in path.iterdir() if p.is_file() and p.name[0] != "." and p.name.lower().endswith(tuple(endings))
     )
@@ -207,9 +203,7 @@ def _write_files(
 
 def shared(column: Sequence[str] | np.ndarray, known: dict[str, str]) -> np.ndarray:
     """The same texts, each held once by ``known``: of millions most are alike."""
-    out = np.empty(len(column), object)
-    out[:] = [known.setdefault(text, text) for text in column]
-    return out
+    return np.array([known.setdefault(text, text) for text in column], object)
 
 
 def _check_columns(first: Delimited, file: Delimited) -> None:
@@ -249,8 +243,7 @@ def is_archive(path: Path) -> bool:
 def unpacked(path: Path, endings: Sequence[str]) -> Iterator[Path]:
     """A temporary folder with the text files of an archive, by the last part of their names.
 
-    Raises:
-        DataError: the archive is damaged, or holds two files of one name.
+    A damaged archive, or two files of one name, are refused with a ``DataError``.
     """
     with TemporaryDirectory() as temporary:
         folder = Path(temporary, path.name)

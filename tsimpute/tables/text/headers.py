@@ -91,10 +91,8 @@ class Profile:
 def find_header(records: list[list[str]], content: list[int], width: int, starts: list[int]) -> Header:
     """The record that names all columns used further down (the first may lack a name, as that of an index).
 
-    Of several such lines above the first row of values it is the last one that holds no units or kinds of values.
-
-    Raises:
-        DataError: there is none, or what looks like one holds values.
+    Of several such lines above the first row of values it is the last one that holds no units or kinds of values. A
+    ``DataError`` is raised where there is none, or what looks like one holds values.
     """
     late = _late_rows(records, content, width)
     profile = Profile(list(spread(late)), width)
@@ -103,7 +101,7 @@ def find_header(records: list[list[str]], content: list[int], width: int, starts
     above = [] if first_row is None else [i for i in content if i < first_row]
     complete = [i for i in above if named(records[i], width) >= wanted and not _is_data(records[i], late)]
     if not complete or first_row is None:
-        header = _first_with_names(records, content, width, starts)
+        header = _first_with_names(records, content, width, starts, profile.used)
         return Header(header, _names(records[header]), header + 1, [i for i in content if i <= header])
     header = complete[0]
     for i in complete[1:]:
@@ -122,7 +120,6 @@ def _late_rows(records: list[list[str]], content: Sequence[int], width: int) -> 
 
 
 def _names(record: Sequence[str]) -> list[str]:
-    """Stripped, the first also of the sign of a remark before it."""
     return [record[0].lstrip("# ") or record[0], *record[1:]]
 
 
@@ -158,17 +155,11 @@ def _is_better(records: list[list[str]], lower: int, upper: int) -> bool:
 
 def _has_values(fields: Sequence[str]) -> bool:
     known = [text for text in fields if text]
-    if _are_counted(known):
-        return False
+    numbers = [int(text) for text in known if text.isdecimal() and len(text) <= 4]
+    by_one = len(numbers) >= _FEWEST_COUNTED and all(b == a + 1 for a, b in pairwise(numbers))
+    if by_one and not any(is_number(text) for text in known if not text.isdecimal()):
+        return False  # years that count on by one are names of columns
     return any(is_number(text) or _VALUE.search(text) for text in known)
-
-
-def _are_counted(fields: Sequence[str]) -> bool:
-    """Whether the numbers of a line count on by one, as years that are names of columns do."""
-    numbers = [int(text) for text in fields if text.isdecimal() and len(text) <= 4]
-    others = [text for text in fields if not text.isdecimal()]
-    by_one = all(b == a + 1 for a, b in pairwise(numbers))
-    return len(numbers) >= _FEWEST_COUNTED and by_one and not any(map(is_number, others))
 
 
 def _are_annotations(fields: Sequence[str]) -> bool:
@@ -240,9 +231,9 @@ def _carried_on(record: Sequence[str]) -> list[str]:
     return out
 
 
-def _first_with_names(records: list[list[str]], content: list[int], width: int, starts: list[int]) -> int:
-    late = _late_rows(records, content, width)
-    used = {c for record in spread(late) for c, field in enumerate(record) if field}
+def _first_with_names(
+    records: list[list[str]], content: list[int], width: int, starts: list[int], used: set[int]
+) -> int:
     plain = [i for i in content if not is_comment(records[i])]
     half = max(2, (len(used) + 1) // 2)
     complete = next((at for at, i in enumerate(plain) if named(records[i], width) >= used - {0}), None)
@@ -284,11 +275,7 @@ def without_names(line: int, record: Sequence[str]) -> DataError:
 
 
 def check_names(header: Header, starts: Sequence[int]) -> None:
-    """Refuses names that stand twice.
-
-    Raises:
-        DataError: some do; the message names the line.
-    """
+    """Refuses names that stand twice."""
     if are_distinct(header.names):
         return
     name = next(n for n in header.names if n and header.names.count(n) > 1)
@@ -309,11 +296,11 @@ def named(record: Sequence[str], width: int) -> set[int]:
 
 def _is_data(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a record looks like others: its first field and most others do, or a date or a decimal number does."""
-    known = list(filter(None, record))
-    alike = Profile(rows[:: max(1, len(rows) // SAMPLE)], len(record)).alike(record)
-    if any(a and text[0].isdigit() and not text.isdigit() for a, text in zip(alike, known, strict=True)):
+    profile = Profile(list(spread(rows)), len(record))
+    pairs = zip(profile.alike(record), filter(None, record), strict=True)
+    if any(a and text[0].isdigit() and not text.isdigit() for a, text in pairs):
         return True
-    return bool(rows) and bool(alike) and alike[0] and 2 * sum(alike) > len(alike)
+    return bool(rows) and profile.is_row(record)
 
 
 def spread(items: Sequence) -> Iterator:

@@ -113,10 +113,8 @@ PLAIN = NumberForm()
 def read_form(texts: Sequence[str], decimal: str, *, sure: bool) -> tuple[NumberForm, list[str]] | None:
     """The form that all texts share, and their plain numbers; None where they share none or it can be read in two ways.
 
-    Args:
-        texts: stripped, none of them missing.
-        decimal: of the file.
-        sure: the decimal mark was given by the user, so that the other mark can only separate thousands.
+    ``texts`` are stripped, none of them missing; ``sure``: the decimal mark was given by the user, so that the other
+    mark can only separate thousands.
     """
     parts: list[re.Match[str]] = []
     for text in texts:
@@ -236,8 +234,7 @@ def _thousands(cores: Sequence[str], decimal: str, sure: bool) -> str | None:
 def find_decimal(columns: Sequence[Sequence[str]]) -> str:
     """The decimal mark, "." or ",", of columns of stripped texts.
 
-    Raises:
-        DataError: all numbers with a comma may as well have a separator of thousands, or be a value and a code.
+    Refused where all numbers with a comma may as well have a separator of thousands, or be a value and a code.
     """
     doubtful = ""
     for column in columns:

@@ -72,8 +72,7 @@ class Numbers:
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
     """The numbers of one column; see ``find_numbers``.
 
-    Raises:
-        DataError: a field is neither a number nor a mark, is infinite, or has signs that not every number has.
+    A field that is neither a number nor a mark, is infinite, or has signs that not every number has, is refused.
     """
     numbers = find_numbers(table, column, missing_marks)
     if numbers is None:
@@ -132,8 +131,7 @@ def _read(table: Delimited, texts: Sequence[str]) -> tuple[np.ndarray, NumberFor
 def number_text(values: np.ndarray, decimals: int, decimal: str) -> list[str]:
     """Numbers as a file writes them: rounded to so many decimals, never with an exponent, never "-0".
 
-    Raises:
-        DataError: a value is NaN or infinite.
+    NaN and infinite values are refused.
     """
     if not np.isfinite(values).all():
         at = int(np.flatnonzero(~np.isfinite(values))[0])

@@ -11,6 +11,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -46,9 +47,8 @@ _KINDS = {
 def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
     """The text of a file without its byte order mark, the encoding, and the mark.
 
-    Raises:
-        ConfigError: there is no such encoding.
-        DataError: the file is a folder, empty, no text, or would not be written back as it is.
+    An unknown encoding is refused; so is a folder, an empty file, what is no text or would not be written back as it
+    is.
     """
     data = _read_bytes(path)
     mark, marked = next(((mark, codec) for mark, codec in _MARKS if data.startswith(mark)), (b"", ""))
@@ -60,10 +60,13 @@ def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
         # "utf-16" and the like stand for both orders of bytes: the mark tells which.
         fits = marked == unmarked or (codec in ("utf-16", "utf-32") and marked.startswith(codec))
         mark, codecs_to_try = (mark, (marked,)) if fits else (b"", (unmarked,))
+    body = data[len(mark) :]
     for codec in codecs_to_try:
-        text = _decoded(data[len(mark) :], codec)
-        if text is not None:
-            return _checked(path.name, data, text), codec, mark
+        with suppress(UnicodeError):
+            text = body.decode(codec)
+            if text.encode(codec) == body:
+                _check_text(path.name, data, text)
+                return text, codec, mark
     raise DataError(
         f"{path.name}: expected text in {' or '.join(codecs_to_try)}, some bytes are not. Pass the encoding, or save "
         f"the file as UTF-8."
@@ -71,11 +74,7 @@ def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
 
 
 def write_text(text: str, path: Path, encoding: str, mark: bytes) -> None:
-    """Writes a text whole or not at all, packed if the path ends in ``.gz``.
-
-    Raises:
-        DataError: the encoding lacks a character.
-    """
+    """Writes a text whole or not at all, packed if the path ends in ``.gz``; the encoding must have all characters."""
     try:
         data = mark + text.encode(encoding)
     except UnicodeEncodeError as error:
@@ -97,11 +96,8 @@ def line_end(record: str) -> str:
 def read_records(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
     """The texts of the fields of each record, without quotes and the blanks around them; of a blank line none.
 
-    Returns:
-        The records, and the line from 0 at which each starts, with one more for the end of the text.
-
-    Raises:
-        DataError: a quote is not closed.
+    Returns the records, and the line from 0 at which each starts, with one more for the end of the text. A quote that
+    is not closed is refused.
     """
     if delimiter == BLANKS:
         return [_field_texts(line, delimiter) for line in lines], list(range(len(lines) + 1))
@@ -232,20 +228,11 @@ def _codec(encoding: str) -> str:
         raise ConfigError(f"encoding: expected a text encoding that Python knows, came {encoding!r}.") from None
 
 
-def _decoded(data: bytes, codec: str) -> str | None:
-    """The text of bytes, None where it would not encode to the same bytes again."""
-    try:
-        text = data.decode(codec)
-        return text if text.encode(codec) == data else None
-    except UnicodeError:
-        return None
-
-
-def _checked(name: str, data: bytes, text: str) -> str:
+def _check_text(name: str, data: bytes, text: str) -> None:
     if not text.strip():
         raise DataError(f"{name}: expected a table, the file is empty or blank.")
     if "\0" not in text:
-        return text
+        return
     kind = next((kind for start, kind in _KINDS.items() if data.startswith(start)), "no text, or text in UTF-16")
     raise DataError(
         f"{name}: expected a text file, came zero bytes, as in {kind}."
@@ -315,10 +302,6 @@ class Delimited:
         """The place of a row, for messages."""
         return f"{self.name}, line {self.lines[row]}"
 
-    def worded(self, error: RowError) -> str:
-        """The message of an error about rows, with the lines of the file."""
-        return f"{self.name}: {self.in_lines(error)}"
-
     def in_lines(self, error: RowError) -> str:
-        """The same without the name of the file."""
+        """The message of an error about rows, with the lines of the file."""
         return error.in_lines(self.lines)

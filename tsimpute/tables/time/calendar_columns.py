@@ -42,11 +42,7 @@ def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.
 
     It is one where it is named so and agrees with the time of every row that has a value, where it is the time itself
     or its date, or where it holds stamps at one distance from the time in all rows, as ends of intervals are.
-
-    Args:
-        column: (R,) whole numbers, also as texts; or time stamps.
-        labels: (R,) datetime64, the wall clock of its rows.
-        new: (M,) datetime64, that of the new rows.
+    ``labels`` (R,) and ``new`` (M,) are datetime64 of the wall clock.
     """
     known = column.notna().to_numpy()
     when, later = pd.DatetimeIndex(labels), pd.DatetimeIndex(new)

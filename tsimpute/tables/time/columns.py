@@ -41,14 +41,9 @@ class Numbers:
 
 
 def read_column(column: pd.Series | pd.Index, *, part: str = "whole") -> Column | Numbers:
-    """Reads one column.
+    """Reads one column (R,); ``part``: "whole" for the only time column, "date" or "clock" for one of two.
 
-    Args:
-        column: (R,) without missing stamps.
-        part: "whole" for the only time column; "date" or "clock" for one of two.
-
-    Raises:
-        DataError: a row has no stamp or one that cannot be read; the message names it, counted from 0.
+    A row without a stamp, or with one that cannot be read, is refused; the message names it, counted from 0.
     """
     series = pd.Series(np.asarray(column, object) if isinstance(column.dtype, pd.CategoricalDtype) else column)
     what = "time" if column.name is None else f"time column {column.name!r}"

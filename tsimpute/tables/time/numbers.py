@@ -70,8 +70,7 @@ class Digits:
 def digits_of(column: pd.Series | pd.Index) -> Digits | None:
     """A column as whole numbers, or None where some row holds something else or nothing.
 
-    Raises:
-        RowError: texts are written with zeros before them in some rows and without in others.
+    Texts with zeros before them in some rows and without in others are refused.
     """
     kind = column.dtype
     if not len(column) or pd.api.types.is_bool_dtype(kind) or pd.isna(column).any():
@@ -118,9 +117,6 @@ def are_months(column: pd.Series | pd.Index, texts: Sequence[str] | None = None)
     In a column with a name of times, a zero before the month decides (then one row in ten may be wrong, which the
     reading of dates refuses by its line), or a name such as Monat, or months without many gaps over a change of years.
     In another column, months do that follow each other over a change of years; see ``is_decimal_year`` for 2024.2486.
-
-    Args:
-        texts: of the numbers; None = those of the column.
     """
     texts = [str(item).strip() for item in column] if texts is None else texts
     form = max((_MONTH, _YEAR_FIRST), key=lambda form: sum(map(bool, map(form.fullmatch, texts[:20]))))
@@ -155,11 +151,7 @@ def _months_first(column: pd.Series | pd.Index) -> Column | None:
 
 
 def dates_of_numbers(column: pd.Series | pd.Index) -> Column | None:
-    """The dates that a column of numbers holds, or None where its name and numbers are not those of dates.
-
-    Raises:
-        RowError: digits are written with zeros before them in some rows and without in others.
-    """
+    """The dates that a column of numbers holds, or None where its name and numbers are not those of dates."""
     named = column.name is not None and is_time_name(column.name)
     digits = digits_of(column)
     if is_decimal_year(column):
@@ -301,8 +293,7 @@ class Decimals:
     def dates(self, micros: np.ndarray, number: Number, shift: int = 0) -> tuple[WallTimes, Form] | None:
         """Times and form of the numbers, rounded as far as the same numbers are written again; else None.
 
-        Args:
-            micros: (R,) float64, what the numbers mean in microseconds, up to ``shift``, which is exact.
+        ``micros`` (R,) float64 are what the numbers mean in microseconds, up to ``shift``, which is exact.
         """
         for unit in (DAY, 60 * MINUTE, MINUTE, SECOND, SECOND // 1000, 1):
             times = WallTimes.of(np.rint(micros / unit).astype(np.int64) * unit + shift)

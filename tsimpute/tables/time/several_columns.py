@@ -46,11 +46,7 @@ class Part:
 
 
 def read_part(column: pd.Series | pd.Index, part: str) -> Part:
-    """A column of one part of a time.
-
-    Raises:
-        RowError: a row holds no such part.
-    """
+    """A column of one part of a time; a row that holds no such part is refused."""
     digits = digits_of(column)
     if digits is None and part == "month" and (named := named_months(column)):
         return named
@@ -181,11 +177,7 @@ def half_form(column: pd.Series | pd.Index) -> Form:
 
 
 def with_halves(times: WallTimes, column: pd.Series | pd.Index, what: str) -> WallTimes:
-    """Times whose hours count within the halves of the day that a column gives.
-
-    Raises:
-        RowError: an hour is not one of 1 to 12.
-    """
+    """Times whose hours (1 to 12, others are refused) count within the halves of the day that a column gives."""
     hour = times.part("hour")
     wrong = (hour < 1) | (hour > 12)
     if wrong.any():
@@ -216,10 +208,7 @@ def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, Form
     """Several columns as one time, in any order.
 
     They are parts by their names, such as year, month, day and hour; or a date and a time of day, the latter in one
-    column, or as hour, minute and second.
-
-    Raises:
-        DataError: they make no time, or a row holds no part of one.
+    column, or as hour, minute and second. What makes no time is refused.
     """
     halves = [i for i, column in enumerate(columns) if is_half(column)]
     if len(halves) == 1 and len(columns) > 2:

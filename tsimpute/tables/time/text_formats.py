@@ -260,11 +260,9 @@ def _styles(piece: Piece) -> tuple[Piece, ...]:
 
 
 def format_of(match: re.Match[str], order: Sequence[str] = ()) -> Format:
-    """The format in which a text is written.
+    """The format in which the text of a match of one of the patterns above is written.
 
-    Args:
-        match: of one of the patterns above.
-        order: what the three numbers of a date are, where the pattern leaves it open.
+    ``order``: what the three numbers of a date are, where the pattern leaves it open.
     """
     meaning = dict(zip("abc", order, strict=False))
     groups = {meaning.get(name, name): name for name, text in match.groupdict().items() if text is not None}

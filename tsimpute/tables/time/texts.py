@@ -68,13 +68,10 @@ class TextTimes:
 
 
 def read_texts(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> dict[str, TextTimes]:
-    """Times of texts under each order of day, month and year that reads the most of them.
+    """Times of distinct texts (R,) under each order of day, month and year that reads the most of them.
 
-    A text can be read where its format writes it again, letter by letter.
-
-    Args:
-        texts: (R,) distinct.
-        patterns: ``DATES``, ``CLOCKS`` or ``ELAPSED``; the one that fits most texts is used.
+    A text can be read where its format writes it again, letter by letter. Of the ``patterns`` (``DATES``, ``CLOCKS`` or
+    ``ELAPSED``) the one that fits most texts is used.
     """
     stripped = [str(text).strip() for text in texts]
     shapes, names = pd.factorize(np.array([text.translate(_SHAPE) for text in stripped], object))
@@ -132,15 +129,9 @@ def _read(texts: list[str], formats: Sequence[Format]) -> TextTimes:
 
 
 def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]], *, what: str) -> dict[str, TextTimes]:
-    """Reads all texts, under each order of day, month and year that fits all of them.
+    """Reads all texts (R,), none of them blank, under each order of day, month and year that fits all of them.
 
-    Args:
-        texts: (R,) none of them blank.
-        patterns: ``DATES``, ``CLOCKS`` or ``ELAPSED``.
-        what: name of the column, for messages.
-
-    Raises:
-        DataError: a text cannot be read; the message names its row, counted from 0.
+    A text that cannot be read is refused; the message names the column (``what``) and the row, counted from 0.
     """
     codes, index = pd.factorize(np.asarray(texts, object))
     distinct = np.asarray(index, object)

@@ -194,11 +194,7 @@ class Offsets:
 
 
 def wall_clock(moments: np.ndarray, zone: dt.tzinfo | str) -> np.ndarray:
-    """(R,) int64 microseconds that the wall clock of a zone shows at instants, microseconds since 1970 UTC.
-
-    Raises:
-        ConfigError: there is no such zone.
-    """
+    """(R,) int64 microseconds that the wall clock of a zone shows at instants, microseconds since 1970 UTC."""
     instants = pd.DatetimeIndex(moments.astype("M8[us]"), tz="UTC")
     try:
         wall = instants.tz_convert(zone)
