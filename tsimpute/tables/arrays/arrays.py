@@ -13,7 +13,7 @@ from einops import rearrange
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.clock.clock import RowAlignment
+from tsimpute.tables.clock.clock import RowAlignment, rows_as_steps
 from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.frames.table import Edits, Entries, Table, features_text
 from tsimpute.tables.roles.columns import ColumnSpec, check_units, unit_of
@@ -64,7 +64,9 @@ class ArrayTable(Table):
 
     @property
     def entries(self) -> Entries:
-        return entries_of(numbers_of(_as_cube(self.array)), steps_only(len(self.panel.series[0].times), ()))
+        return entries_of(
+            numbers_of(_as_cube(self.array)), rows_as_steps(np.zeros(len(self.panel.series[0].times), int), 1)
+        )
 
     def with_emptied(self, emptied: np.ndarray) -> ArrayTable:
         return replace(self, emptied=rows_of(emptied, _as_cube(self.array).shape))
@@ -120,17 +122,18 @@ def read_array(
     )  # fmt: skip
     names = [str(n) for n in range(len(cube))] if array.ndim == 3 else [""]
     return ArrayTable(
-        table, array, panel_of(cube, features, names, steps_only(cube.shape[1], ()), time_options.unit_without_times)
+        table,
+        array,
+        panel_of(
+            cube, features, names, rows_as_steps(np.zeros(cube.shape[1], int), 1), time_options.unit_without_times
+        ),
     )
 
 
 def _check_settings(spec: ColumnSpec, time_options: TimeOptions) -> None:
     settings = {name: getattr(spec, name) for name in ("time", "group", "feature", "value", "unit", "text")}
-    settings |= {
-        "categories": tuple(spec.categories),
-        "timezone": time_options.timezone,
-        "dayfirst": time_options.dayfirst,
-    }
+    settings |= {"categories": tuple(spec.categories)}
+    settings |= {"timezone": time_options.timezone, "dayfirst": time_options.dayfirst}
     for name, value in settings.items():
         if value not in (None, ()):
             raise ConfigError(
@@ -209,15 +212,6 @@ def features_of(
     return tuple(
         Feature(t, unit_of(units, t, unit or split_unit(t)[1])) for t, unit in zip(texts, units_of_table, strict=True)
     )
-
-
-def steps_only(length: int, notes: tuple[str, ...]) -> RowAlignment:
-    """Rows that stand one step apart."""
-    steps = np.arange(length)
-    return RowAlignment(
-        steps, (steps.astype(np.float64),), (steps,), (steps,), (np.zeros(length, bool),), np.ones(length, bool), 1.0,
-        notes,
-    )  # fmt: skip
 
 
 def entries_of(cube: np.ndarray, alignment: RowAlignment) -> Entries:

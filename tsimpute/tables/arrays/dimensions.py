@@ -99,7 +99,9 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
                     f"{name}: expected numbers along {time!r}, came {dataset[name].dtype} along {dataset[name].dims}."
                 )
     else:
-        names = [name for name in dataset.data_vars if _is_feature(dataset, name, time)]
+        bounds = {attributes.get("bounds") for c in dataset.coords.values() for attributes in (c.attrs, c.encoding)}
+        names = [name for name in dataset.data_vars if plain(name) not in CALENDAR_NAMES and name not in bounds]
+        names = [name for name in names if time in dataset[name].dims and dataset[name].dtype.kind in "fiu"]
     if not names:
         raise DataError(
             f"table: expected at least one variable of numbers along {time!r}, found none in "
@@ -117,13 +119,6 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
     if spec.group is not None and set(spec.group) != set(groups):
         raise ConfigError(f"group: expected all dimensions but time, {groups}, came {tuple(spec.group)}.")
     return Dimensions(time, stamps, groups), tuple(names)
-
-
-def _is_feature(dataset: xr.Dataset, name: Hashable, time: Hashable) -> bool:
-    variable = dataset[name]
-    bounds = {attributes.get("bounds") for c in dataset.coords.values() for attributes in (c.attrs, c.encoding)}
-    numeric = time in variable.dims and variable.dtype.kind in "fiu"
-    return numeric and plain(name) not in CALENDAR_NAMES and name not in bounds
 
 
 def _time(dataset: xr.Dataset, spec: Sequence[Hashable] | None) -> tuple[Hashable, tuple[Hashable, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -22,11 +21,10 @@ from tsimpute.tables.arrays.arrays import (
     numbers_of,
     panel_of,
     rows_of,
-    steps_only,
     written,
 )
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, column_of, dataset_dimensions
-from tsimpute.tables.clock.clock import RowAlignment, align_rows
+from tsimpute.tables.clock.clock import RowAlignment, align_rows, rows_as_steps
 from tsimpute.tables.columns.column_names import UNIT_NAMES
 from tsimpute.tables.columns.time_names import plain
 from tsimpute.tables.frames.frames import TimeOptions
@@ -203,8 +201,8 @@ class LabelledTable(Table):
 
     def apply(self, edits: Edits) -> xr.DataArray | xr.Dataset:
         """See ``Table``. A variable of whole numbers becomes float64 where a cell is left empty."""
-        row, step = self.rows
-        out, fresh = self._lengthened(), row < 0
+        row, step = rows_with_inserted(self.alignment)
+        out, fresh = lengthened(self.dataset, self.dims, self.variables, self.stamps, self.alignment), row < 0
         contents = self._cubes(edits.contents, step)
         if edits.are_texts:
             texts = {name: (self.dataset[name].dims, self._in_kind(name, contents[name])) for name in self.variables}
@@ -228,14 +226,6 @@ class LabelledTable(Table):
 
     def _as_given(self, dataset: xr.Dataset) -> xr.DataArray | xr.Dataset:
         return dataset[_VALUES].rename(self.source.name) if isinstance(self.source, xr.DataArray) else dataset
-
-    @cached_property
-    def rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each row of the result: the row of the table, -1 = new; and where it stands in the times."""
-        return rows_with_inserted(self.alignment)
-
-    def _lengthened(self) -> xr.Dataset:
-        return lengthened(self.dataset, self.dims, self.variables, self.stamps, self.alignment)
 
     def _cubes(self, of_series: Sequence[np.ndarray], step: np.ndarray) -> dict[Hashable, np.ndarray]:
         """Per variable (n, rows, its features): what stands for each row of the result."""
@@ -301,8 +291,11 @@ def read_labelled(
         features = features_of(variables, units or {}, known)
     stamps, alignment = _placed(dataset, dims, time_options)
     cube = np.concatenate([_cube(dataset[name].variable, dims) for name in variables], 2)
-    groups = _groups(dataset, dims)
-    check_finite(cube, lambda n, t, k: _place_text(features[k], groups[n], alignment, t))
+    named = [dataset[dim].values if dim in dataset.coords else range(dataset.sizes[dim]) for dim in dims.groups]
+    groups = [" / ".join(map(str, parts)) for parts in product(*named)]
+    label = lambda t: label_text(alignment.labels[0][alignment.step_of_row[t]])
+    of = lambda n: f" of {groups[n]!r}" if groups[n] else ""
+    check_finite(cube, lambda n, t, k: f"{features[k].name} at {label(t)}{of(n)}")
     panel = panel_of(
         cube, features, groups, alignment, time_options.unit_without_times if stamps is None else stamps.unit
     )
@@ -357,7 +350,7 @@ def _placed(dataset: xr.Dataset, dims: Dimensions, time_options: TimeOptions) ->
     if not dims.stamps:
         time_options.check_without_times()
         note = f"no times were found along {dims.time}: each place counts as one step"
-        return None, steps_only(dataset.sizes[dims.time], (note,))
+        return None, rows_as_steps(np.zeros(dataset.sizes[dims.time], int), 1, note)
     columns = [column_of(dataset, name) for name in dims.stamps]
     stamps = read_stamps(columns, timezone=time_options.timezone, dayfirst=time_options.dayfirst)
     return stamps, align_rows(
@@ -375,16 +368,3 @@ def _cube(variable: xr.Variable, dims: Dimensions) -> np.ndarray:
     ordered = variable.transpose(*_order(dims))
     n_features = 1 if dims.feature is None else ordered.sizes[dims.feature]
     return numbers_of(ordered.values).reshape(-1, ordered.sizes[dims.time], n_features)
-
-
-def _groups(dataset: xr.Dataset, dims: Dimensions) -> list[str]:
-    names = [
-        [str(label) for label in (dataset[dim].values if dim in dataset.coords else range(dataset.sizes[dim]))]
-        for dim in dims.groups
-    ]
-    return [" / ".join(parts) for parts in product(*names)]
-
-
-def _place_text(feature: Feature, group: str, alignment: RowAlignment, row: int) -> str:
-    label = label_text(alignment.labels[0][alignment.step_of_row[row]])
-    return f"{feature.name} at {label}{f' of {group!r}' if group else ''}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.axes import Axis, axes
@@ -54,13 +55,29 @@ class RowAlignment:
         return sum(int(of_series.sum()) for of_series in self.inserted)
 
 
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """All distinct times, by series and time: the row that represents each, its series; and the time of each row."""
+def rows_as_steps(series_of_row: np.ndarray, n_series: int, *notes: str) -> RowAlignment:
+    """The rows of each series one step apart, in their order."""
+    step_of_row = pd.Series(series_of_row).groupby(series_of_row).cumcount().to_numpy()
+    steps = [np.arange(n) for n in np.bincount(series_of_row, minlength=n_series)]
+    inserted = tuple(np.zeros(len(of_series), bool) for of_series in steps)
+    times = tuple(of_series.astype(np.float64) for of_series in steps)
+    used = np.ones(len(step_of_row), bool)
+    return RowAlignment(step_of_row, times, tuple(steps), tuple(steps), inserted, used, 1.0, notes)
 
-    row: np.ndarray
-    series: np.ndarray
-    of_row: np.ndarray
+
+def by_series(
+    at: np.ndarray, series: np.ndarray, n_series: int, listed: Sequence[np.ndarray], **others: Any
+) -> RowAlignment:
+    """Cuts what is listed by series and time into one piece per series.
+
+    Args:
+        at: (R,) place of each row in the list.
+        series: (S,) of each time, never falling.
+        listed: (S,) times, labels, moments, inserted of ``RowAlignment``.
+    """
+    cuts = np.searchsorted(series, np.arange(1, n_series))
+    times, labels, moments, inserted = (tuple(np.split(whole, cuts)) for whole in listed)
+    return RowAlignment(at - np.r_[0, cuts][series[at]], times, labels, moments, inserted, **others)
 
 
 def align_rows(
@@ -104,32 +121,43 @@ def align_rows(
         group = series_of_row.astype(np.int64) * (int(feature_of_row.max(initial=0)) + 1) + feature_of_row
     used, repeat_notes = resolve(stamps, series_of_row, group, duplicates, names)
     notes = [*_order_notes(stamps.moments, group), *repeat_notes]
-    steps = _distinct(stamps.moments, series_of_row, used)
-    moments = stamps.moments[steps.row]
-    labels = stamps.labels[steps.row]
-    pattern = calendar_pattern(labels, steps.series) if irregular is None else ""
+    order = np.lexsort((~used, stamps.moments, series_of_row))
+    is_new = (np.diff(stamps.moments[order]) != 0) | (np.diff(series_of_row[order]) != 0)
+    is_new = np.r_[True, is_new][: len(order)]
+    time_of_row = np.empty(len(order), np.int64)
+    time_of_row[order] = np.cumsum(is_new) - 1
+    row = order[is_new]  # that represents each of the distinct times, which are by series and time
+    series, moments, labels = series_of_row[row], stamps.moments[row], stamps.labels[row]
+    pattern = calendar_pattern(labels, series) if irregular is None else ""
     if pattern:  # a grid of one step would put new times next to those of the calendar
-        axis, clock = axes(stamps, moments, steps.series)[0], Irregular(pattern)
+        axis, clock = axes(stamps, moments, series)[0], Irregular(pattern)
     else:
-        axis, clock = _regular(stamps, moments, steps.series, irregular, names)
-    on = lambda grid: Times(stamps, steps.series, moments, labels, axis, grid, names, n_series)
+        axis, clock = _regular(stamps, moments, series, irregular, names)
+    on = lambda grid: Times(stamps, series, moments, labels, axis, grid, names, n_series)
     grid = longer = None
     if isinstance(clock, Grid):
         grid, longer = clock, lengthened(on(clock), missing_times)
     elif clock.unequal and irregular is None and missing_times == "auto":
-        grid = finest_grid(axis.positions, steps.series)
+        grid = finest_grid(axis.positions, series)
         longer = None if grid is None else with_pauses(on(grid))
     if grid is None or longer is None:
         if irregular:
             notes.append("the true times are used, as asked")
         elif isinstance(clock, Irregular) and clock.reason:
             notes.append(f"times are irregular ({clock.reason}): the true times are used and none is inserted")
-        first = np.searchsorted(steps.series, steps.series)
-        longer = Lengthened.unchanged(steps.series, steps.series, moments, labels)
-        return _by_series(steps, longer, (moments - moments[first]) / axis.unit, n_series, used, notes)
-    notes += [f"regular clock, a step of {longer.step_text}", *_grid_notes(stamps, moments, axis, grid), *longer.notes]
-    step = grid.step / axis.unit
-    return _by_series(steps, longer, longer.index * step, n_series, used, notes, step)
+        first = np.searchsorted(series, series)
+        longer, step = Lengthened.unchanged(series, series, moments, labels), None
+        times = (moments - moments[first]) / axis.unit
+    else:
+        notes += [f"regular clock, a step of {longer.step_text}", *_grid_notes(stamps, moments, axis, grid)]
+        notes += longer.notes
+        step = grid.step / axis.unit
+        times = longer.index * step
+    listed = times.astype(np.float64), longer.labels, longer.moments, longer.inserted
+    return by_series(
+        longer.at[time_of_row], longer.series, n_series, listed, used=used, step=step, notes=tuple(notes),
+        warnings=longer.warnings, step_text=longer.step_text,
+    )  # fmt: skip
 
 
 def _check_settings(missing_times: str, series_of_row: np.ndarray, n_rows: int, n_series: int) -> None:
@@ -148,20 +176,8 @@ def _order_notes(moments: np.ndarray, group: np.ndarray) -> list[str]:
     order = np.argsort(group, kind="stable")
     steps = np.diff(moments[order])[np.diff(group[order]) == 0]
     back = int((steps < 0).sum())
-    if not back:
-        return []
-    if not (steps > 0).any():
-        return ["rows are not in the order of time (newest first); they keep their places"]
-    return [f"rows are not in the order of time ({back} go back); they keep their places"]
-
-
-def _distinct(moments: np.ndarray, series: np.ndarray, used: np.ndarray) -> _Steps:
-    order = np.lexsort((~used, moments, series))
-    new = np.r_[True, (np.diff(moments[order]) != 0) | (np.diff(series[order]) != 0)][: len(order)]
-    of_row = np.empty(len(order), np.int64)
-    of_row[order] = np.cumsum(new) - 1
-    row = order[new]
-    return _Steps(row, series[row], of_row)
+    how = f"{back} go back" if (steps > 0).any() else "newest first"
+    return [f"rows are not in the order of time ({how}); they keep their places"] * bool(back)
 
 
 def _regular(
@@ -175,7 +191,16 @@ def _regular(
     for axis in (*others, true):
         grid = find_grid(axis.positions, series, axis.roundings)
         if isinstance(grid, Change):
-            raise DataError(_change_message(stamps, moments, series, axis, grid, names))
+            label = label_text(stamps.labels_at(moments[grid.at : grid.at + 1])[0])
+            before, after = axis.text(grid.before), axis.text(grid.after)
+            which = series_text(names, int(series[grid.at]))
+            where = f"{which} goes from steps of {before} to steps of {after} at {label}"
+            if not grid.within:
+                where = f"{which} has steps of {after} (from {label} on), other series of {before}"
+            raise DataError(
+                f"times: expected one step in the whole table, but {where}. Resample to one step, split the table "
+                "there, or take the true times with irregular=True (--irregular true)."
+            )
         if isinstance(grid, Grid):
             return axis, grid
         reason = grid
@@ -198,38 +223,3 @@ def _grid_notes(stamps: Stamps, moments: np.ndarray, axis: Axis, grid: Grid) -> 
         f"times that lie off the grid, by up to {axis.text(grid.off[worst])}: {int(off.sum())} (the farthest: "
         f"{label}); they count as the nearest time of the grid and keep their labels"
     ]
-
-
-def _change_message(
-    stamps: Stamps, moments: np.ndarray, series: np.ndarray, axis: Axis, change: Change, names: Sequence[str]
-) -> str:
-    label = label_text(stamps.labels_at(moments[change.at : change.at + 1])[0])
-    before, after = axis.text(change.before), axis.text(change.after)
-    which = series_text(names, int(series[change.at]))
-    where = f"{which} goes from steps of {before} to steps of {after} at {label}"
-    if not change.within:
-        where = f"{which} has steps of {after} (from {label} on), other series of {before}"
-    return (
-        f"times: expected one step in the whole table, but {where}. Resample to one step, split the table there, or "
-        "take the true times with irregular=True (--irregular true)."
-    )
-
-
-def _by_series(
-    steps: _Steps,
-    longer: Lengthened,
-    times: np.ndarray,
-    n_series: int,
-    used: np.ndarray,
-    notes: Sequence[str],
-    step: float | None = None,
-) -> RowAlignment:
-    """Cuts what is listed by series and time into one piece per series."""
-    cuts = np.searchsorted(longer.series, np.arange(1, n_series))
-    starts = np.r_[0, cuts]
-    split = lambda whole: tuple(np.split(whole, cuts))
-    at = longer.at[steps.of_row]
-    return RowAlignment(
-        at - starts[longer.series[at]], split(times.astype(np.float64)), split(longer.labels), split(longer.moments),
-        split(longer.inserted), used, step, tuple(notes), longer.warnings, longer.step_text,
-    )  # fmt: skip

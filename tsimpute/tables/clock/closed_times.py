@@ -37,6 +37,7 @@ class Slots:
     Attributes:
         series: (S,) number, never falling.
         index: (S,) steps from the first time of the series.
+        moments: (S,) of ``Stamps``.
         present: (S,) bool: some row has this time.
         wall: (S,) int64 microseconds by the wall clock; None where times have no date.
         step: in microseconds, for dates; a month and longer where the clock counts months.
@@ -44,9 +45,16 @@ class Slots:
 
     series: np.ndarray
     index: np.ndarray
+    moments: np.ndarray
     present: np.ndarray
     wall: np.ndarray | None
     step: float
+
+    def at(self, places: np.ndarray) -> Slots:
+        """Those of some places."""
+        columns = (self.series, self.index, self.moments, self.present)
+        wall = None if self.wall is None else self.wall[places]
+        return Slots(*(column[places] for column in columns), wall, self.step)
 
     @property
     def n_series(self) -> int:
@@ -102,7 +110,10 @@ def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:
         open_ = np.flatnonzero(~closed)
         rare = _rare_slots(slots, cycle, open_)
         if cycle.weekdays:
-            weekend[:] = _on_series(slots, open_[rare], cycle)
+            days = np.zeros((slots.n_series, cycle.n_phases), bool)
+            days[slots.series[open_[rare]], cycle.phase[open_[rare]]] = True
+            pairs = np.logical_or.reduce([days[:, list(pair)].all(1) for pair in WEEKENDS])
+            weekend = (pairs & (days.sum(1) == 2))[slots.series]
         new = open_[rare & ~slots.present[open_]]
         if len(new):
             closed[new] = True
@@ -155,14 +166,6 @@ def _usual_nearby(lengths: np.ndarray, key: np.ndarray) -> np.ndarray:
         nearby = grouped.transform(lambda of_key: of_key.rolling(7, min_periods=4).quantile(1 / 6, "lower"))
         usual = np.maximum(usual, nearby.fillna(0).to_numpy()[::way])
     return usual.astype(np.int64)
-
-
-def _on_series(slots: Slots, rare: np.ndarray, cycle: Cycle) -> np.ndarray:
-    """(S,) bool: the two days of a weekend, and no others, are rare in the series."""
-    days = np.zeros((slots.n_series, cycle.n_phases), bool)
-    days[slots.series[rare], cycle.phase[rare]] = True
-    closed = np.logical_or.reduce([days[:, list(pair)].all(1) for pair in WEEKENDS])
-    return (closed & (days.sum(1) == 2))[slots.series]
 
 
 def _cycles(slots: Slots, step_text: Callable[[float], str]) -> Iterator[Cycle]:

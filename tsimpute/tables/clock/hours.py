@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.errors import DataError
-from tsimpute.tables.clock.clock import RowAlignment
+from tsimpute.tables.clock.clock import RowAlignment, by_series
 from tsimpute.tables.clock.duplicates import MANY, Duplicates, resolve, series_text
 from tsimpute.tables.clock.missing_times import MAX_INSERTED, MissingTimes
 from tsimpute.tables.clock.steps import step_text
@@ -120,14 +120,10 @@ def align_rows_in_steps(
     series = np.repeat(np.arange(n_series), lengths)[keep]
     numbers = (np.arange(start[-1]) - np.repeat(start[:-1] - low, lengths))[keep]
     moments = steps.back(series, numbers)
-    cuts = np.searchsorted(series, np.arange(1, n_series))
-    first = np.r_[0, cuts]
-    place = (np.cumsum(keep) - 1)[at] - first[series_of_row]
-    split = lambda whole: tuple(np.split(whole, cuts))
-    return RowAlignment(
-        place, split((numbers - numbers[first[series]]) * step), split(stamps.labels_at(moments)),
-        split(moments), split(~present[keep]), np.ones(len(index), bool), step, steps.notes,
-        step_text=step_text(step), in_hours=True,
+    times = (numbers - numbers[np.searchsorted(series, series)]) * step
+    return by_series(
+        (np.cumsum(keep) - 1)[at], series, n_series, (times, stamps.labels_at(moments), moments, ~present[keep]),
+        used=np.ones(len(index), bool), step=step, notes=steps.notes, step_text=step_text(step), in_hours=True,
     )  # fmt: skip
 
 

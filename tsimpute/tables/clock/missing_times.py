@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -94,8 +94,9 @@ def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
     "auto" inserts none at which the table hardly ever has a row or which a calendar leaves out, and never more than
     there are; "insert" inserts all; "keep" none. Too many are refused with a ``DataError``.
     """
-    text = times.axis.text(times.grid.step)
-    unchanged = Lengthened.unchanged(times.series, times.grid.index, times.moments, times.labels, text)
+    unchanged = Lengthened.unchanged(
+        times.series, times.grid.index, times.moments, times.labels, times.axis.text(times.grid.step)
+    )
     if policy == "keep":
         return unchanged
     counts = np.bincount(times.series, minlength=times.n_series)
@@ -106,8 +107,7 @@ def lengthened(times: Times, policy: MissingTimes) -> Lengthened:
         raise _too_many(times, length - counts, policy)
     if policy == "insert" and (length > MAX_STRETCH * counts).any():
         raise _too_many(times, np.where(length > MAX_STRETCH * counts, length - counts, 0), policy)
-    slots, moments = _all_slots(times, length)
-    return _with_inserted(times, slots, moments, policy, text)
+    return _with_inserted(times, _all_slots(times, length), policy)
 
 
 def with_pauses(times: Times) -> Lengthened | None:
@@ -118,12 +118,12 @@ def with_pauses(times: Times) -> Lengthened | None:
     length = _lengths(times)
     if times.stamps.offsets is None or length.sum() > MAX_INSERTED:
         return None
-    slots, moments = _all_slots(times, length)
+    slots = _all_slots(times, length)
     closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
     n_missing = int((~slots.present & ~closed.slots).sum())
     if not closed.texts or n_missing > MISSING_AMONG_PAUSES * slots.present.sum():
         return None
-    return _with_inserted(times, slots, moments, "auto", times.axis.text(times.grid.step))
+    return _with_inserted(times, slots, "auto")
 
 
 def _lengths(times: Times) -> np.ndarray:
@@ -133,8 +133,8 @@ def _lengths(times: Times) -> np.ndarray:
     return length
 
 
-def _all_slots(times: Times, length: np.ndarray) -> tuple[Slots, np.ndarray]:
-    """All times of the clock, and their moments."""
+def _all_slots(times: Times, length: np.ndarray) -> Slots:
+    """All times of the clock."""
     axis, grid, offsets = times.axis, times.grid, times.stamps.offsets
     start = np.cumsum(length) - length
     series = np.repeat(np.arange(times.n_series), length)
@@ -145,18 +145,18 @@ def _all_slots(times: Times, length: np.ndarray) -> tuple[Slots, np.ndarray]:
     origin[times.series] = grid.origin
     moments = axis.moments(origin[series] + index * grid.step)
     wall = None if offsets is None else moments + offsets.at(moments)
-    return Slots(series, index, present, wall, grid.step / axis.unit * HOUR), moments
+    return Slots(series, index, moments, present, wall, grid.step / axis.unit * HOUR)
 
 
-def _with_inserted(times: Times, slots: Slots, moments: np.ndarray, policy: MissingTimes, text: str) -> Lengthened:
-    expected, notes, warnings, text = _expected(times, slots, moments, policy, text)
+def _with_inserted(times: Times, slots: Slots, policy: MissingTimes) -> Lengthened:
+    expected, notes, warnings, text = _expected(times, slots, policy)
     inserted = expected & ~slots.present
     if policy == "auto" and inserted.sum() > slots.present.sum():
         raise _too_many(times, np.bincount(slots.series[inserted], minlength=times.n_series), policy)
     keep = slots.present | inserted
     at = np.cumsum(keep)[slots.present] - 1
     new = np.flatnonzero(inserted[keep])
-    moments = moments[keep]
+    moments = slots.moments[keep]
     labels = np.empty(len(moments), np.result_type(times.labels, times.stamps.labels_at(times.moments[:1])))
     labels[at], labels[new] = times.labels, times.stamps.labels_at(moments[new])
     moments = moments.astype(np.result_type(moments, times.moments))
@@ -169,21 +169,20 @@ def _with_inserted(times: Times, slots: Slots, moments: np.ndarray, policy: Miss
     )
 
 
-def _expected(
-    times: Times, slots: Slots, moments: np.ndarray, policy: MissingTimes, text: str
-) -> tuple[np.ndarray, list[str], list[str], str]:
+def _expected(times: Times, slots: Slots, policy: MissingTimes) -> tuple[np.ndarray, list[str], list[str], str]:
     """(S,) bool: times at which a row is expected; notes, warnings, and what a step is called."""
     naive = times.stamps.offsets is not None and times.stamps.offsets.naive
     notes, warnings, expected = [], [], np.ones(len(slots.series), bool)
+    text = times.axis.text(times.grid.step)
     if policy == "insert":
         excluded = left_out_times(slots, np.zeros(len(expected), bool), naive=naive)
         warnings = [f"rows are added, as asked, at {part.text}. {part.advice}" for part in excluded if part.advice]
         return expected, notes, warnings, text
     closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
     expected = ~closed.slots
-    if (unplanned := _unplanned(times, slots, moments)).any():
+    if (unplanned := _unplanned(times, slots)).any():
         expected &= ~unplanned
-        labels = times.stamps.labels_at(np.unique(moments[unplanned]))
+        labels = times.stamps.labels_at(np.unique(slots.moments[unplanned]))
         shown = ", ".join(_label(times, label) for label in labels[:_SHOWN]) + ", ..." * (len(labels) > _SHOWN)
         notes.append(f"no series has a row at {shown}: no visit was planned there, no row is added; {_ADDS}")
     if closed.texts:
@@ -194,27 +193,22 @@ def _expected(
     if closed.weekend.all() and round(slots.step) == DAY:
         text = "1 working day"
     open_ = np.flatnonzero(expected)
-    wall = None if slots.wall is None else slots.wall[open_]
-    rest = replace(slots, series=slots.series[open_], index=slots.index[open_], present=slots.present[open_], wall=wall)
-    for part in left_out_times(rest, closed.weekend[open_], naive=naive):
+    for part in left_out_times(slots.at(open_), closed.weekend[open_], naive=naive):
         expected[open_[part.slots]] = False
-        line = f"no row is added at {part.text}"
-        if part.advice:
-            warnings.append(f"{line}. {part.advice}; {_ADDS}")
-        else:
-            notes.append(f"{line}; {_ADDS}")
+        advice = f". {part.advice}" if part.advice else ""
+        (warnings if advice else notes).append(f"no row is added at {part.text}{advice}; {_ADDS}")
     return expected, notes, warnings, text
 
 
-def _unplanned(times: Times, slots: Slots, moments: np.ndarray) -> np.ndarray:
+def _unplanned(times: Times, slots: Slots) -> np.ndarray:
     """(S,) bool: times of a schedule of few visits that all series share, at which no series has a row."""
     planned, rows = np.unique(times.moments, return_counts=True)
     is_dated = times.stamps.offsets is not None
     fewest = FEWEST_DATED if is_dated else FEWEST_SERIES
     has_hours = is_dated and not _are_dates(times)
     if has_hours or times.n_series < fewest or not 2 < len(planned) <= MOST_VISITS or rows.mean() < times.n_series / 2:
-        return np.zeros(len(moments), bool)
-    return ~slots.present & ~np.isin(moments, planned)
+        return np.zeros(len(slots.present), bool)
+    return ~slots.present & ~np.isin(slots.moments, planned)
 
 
 def _label(times: Times, label: object) -> str:

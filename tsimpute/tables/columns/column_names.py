@@ -27,7 +27,7 @@ STAY_NAMES = (
     "stayid", "icustayid", "icustay", "patientunitstayid", "stay", "hadmid", "admissionid", "visitid", "caseid",
 )  # fmt: skip
 """One person has several of these, and each is a record of its own."""
-SITE_PARTS = ("statecode", "countycode", ("sitenum", "sitenumber", "siteid", "siteno"))
+SITE_PARTS = (("statecode",), ("countycode",), ("sitenum", "sitenumber", "siteid", "siteno"))
 """Columns that name a station only together, as in air quality data of the US EPA."""
 FEATURE_NAMES = (
     "feature", "parameter", "variable", "pollutant", "analyte", "item", "itemid", "measurement", "signal", "channel",
@@ -221,15 +221,7 @@ def is_unit_name(name: Hashable) -> bool:
     bare = plain(name)
     stem = next((bare.removesuffix(end) for end in ("units", "unit", "uom") if bare.endswith(end)), None)
     of_measure = re.fullmatch(r"units?ofmeasure(ment)?s?|measurementunits?|\w*measureunitcode", bare)
-    of_value = stem is not None and stem in (
-        "value",
-        "result",
-        "valuequantity",
-        "pollutant",
-        "parameter",
-        "lab",
-        "test",
-    )
+    of_value = stem in ("value", "result", "valuequantity", "pollutant", "parameter", "lab", "test")
     return bare in UNIT_NAMES or bare.endswith("stresu") or bool(of_measure) or of_value
 
 

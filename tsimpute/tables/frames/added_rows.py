@@ -40,16 +40,6 @@ _SHOWN = 5
 _SHOWN_TEXTS = 3
 
 
-def rows_to_add(alignment: RowAlignment, places: Sequence[np.ndarray] | None) -> int:
-    """How many rows are added where every gap is filled.
-
-    Args:
-        places: of a long table, per series (K, T) bool, cells without a row that may get one; None = the table is wide
-            and gets a row for each inserted time.
-    """
-    return sum(int(new.sum()) for new in (alignment.inserted if places is None else places))
-
-
 def check_rows_to_add(columns: Columns, roles: Roles, count: int, n_rows: int, wanted: bool = False) -> None:
     """Refuses a table that would grow more than its reader may expect, or beyond all measure.
 
@@ -108,8 +98,11 @@ def sources(
             if is_group_name(columns.names[at]) or not is_id_name(columns.names[at]):
                 lent[at] = "table"
             continue
-        for source, key in keys:
-            if _is_property(codes, key):
+        for source, key in keys:  # the same in all rows of a key, in a way that is hardly chance
+            rows = np.bincount(key)
+            pairs = np.unique(np.stack([key, codes]), axis=1)
+            several = (rows >= 2).mean() > 0.5 and len(rows) >= 2 and len(np.unique(codes)) >= 2
+            if several and pairs.shape[1] == len(rows):
                 lent.setdefault(at, source)
     return lent
 
@@ -118,17 +111,8 @@ def _speaks_of(name: Hashable, feature: Hashable) -> bool:
     """Whether a name is that of a feature and a word behind it that is no unit."""
     text, of_feature = str(name), str(feature)
     rest = text.removeprefix(of_feature)
-    return (
-        bool(of_feature) and rest not in ("", text) and not rest[0].isalnum() and not is_unit_name(rest.strip(" _-."))
-    )
-
-
-def _is_property(codes: np.ndarray, key: np.ndarray) -> bool:
-    """Whether codes (R,) are the same in all rows of a key (R,), in a way that is hardly chance."""
-    rows = np.bincount(key)
-    pairs = np.unique(np.stack([key, codes]), axis=1)
-    several = (rows >= 2).mean() > 0.5 and len(rows) >= 2
-    return several and pairs.shape[1] == len(rows) and len(np.unique(codes)) >= 2
+    is_longer = bool(of_feature) and rest not in ("", text)
+    return is_longer and not rest[0].isalnum() and not is_unit_name(rest.strip(" _-."))
 
 
 def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, lent: Mapping[int, Source]) -> tuple[str, ...]:

@@ -54,10 +54,14 @@ def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
     Of several rows of one time, numbers go only into those that have no number of their own. Texts say of each row what
     it holds: a number that stays is observed, nothing beside one is left empty.
     """
-    new = new_rows(table, edits.cells)
+    new, roles, first = new_rows(table, edits.cells), table.roles, table.columns.n_levels
     mask, contents = np.concatenate(edits.cells, 1), np.concatenate(edits.contents, 1)
     cells, new_contents = {}, {}
-    for n, (column, of_row) in enumerate(_columns(table)):
+    # The columns that are filled, each with the feature of its rows: one number for all, or (R,).
+    filled = [(at - first, np.array(k)) for k, at in enumerate(roles.features)]
+    if table.feature_of_row is not None and roles.value is not None:
+        filled = [(roles.value - first, table.feature_of_row)]
+    for n, (column, of_row) in enumerate(filled):
         of_new = of_row if new.feature is None else new.feature
         added = contents[of_new, new.place]
         if edits.are_texts:
@@ -75,7 +79,7 @@ def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
         cells[column] = rows, np.where(hit[rows], contents[of_rows, table.place_of_row[rows]], np.nan)
         new_contents[column] = np.where(mask[of_new, new.place], added, np.nan)
     for category in table.categories:
-        column, n = category.at - table.columns.n_levels, category.first
+        column, n = category.at - first, category.first
         if edits.are_texts:
             cells[column] = np.arange(len(table.frame)), _texts_of(table, n, contents[n, table.place_of_row])
         else:
@@ -108,15 +112,6 @@ def _repeats_times(table: FrameTable) -> bool:
     if table.feature_of_row is not None:
         cell = cell * len(table.panel.features) + table.feature_of_row
     return len(np.unique(cell)) < len(cell)
-
-
-def _columns(table: FrameTable) -> list[tuple[int, np.ndarray]]:
-    """The columns that are filled, each with the feature of its rows: one number for all, or (R,)."""
-    first, roles = table.columns.n_levels, table.roles
-    if table.feature_of_row is not None:
-        assert roles.value is not None
-        return [(roles.value - first, table.feature_of_row)]
-    return [(at - first, np.array(k)) for k, at in enumerate(roles.features)]
 
 
 def _own(table: FrameTable, n: int) -> np.ndarray:

@@ -36,35 +36,27 @@ class FrameWriter:
         A dtype changes only where it must: a column of whole numbers, or of true and false, that is to hold nothing
         somewhere becomes pandas' nullable one; one that is to hold a number beyond its range, the widest of its kind.
         """
-        rows = row_edits(table, edits)
-        return _texts_frame(table, rows) if edits.are_texts else _completed(table, rows)
-
-
-def _completed(table: FrameTable, edits: RowEdits) -> pd.DataFrame:
-    out = table.frame.copy()
-    out.attrs = deepcopy(table.frame.attrs)
-    for column, (rows, values) in edits.cells.items():
-        if len(rows):
-            place = _put_categories if values.dtype == object else put
-            out.isetitem(column, place(out.iloc[:, column], rows, values))
-    if not len(edits.new):
-        return out
-    order = _order(edits.new, len(out))
-    columns = [_with_rows(table, edits, i, out.iloc[:, i], order) for i in range(out.shape[1])]
-    whole = pd.concat(columns, axis=1)
-    whole.columns = out.columns
-    whole.index = _index(table, edits.new, order)
-    whole.attrs = out.attrs
-    return whole
-
-
-def _texts_frame(table: FrameTable, edits: RowEdits) -> pd.DataFrame:
-    order, columns = _order(edits.new, len(table.frame)), list(edits.cells)
-    texts = [np.concatenate([edits.cells[at][1], edits.new_contents[at]])[order] for at in columns]
-    return pd.DataFrame(
-        np.stack(texts, 1).astype(object), index=_index(table, edits.new, order),
-        columns=table.frame.columns.take(columns), dtype=object,
-    )  # fmt: skip
+        rows, n_rows = row_edits(table, edits), len(table.frame)
+        # Old rows (0 to R - 1) and new ones (R to R + M - 1) in the order in which they come to stand.
+        order = np.argsort(np.concatenate([2 * np.arange(n_rows), 2 * rows.new.after + 1]), kind="stable")
+        if edits.are_texts:
+            columns = list(rows.cells)
+            texts = [np.concatenate([rows.cells[at][1], rows.new_contents[at]])[order] for at in columns]
+            return pd.DataFrame(
+                np.stack(texts, 1).astype(object), index=_index(table, rows.new, order),
+                columns=table.frame.columns.take(columns), dtype=object,
+            )  # fmt: skip
+        out = table.frame.copy()
+        out.attrs = deepcopy(table.frame.attrs)
+        for column, (at, values) in rows.cells.items():
+            if len(at):
+                place = _put_categories if values.dtype == object else put
+                out.isetitem(column, place(out.iloc[:, column], at, values))
+        if not len(rows.new):
+            return out
+        whole = pd.concat([_with_rows(table, rows, i, out.iloc[:, i], order) for i in range(out.shape[1])], axis=1)
+        whole.columns, whole.index, whole.attrs = out.columns, _index(table, rows.new, order), out.attrs
+        return whole
 
 
 def _put_categories(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
@@ -136,11 +128,8 @@ def _with_room(column: pd.Series) -> pd.Series:
     """The column in a dtype that can hold nothing somewhere: its own, or the nullable one of its kind."""
     kind = column.dtype
     if isinstance(kind, pd.IntervalDtype):
-        return (
-            column.astype(pd.IntervalDtype("float64", kind.closed))
-            if getattr(kind.subtype, "kind", "") in tuple("iu")
-            else column
-        )
+        is_whole = getattr(kind.subtype, "kind", "") in tuple("iu")
+        return column.astype(pd.IntervalDtype("float64", kind.closed)) if is_whole else column
     if not isinstance(kind, np.dtype) or kind.kind not in "iub":
         return column
     name = {"b": "boolean"}.get(kind.kind) or {"i": "Int", "u": "UInt"}[kind.kind] + str(8 * kind.itemsize)
@@ -206,8 +195,15 @@ def new_labels(table: FrameTable, new: NewRows, at: int, like: pd.Series | pd.In
     if table.sources.get(at) == "feature" and table.feature_of_row is not None and new.feature is not None:
         return _of_first(column, table.feature_of_row, new.feature)
     if table.sources.get(at) == "table":
-        return pd.Series(column.array.take(np.zeros(len(new), np.int64)))
-    return pd.Series(_with_room(column).array.take(np.full(len(new), -1), allow_fill=True))
+        return _taken(column, np.zeros(len(new), np.int64))
+    return _taken(column, np.full(len(new), -1))
+
+
+def _taken(column: pd.Series, rows: np.ndarray) -> pd.Series:
+    """(M,) what a column has in some rows, -1 = nothing."""
+    if (rows < 0).any():
+        column = _with_room(column)
+    return pd.Series(column.array.take(rows, allow_fill=True))
 
 
 def _of_first(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:
@@ -217,10 +213,7 @@ def _of_first(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Seri
     row = np.full(n_keys, -1)
     filled = np.flatnonzero(~np.array(empty, bool))[::-1]
     row[key[filled]] = filled
-    rows = row[wanted]
-    if (rows < 0).any():
-        column = _with_room(column)
-    return pd.Series(column.array.take(rows, allow_fill=True))
+    return _taken(column, row[wanted])
 
 
 def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:
@@ -231,17 +224,7 @@ def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.S
     row[key[::-1]] = np.arange(len(key))[::-1]
     differs = np.zeros(n_keys, bool)
     np.logical_or.at(differs, key, codes != codes[row[key]])
-    rows = np.where(differs, -1, row)[wanted]
-    if (rows < 0).any():
-        column = _with_room(column)
-    return pd.Series(column.array.take(rows, allow_fill=True))
-
-
-def _order(new: NewRows, n_rows: int) -> np.ndarray:
-    """Old rows (0 to R - 1) and new ones (R to R + M - 1) in the order in which they come to stand."""
-    old = np.arange(n_rows)
-    key = np.concatenate([2 * old, 2 * new.after + 1])
-    return np.argsort(key, kind="stable")
+    return _taken(column, np.where(differs, -1, row)[wanted])
 
 
 def _index(table: FrameTable, new: NewRows, order: np.ndarray) -> pd.Index:

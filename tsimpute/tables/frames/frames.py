@@ -11,7 +11,7 @@ import pandas as pd
 
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.clock.clock import RowAlignment, align_rows
+from tsimpute.tables.clock.clock import RowAlignment, align_rows, rows_as_steps
 from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
@@ -20,7 +20,6 @@ from tsimpute.tables.frames.added_rows import (
     index_notes,
     labels_note,
     long_cells,
-    rows_to_add,
     sources,
 )
 from tsimpute.tables.frames.categories import categories_of, with_categories
@@ -134,7 +133,7 @@ def read_frame(
         values_of_series = [series.values for series in panel.series]
         cells = long_cells(rows, alignment, values_of_series, keep=keep, described=spec.known is None)
         notes += cells.notes
-    count = rows_to_add(alignment, None if cells is None else cells.added)
+    count = sum(int(new.sum()) for new in (alignment.inserted if cells is None else cells.added))
     if time_options.step is None:
         check_rows_to_add(columns, roles, count, len(frame), time_options.missing_times == "insert")
     lent = sources(columns, roles, rows.series_of_row, rows.feature_of_row) if count else {}
@@ -155,7 +154,9 @@ def _times(rows: Rows, time_options: TimeOptions, units: Mapping[str, str]) -> t
         if rows.feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
         time_options.check_without_times()
-        return None, _rows_as_steps(rows, time_options.unit_without_times)
+        note = "no column of times was found: each row counts as one step"
+        notes = () if time_options.unit_without_times == "rows" else (note,)
+        return None, rows_as_steps(rows.series_of_row, len(rows.series), *notes)
     stamps = read_stamps(
         [columns[at] for at in roles.time],
         timezone=time_options.timezone,
@@ -183,19 +184,3 @@ def _times(rows: Rows, time_options: TimeOptions, units: Mapping[str, str]) -> t
         how = what_tells_apart(columns, roles, key)
         raise (error.with_columns(how) if how else error) from None
     return stamps, alignment
-
-
-def _rows_as_steps(rows: Rows, unit: Literal["rows", "steps"]) -> RowAlignment:
-    step_of_row = pd.Series(rows.series_of_row).groupby(rows.series_of_row).cumcount().to_numpy()
-    lengths = np.bincount(rows.series_of_row, minlength=len(rows.series))
-    steps = tuple(np.arange(n) for n in lengths)
-    return RowAlignment(
-        step_of_row=step_of_row,
-        times=tuple(s.astype(np.float64) for s in steps),
-        labels=steps,
-        moments=steps,
-        inserted=tuple(np.zeros(n, bool) for n in lengths),
-        used=np.ones(len(step_of_row), bool),
-        step=1.0,
-        notes=() if unit == "rows" else ("no column of times was found: each row counts as one step",),
-    )

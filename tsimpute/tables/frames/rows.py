@@ -122,22 +122,20 @@ def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
     n_rows = len(columns[0]) if len(columns) else 0
     if not roles.group:
         return np.zeros(n_rows, np.int64), [""]
-    coded = [_codes_of(columns, at) for at in roles.group]
-    series_of_row, keys = pd.MultiIndex.from_arrays([codes for codes, _ in coded]).factorize()
-    names = [" / ".join(coded[i][1][code] for i, code in enumerate(key)) for key in keys]
+    parts: list[list[str]] = []
+    for at in roles.group:
+        codes = columns.codes(at)
+        if (codes < 0).any():
+            row = int(np.flatnonzero(codes < 0)[0])
+            raise RowError(
+                f"column {columns.names[at]!r}: expected a name in every row, ", row, row_label(columns[at], row),
+                " has none. Fill it in, take the row out, or name the column of groups (group=() = there is none)."
+            )  # fmt: skip
+        first = np.unique(codes, return_index=True)[1]
+        parts.append([name_text(name) for name in np.asarray(columns[at], object)[first]])
+    series_of_row, keys = pd.MultiIndex.from_arrays([columns.codes(at) for at in roles.group]).factorize()
+    names = [" / ".join(of_part[code] for of_part, code in zip(parts, key, strict=True)) for key in keys]
     return np.asarray(series_of_row, np.int64), names
-
-
-def _codes_of(columns: Columns, at: int) -> tuple[np.ndarray, list[str]]:
-    codes = columns.codes(at)
-    if (codes < 0).any():
-        row = int(np.flatnonzero(codes < 0)[0])
-        raise RowError(
-            f"column {columns.names[at]!r}: expected a name in every row, ", row, row_label(columns[at], row), " has "
-            "none. Fill it in, take the row out, or name the column of groups (group=() = there is none)."
-        )  # fmt: skip
-    first = np.unique(codes, return_index=True)[1]
-    return codes, [name_text(name) for name in np.asarray(columns[at], object)[first]]
 
 
 def name_text(name: object) -> str:

@@ -82,7 +82,7 @@ class Entries:
         return self.by_series(np.bincount(self.cell[entries], minlength=self.n_cells) > 0)
 
     def means(self, without: np.ndarray | None = None) -> list[np.ndarray]:
-        """Per series (K, T): the mean of the numbers of each cell, but for those ``without`` (E,); NaN where none is."""
+        """Per series (K, T): the mean of the numbers of each cell, NaN = there is none; but for those ``without``."""
         known = ~np.isnan(self.values) if without is None else ~np.isnan(self.values) & ~without
         # -0.0 + 0.0 is 0.0; nothing is lost, since observed cells come back from the table itself.
         total = np.bincount(self.cell[known], self.values[known], self.n_cells)
@@ -308,10 +308,6 @@ class FrameTable(Table):
 
     def apply(self, edits: Edits) -> Any:
         return self.writer.apply(self, edits)
-
-    def feature_at(self, rows: np.ndarray) -> np.ndarray | None:
-        """The feature of some rows of a long table; None of a wide one."""
-        return None if self.feature_of_row is None else self.feature_of_row[rows]
 
     def stands(self, n: int) -> np.ndarray:
         """(R,) bool: rows whose value in the n-th column that is filled stands for its cell, alone or with others."""

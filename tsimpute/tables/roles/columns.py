@@ -43,7 +43,11 @@ class KnownFeatures:
         case and signs do not matter where no other name is written so. A new name that is none of the model's is
         refused with a ``ConfigError``, two names for one feature with a ``DataError``.
         """
-        self._check_targets()
+        if unknown := [name for name in self.rename.values() if name not in self.names]:
+            raise ConfigError(
+                f"rename: expected names of the model's features ({', '.join(self.names)}), came {unknown[0]!r}. Give "
+                'them as rename={"HeartRate": "HR"} (--rename "HeartRate=HR").'
+            )
         texts = [str(name) for name in names]
         names_of_model = {text: self.rename[text] for text in texts if text in self.rename}
         for text in texts:
@@ -59,14 +63,6 @@ class KnownFeatures:
             names_of_model |= new
             taken += new.values()
         return {text: names_of_model[text] for text in texts if text in names_of_model}
-
-    def _check_targets(self) -> None:
-        unknown = [name for name in self.rename.values() if name not in self.names]
-        if unknown:
-            raise ConfigError(
-                f"rename: expected names of the model's features ({', '.join(self.names)}), came {unknown[0]!r}. Give "
-                'them as rename={"HeartRate": "HR"} (--rename "HeartRate=HR").'
-            )
 
     def check(self, names: Sequence[object], names_of_model: Mapping[str, str]) -> None:
         """Refuses a table that has hardly any of the features, or lacks one that is to be renamed.

@@ -59,7 +59,11 @@ def find_group(columns: Columns, free: Sequence[int], key: Sequence[int], notes:
     levels = [i for i in free if i < columns.n_levels and columns.n_levels > 1]
     named = [i for i in free if is_group_name(columns.names[i]) and not has_fractions(columns[i])]
     named = [i for i in named if columns.codes(i).max(initial=-1) >= 0]
-    named = _without_row_numbers(columns, levels or named, notes)
+    row_numbers = [i for i in levels or named if numbers_rows(columns, i)]
+    named = [i for i in levels or named if i not in row_numbers]
+    for i in row_numbers:
+        why = "numbers the rows (another value in every row), so it is no group; it is passed through"
+        notes.append(f"{columns.names[i]}: {why}")
     if not key:
         return named if levels else [*named[:1], *_stay(columns, free, named[:1])]
     if not levels:
@@ -72,7 +76,8 @@ def find_group(columns: Columns, free: Sequence[int], key: Sequence[int], notes:
     fits = [i for i in others if not columns.repeats([*named, i, *key]).any()]
     places = [i for i in fits if is_place_name(columns.names[i])]
     fits = places or fits
-    if not fits or any(not same_partition(columns, i, fits[0]) for i in fits[1:]):
+    same = (depends_on(columns, i, fits[0]) and depends_on(columns, fits[0], i) for i in fits[1:])
+    if not fits or not all(same):  # several that tell other rows apart
         return named
     _check_places(columns, fits[0], free)
     what = "index" if columns.names[fits[0]] is None else columns.names[fits[0]]
@@ -113,25 +118,10 @@ def depends_on(columns: Columns, at: int, on: int) -> bool:
     return not columns.table_of([on, at]).drop_duplicates()[0].duplicated().any()
 
 
-def same_partition(columns: Columns, one: int, other: int) -> bool:
-    """Whether two columns tell the same rows apart, whatever they call them."""
-    return depends_on(columns, one, other) and depends_on(columns, other, one)
-
-
-def _without_row_numbers(columns: Columns, named: Sequence[int], notes: list[str]) -> list[int]:
-    rows = [i for i in named if numbers_rows(columns, i)]
-    notes += [
-        f"{columns.names[i]}: numbers the rows (another value in every row), so it is no group; it is passed through"
-        for i in rows
-    ]
-    return [i for i in named if i not in rows]
-
-
 def _site(columns: Columns, free: Sequence[int]) -> list[int]:
     """State, county and number of a site, which name a station only together."""
     parts = []
     for names in SITE_PARTS:
-        names = (names,) if isinstance(names, str) else names
         parts += [i for i in free if plain(columns.names[i]) in names][:1]
     whole = [i for i in parts if (columns.codes(i) >= 0).all()]
     return whole if len(whole) == len(SITE_PARTS) else []
@@ -166,34 +156,25 @@ def _names_series(columns: Columns, at: int, key: Sequence[int], notes: list[str
     return False
 
 
-def tells_time(column: pd.Series | pd.Index, name: object) -> bool:
-    """Whether a column is a date or a time of day by its name or contents, and no name of series."""
-    look = look_of(column)
-    dated = bool(look.kind) and (not look.by_name or (name is not None and is_time_name(name)))
-    return dated or (name is not None and is_clock_name(name)) or resembles_time(column, "")
-
-
 def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     """Texts or whole numbers in every row that name few groups with several rows each.
 
     More groups of whole numbers than twice the ``most`` rows of a time are chance.
     """
     column, kind, name = columns[at], columns[at].dtype, columns.names[at]
-    text = (
-        pd.api.types.is_object_dtype(kind)
-        or isinstance(kind, pd.CategoricalDtype)
-        or pd.api.types.is_string_dtype(kind)
-    )
-    whole = pd.api.types.is_integer_dtype(kind)
+    is_object, whole = pd.api.types.is_object_dtype(kind), pd.api.types.is_integer_dtype(kind)
+    text = is_object or isinstance(kind, pd.CategoricalDtype) or pd.api.types.is_string_dtype(kind)
     if not (text or whole) or pd.isna(column).any() or plain(name) in CALENDAR_NAMES:
         return False
     if is_remark_name(name) or is_offset_name(name) or plain(name) in _CLOCK_COUNTS:
         return False
     if is_unit_name(name) and not all(str(item).isdigit() for item in column.unique()):  # units 1, 2, 3 are machines
         return False
-    if pd.api.types.is_object_dtype(kind) and not all(isinstance(item, str | int) for item in column):
+    if is_object and not all(isinstance(item, str | int) for item in column):
         return False
-    if tells_time(column, name):
+    look = look_of(column)
+    dated = bool(look.kind) and (not look.by_name or (name is not None and is_time_name(name)))
+    if dated or (name is not None and is_clock_name(name)) or resembles_time(column, ""):
         return False
     n_groups = column.nunique()
     return 2 <= n_groups <= min(len(column) / ROWS_PER_GROUP, len(column) if text else 2 * most)

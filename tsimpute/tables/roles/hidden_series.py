@@ -50,7 +50,7 @@ def check_rows_as_steps(
         if time is not None:
             name = columns.names[time]
             if name is None:
-                raise _index_rises(_listed(columns, group), [columns.names[i] for i in group])
+                raise _index_rises(columns, group)
             raise DataError(
                 f"time: no column is known as the time, but {name!r} rises from row to row within each "
                 f"{_listed(columns, group)} and starts anew in the next. If it is the time, set time={name!r}. If each "
@@ -58,18 +58,20 @@ def check_rows_as_steps(
             )
     if group or series_told:
         return
-    able = [i for i in free if can_name(columns[i]) and not is_remark_name(columns.names[i])]
-    able = [i for i in able if not has_fractions(columns[i]) and not is_clock_name(columns.names[i])]
-    able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
+    named = [i for i in free if not is_remark_name(columns.names[i]) and not is_clock_name(columns.names[i])]
+    able = _able(columns, named)
     able.sort(key=lambda i: int(columns.codes(i).max()))
     for of_names in [*combinations(able, 1), *combinations(able[:MOST_PARTS], 2)]:
         codes = columns.together(of_names)
         if int(codes.max()) + 1 > len(codes) / 2:
             continue
         time = next((at for at in numbers if at not in of_names and _counts(columns, at, codes)), None)
-        if time is not None and not _is_count_name(columns, [time]):
+        if time is None:
+            continue
+        is_count = _is_count_name(columns.names[time])
+        if not is_count:
             _check_blocks(columns, [time, *of_names])
-        if time is not None and _is_count_name(columns, of_names) and not _is_count_name(columns, [time]):
+        if not is_count and len(of_names) == 1 and _is_count_name(columns.names[of_names[0]]):
             series, of = columns.names[time], columns.names[of_names[0]]
             raise DataError(
                 f"time: no column is known as the time, but {of!r} is named as one, and each of its names comes once "
@@ -77,26 +79,32 @@ def check_rows_as_steps(
                 f"each of its rows as one step; or write numbers in place of the names of {of!r}, and set "
                 f"group={series!r} and time={of!r}."
             )
-        if time is not None:
-            of_names = sorted(of_names)
-            if columns.names[time] is None:
-                raise _index_rises(_listed(columns, of_names), [columns.names[i] for i in of_names])
-            name, named = columns.names[time], [columns.names[i] for i in of_names]
-            series = repr(named[0] if len(named) == 1 else named)
-            raise DataError(
-                f"time: no column is known as the time, but {name!r} rises from row to row within each of the "
-                f"{int(codes.max()) + 1:,} names of {_listed(columns, of_names)} and starts anew in the next. If these "
-                f"are series and their time, set group={series} and time={name!r}. If each row is the next step of "
-                "one series, set group=() and time=()."
-            )
+        of_names, name = sorted(of_names), columns.names[time]
+        if name is None:
+            raise _index_rises(columns, of_names)
+        series = [columns.names[i] for i in of_names] if len(of_names) > 1 else columns.names[of_names[0]]
+        raise DataError(
+            f"time: no column is known as the time, but {name!r} rises from row to row within each of the "
+            f"{int(codes.max()) + 1:,} names of {_listed(columns, of_names)} and starts anew in the next. If these "
+            f"are series and their time, set group={series!r} and time={name!r}. If each row is the next step of "
+            "one series, set group=() and time=()."
+        )
     _check_blocks(columns, free)
 
 
-def _index_rises(within: str, group: list[Hashable]) -> DataError:
+def _able(columns: Columns, free: Sequence[int]) -> list[int]:
+    """Columns that may name something in every row, and two things or more."""
+    able = [i for i in free if can_name(columns[i]) and not has_fractions(columns[i])]
+    return [i for i in able if (columns.codes(i) >= 0).all() and columns.codes(i).max() >= 1]
+
+
+def _index_rises(columns: Columns, group: Sequence[int]) -> DataError:
+    names = [columns.names[i] for i in group]
     return DataError(
         f"time: no column is known as the time, but the index, which has no name, rises from row to row within each "
-        f"name of {within} and starts anew in the next. If it is the time, name it: frame.rename_axis('time'), and set "
-        f"time='time' and group={group}. If each row is the next step of one series, set group=() and time=()."
+        f"name of {_listed(columns, group)} and starts anew in the next. If it is the time, name it: "
+        f"frame.rename_axis('time'), and set time='time' and group={names}. If each row is the next step of one "
+        "series, set group=() and time=()."
     )
 
 
@@ -105,8 +113,7 @@ def _check_blocks(columns: Columns, free: Sequence[int]) -> None:
 
     These are visits or ages in words (Baseline, Week 4; 3m, 6m) of persons, and no steps of one series.
     """
-    able = [i for i in free if i >= columns.n_levels and can_name(columns[i]) and not has_fractions(columns[i])]
-    able = [i for i in able if (columns.codes(i) >= 0).all() and len(np.unique(columns.codes(i))) >= 2]
+    able = _able(columns, [i for i in free if i >= columns.n_levels])
     labels = [i for i in able if not is_number(columns[i])]
     for series, label in ((i, at) for i in able for at in labels if at != i):
         codes = columns.codes(series)
@@ -140,7 +147,7 @@ def check_one_quantity(columns: Columns, free: Sequence[int], features: Sequence
         if not 2 <= n_units <= MOST_UNITS * len(codes):
             continue
         units = ", ".join(map(str, pd.unique(pd.Series(np.asarray(columns[i], object)).dropna())[:3]))
-        quantity = next((columns.names[at] for at in able if at != i and _has_units(columns, at, codes)), "COLUMN")
+        quantity = next((columns.names[at] for at in able if _has_units(columns, at, codes)), "COLUMN")
         raise DataError(
             f"table: column {columns.names[i]!r} holds {n_units} units ({units}), so column {name!r} holds several "
             f"quantities. Name the column that says which: set feature={quantity!r} and value={name!r}. If it is one "
@@ -166,11 +173,11 @@ def _counts(columns: Columns, at: int, codes: np.ndarray) -> bool:
     if len(np.unique(values)) == len(values):  # nothing starts anew: a sum over all rows, or the number of a row
         return False
     equal = (steps == np.median(steps)).mean() > 0.5
-    return bool(equal) or not COUNT_WORDS.isdisjoint(words(columns.names[at]))
+    return bool(equal) or _is_count_name(columns.names[at])
 
 
-def _is_count_name(columns: Columns, at: Sequence[int]) -> bool:
-    return len(at) == 1 and not COUNT_WORDS.isdisjoint(words(columns.names[at[0]]))
+def _is_count_name(name: Hashable) -> bool:
+    return not COUNT_WORDS.isdisjoint(words(name))
 
 
 def _has_units(columns: Columns, at: int, unit: np.ndarray) -> bool:

@@ -90,14 +90,14 @@ class _Search:
         Two quantities under one name would be mixed, so finer names are the safer ones.
         """
         candidates = [self.told_apart(at, value) for at in names]
-        least = min(one.after for one in candidates)
-        return min((one for one in candidates if one.after == least), key=lambda one: self._order(one.at))
 
-    def _order(self, at: int) -> tuple[int, bool, bool, bool]:
-        """Many names first, then plainly named ones, then texts, then those that are no codes."""
-        name = self.columns.names[at]
-        is_code = plain(name).endswith(("code", "id"))
-        return -int(self.columns.codes(at).max()), not names_quantity(name), is_number(self.columns[at]), is_code
+        def order(one: _Found) -> tuple[float, int, bool, bool, bool]:
+            """Many names first, then plainly named ones, then texts, then those that are no codes."""
+            name, column = self.columns.names[one.at], self.columns[one.at]
+            n_names, is_code = int(self.columns.codes(one.at).max()), plain(name).endswith(("code", "id"))
+            return one.after, -n_names, not names_quantity(name), is_number(column), is_code
+
+        return min(candidates, key=order)
 
     @property
     def readings(self) -> list[int]:
@@ -200,7 +200,7 @@ def _without_values(
     raise DataError(
         f"table: it looks long, with a row for each quantity: times repeat, and within each {name!r} they do not. "
         f"Expected one column of values, came {named}. Name it: {_options(name, 'COLUMN')}. If the table is wide and "
-        f"{name!r} names places, name it as the group: {_group_option(name)}."
+        f"{name!r} names places, name it as the group: --group {_quoted(name)} (group)."
     )
 
 
@@ -238,7 +238,7 @@ def _unclear(columns: Columns, at: int, value: int) -> DataError:
     return DataError(
         f"table: times repeat, and within each {name!r} they do not. Expected to know whether {name!r} names "
         f"quantities or places of one quantity. If quantities, the table is long: "
-        f"{_options(name, columns.names[value])}. If places: {_group_option(name)}."
+        f"{_options(name, columns.names[value])}. If places: --group {_quoted(name)} (group)."
     )
 
 
@@ -260,10 +260,6 @@ def _are_few(columns: Columns, at: int) -> bool:
 
 def _options(feature: Hashable, value: Hashable) -> str:
     return f"--feature {_quoted(feature)} --value {_quoted(value)} (feature, value)"
-
-
-def _group_option(name: Hashable) -> str:
-    return f"--group {_quoted(name)} (group)"
 
 
 def _quoted(name: Hashable) -> str:

@@ -46,34 +46,32 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
             names.append(at)
     names = [at for at in names if _says_apart(columns, at)] or names
     if times:
-        together = sorted((*roles.time, times[0]))
+        together, name = sorted((*roles.time, times[0])), str(columns.names[times[0]])
         listed = [str(columns.names[at]) for at in together]
+        tells = f" Column {columns.names[times[0]]!r} tells these rows apart"
         try:
             read_stamps([columns[at] for at in together])
         except TsimputeError:
             parts = [str(columns.names[at]) for at in _parts(columns, roles)]
             if parts:
                 return (
-                    f" Column {columns.names[times[0]]!r} tells these rows apart: it makes a time with other columns "
-                    f"of the table, so name these, as time={parts} (--time {_quoted(','.join(parts))})."
+                    f"{tells}: it makes a time with other columns of the table, so name these, as time={parts} (--time "
+                    f"{_quoted(','.join(parts))})."
                 )
             if before < SHARE * len(key):  # a few rows are rather wrong than of another time
                 return ""
             if len(roles.time) == 1 and is_number(columns[times[0]]):
-                count, date = str(columns.names[times[0]]), str(columns.names[roles.time[0]])
+                date = str(columns.names[roles.time[0]])
                 groups = [*(str(columns.names[at]) for at in roles.group), date]
                 return (
-                    f" Column {count!r} tells these rows apart: if it counts within each {date!r}, as minutes of a "
-                    f"session do, set time={count!r} and group={groups}."
+                    f" Column {name!r} tells these rows apart: if it counts within each {date!r}, as minutes of a "
+                    f"session do, set time={name!r} and group={groups}."
                 )
             return (
-                f" Column {columns.names[times[0]]!r} tells these rows apart, but {' and '.join(listed)} make no time "
-                "together: write one column of times, or all parts of it from the year on (year, month, day, hour)."
+                f"{tells}, but {' and '.join(listed)} make no time together: write one column of times, or all parts "
+                "of it from the year on (year, month, day, hour)."
             )
-        return (
-            f" Column {columns.names[times[0]]!r} tells these rows apart: name it with the time, as time={listed} "
-            f"(--time {','.join(listed)})."
-        )
+        return f"{tells}: name it with the time, as time={listed} (--time {','.join(listed)})."
     if not names:
         return _pair(columns, roles, key, before)
     shown = " or ".join(repr(columns.names[at]) for at in names[:_SHOWN])
@@ -87,12 +85,9 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
 
 def _parts(columns: Columns, roles: Roles) -> list[int]:
     """Columns from the year on that make a time in which no row repeats another; [] where there are none."""
-    taken = {*roles.group, roles.feature, roles.value}
-    parts = find_parts(columns, [at for at in range(len(columns)) if at not in taken], {})
-    if len(parts) <= _PARTS_OF_A_DATE:
-        return []
-    feature = [] if roles.feature is None else [roles.feature]
-    return [] if columns.repeats([*roles.group, *feature, *parts]).any() else list(parts)
+    key = [*roles.group, *([] if roles.feature is None else [roles.feature])]
+    parts = find_parts(columns, [at for at in range(len(columns)) if at not in (*key, roles.value)], {})
+    return [] if len(parts) <= _PARTS_OF_A_DATE or columns.repeats([*key, *parts]).any() else parts
 
 
 def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
@@ -101,7 +96,8 @@ def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
     able = [at for at in range(len(columns)) if at not in taken and _may_name(columns, at, before)]
     able = [at for at in able if not is_number(columns[at]) or is_id_name(columns.names[at])][:_MOST_PAIRED]
     for one, other in combinations(able, 2):
-        if _n_alike(columns, other, _paired(key, columns.codes(one))) <= REST * before:
+        codes = columns.codes(one)
+        if _n_alike(columns, other, key * (int(codes.max()) + 2) + codes + 1) <= REST * before:
             listed = [str(columns.names[at]) for at in (*roles.group, one, other)]
             return (
                 f" Columns {columns.names[one]!r} and {columns.names[other]!r} together tell these rows apart: if each "
@@ -109,10 +105,6 @@ def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
                 f"(--group {_quoted(','.join(listed))})."
             )
     return ""
-
-
-def _paired(key: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return key * (int(codes.max()) + 2) + codes + 1
 
 
 def _says_apart(columns: Columns, at: int) -> bool:

@@ -112,7 +112,9 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
         )
     _check_layout(spec, feature is not None)
     if feature is not None:
-        unit = unit or _drop(free, _find_unit(columns, free, feature[0]))
+        units = [i for i in free if is_unit_name(columns.names[i]) and can_name(columns[i])]
+        one_each = [i for i in units if depends_on(columns, i, feature[0])]  # one unit for each feature
+        unit = unit or _drop(free, (one_each or units)[:1])
     if group is None:
         group = _drop(free, find_group(columns, free, (*time, *(feature or ())), notes))
     if spec.time is None and not time and feature is None:
@@ -121,24 +123,20 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     if feature is None and features is None:
         features = _drop(free, _find_features(columns, free, notes))
         check_one_quantity(columns, free, features)
-        unfillable = _find_unfillable(columns, free)
+        texts = [i for i in free if i >= columns.n_levels and not is_number(columns[i])]
+        named = [(columns.names[i], columns[i]) for i in texts if not is_id_name(columns.names[i])]
+        unfillable = tuple((str(n), why) for n, column in named if (why := unfillable_text(column, n)) is not None)
     _check_features(columns, features or ())
     if feature is None and not features:
-        reasons = (
-            (f"column {unfillable[0][0]!r}: ", *unfillable[0][1].parts)
-            if unfillable
-            else ("Name them (features), or the column of values of a long table.",)
-        )
-        raise RowError(
-            "table: expected at least one column of numbers to fill, found none in "
-            f"{', '.join(map(str, columns.names)) or 'no columns'}. ", *reasons,
-        )  # fmt: skip
+        listed = ", ".join(map(str, columns.names)) or "no columns"
+        what = f"table: expected at least one column of numbers to fill, found none in {listed}. "
+        if unfillable:
+            raise RowError(f"{what}column {unfillable[0][0]!r}: ", *unfillable[0][1].parts)
+        raise RowError(f"{what}Name them (features), or the column of values of a long table.")
     first = [None if x is None or not x else x[0] for x in (feature, value, unit)]
     layout = "wide" if feature is None else "long"
     extra = tuple(sorted((*free, *text)))
-    return Roles(
-        layout, time, group, features or (), *first, extra=extra, notes=tuple(notes), unfillable=unfillable
-    )  # fmt: skip
+    return Roles(layout, time, group, features or (), *first, extra, tuple(notes), unfillable)
 
 
 def _check_layout(spec: ColumnSpec, is_long: bool) -> None:
@@ -154,12 +152,6 @@ def _check_layout(spec: ColumnSpec, is_long: bool) -> None:
             f"unit: expected a long table with a column of units, came {spec.unit!r} for a wide one. Give the units of "
             "its features (units), or name the columns of feature names and values (feature, value)."
         )
-
-
-def _find_unit(columns: Columns, free: Sequence[int], feature: int) -> list[int]:
-    """The first column of units, of several the first that has one unit for each feature."""
-    units = [i for i in free if is_unit_name(columns.names[i]) and can_name(columns[i])]
-    return ([i for i in units if depends_on(columns, i, feature)] or units)[:1]
 
 
 def _drop(free: list[int], places: Collection[int]) -> tuple[int, ...]:
@@ -214,17 +206,6 @@ def _find_features(columns: Columns, free: Sequence[int], notes: list[str]) -> l
     return features
 
 
-def _find_unfillable(columns: Columns, free: Sequence[int]) -> tuple[tuple[str, RowError], ...]:
-    """Columns of texts with gaps that look like numbers, and why none of them can be filled."""
-    unfillable = []
-    for i in free:
-        column, name = columns[i], columns.names[i]
-        if i >= columns.n_levels and not is_number(column) and not is_id_name(name):
-            reason = unfillable_text(column, name)
-            unfillable += [(str(name), reason)] * (reason is not None)
-    return tuple(unfillable)
-
-
 def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
     """Whole numbers that rise from row to row, named as what does so: as the index that a file was written with."""
     named = plain(name) in ROW_NAMES or re.fullmatch(r"Unnamed: \d+", str(name))
@@ -233,5 +214,5 @@ def _numbers_rows(name: Hashable, column: pd.Series | pd.Index) -> bool:
     values = floats(column)
     if not np.isfinite(values).all() or (values % 1 != 0).any():
         return False
-    before, after = values[:-1], values[1:]
-    return bool((after > before).all() and (named or (after == before + 1).mean() > MOST_BY_ONE))
+    steps = np.diff(values)
+    return bool((steps > 0).all() and (named or (steps == 1).mean() > MOST_BY_ONE))

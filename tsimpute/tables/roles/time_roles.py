@@ -134,31 +134,20 @@ def _valid(columns: Columns, free: Sequence[int], part: str, highest: int | None
             of_time = ("minute", False)
         if of_time is None or of_time[0] != part or edge_of(columns.names[i]) == "end":
             continue
-        digits = digits_at(columns, i)
+        digits, low, high = digits_at(columns, i), LOWEST.get(part, 0), highest or HIGHEST[part]
         if digits is None:
             named = part == "month" and named_months(columns[i]) is not None
-            if (
-                named
-                or (part == "doy" and fraction_of_year(columns[i]) is not None)
-                or (of_time[1] and _mostly(columns[i], part))
-            ):
-                options.append((i, of_time[1]))
-            continue
-        low, high = LOWEST.get(part, 0), highest or HIGHEST[part]
-        inside = (digits.numbers >= low) & (digits.numbers <= high)
-        short_year = part == "year" and digits.numbers.max() < 100
-        nearly = inside.mean() >= MOST and inside.sum() >= FEW and of_time[1]
-        if inside.all() or short_year or (part == "hour" and joined_clock(digits)) or nearly:
+            is_part = named or (part == "doy" and fraction_of_year(columns[i]) is not None)
+            able = [item if isinstance(item, str) or is_real(item) else None for item in columns[i]]
+            numbers = np.asarray(pd.to_numeric(pd.Series(able, dtype=object), errors="coerce"), np.float64)
+            inside = (numbers >= low) & (numbers <= HIGHEST[part]) & (numbers == np.floor(numbers))
+        else:
+            inside = (digits.numbers >= low) & (digits.numbers <= high)
+            short_year = part == "year" and digits.numbers.max() < 100
+            is_part = inside.all() or short_year or (part == "hour" and joined_clock(digits))
+        if is_part or (of_time[1] and inside.mean() >= MOST and inside.sum() >= FEW):
             options.append((i, of_time[1]))
     return [i for i, full in options if full] + [i for i, full in options if not full]
-
-
-def _mostly(column: pd.Series | pd.Index, part: str) -> bool:
-    """Whether nearly all rows of a column that holds something else somewhere are a part of the time."""
-    able = [item if isinstance(item, str) or is_real(item) else None for item in column]
-    numbers = np.asarray(pd.to_numeric(pd.Series(able, dtype=object), errors="coerce"), np.float64)
-    inside = (numbers >= LOWEST.get(part, 0)) & (numbers <= HIGHEST[part]) & (numbers == np.floor(numbers))
-    return bool(inside.mean() >= MOST and inside.sum() >= FEW)
 
 
 def digits_at(columns: Columns, at: int) -> Digits | None:
@@ -286,7 +275,11 @@ def _check_no_clock(columns: Columns, free: Sequence[int], date: int) -> None:
                 f"{columns.names[date]!r}, came {items[row]!r} in ", row, f"; write them so, name the columns of "
                 f"the time (time) or, if {name!r} names series, of groups (group).",
             )  # fmt: skip
-        if _counts_in_days(columns, date, i):
+        digits = digits_at(columns, i)
+        if digits is None or digits.numbers.min() > 1 or not 23 <= digits.numbers.max() <= 1440:
+            continue
+        same = np.diff(columns.codes(date)) == 0
+        if same.any() and (np.diff(digits.numbers)[same] == 1).mean() >= 0.9:  # they count up by one within each date
             raise DataError(
                 f"column {name!r}: counts from {first} up within each date of {columns.names[date]!r}, as hours or "
                 f"intervals of a day do. Write the time of day in its place (as 0 to 23, or 13:30), or name "
@@ -294,21 +287,10 @@ def _check_no_clock(columns: Columns, free: Sequence[int], date: int) -> None:
             )
 
 
-def _counts_in_days(columns: Columns, date: int, at: int) -> bool:
-    """Whether whole numbers from 0 or 1 on count up by one from row to row within each date, as far as 23 or more."""
-    digits = digits_at(columns, at)
-    if digits is None or digits.numbers.min() > 1:
-        return False
-    numbers, dates = digits.numbers, columns.codes(date)
-    same = np.diff(dates) == 0
-    up = (np.diff(numbers)[same] == 1).mean() if same.any() else 0.0
-    return bool(up >= 0.9 and 23 <= numbers.max() <= 1440)
-
-
 def _numeric_time(columns: Columns, free: Sequence[int]) -> list[int]:
     """The column of numbers whose name says that it counts time, or an index of fractions."""
     names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in free}
-    sure = [i for i in free if names[i] in TIME_NAMES and (is_number(columns[i]) or _is_number_text(columns[i]))]
+    sure = [i for i in free if names[i] in TIME_NAMES and _are_numbers(columns[i])]
     counts = [
         i
         for i in free
@@ -323,13 +305,10 @@ def _numeric_time(columns: Columns, free: Sequence[int]) -> list[int]:
     return [i for i in named if i < columns.n_levels][:1] or levels[:1] or named[:1]
 
 
-def _is_number_text(column: pd.Series | pd.Index) -> bool:
-    """Texts all of which are numbers, as 20140501 may be."""
-    return (
-        not is_number(column)
-        and bool(len(column))
-        and all(isinstance(item, str) and re.fullmatch(r"\d+([.,]\d+)?", item.strip()) for item in column)
-    )
+def _are_numbers(column: pd.Series | pd.Index) -> bool:
+    """Numbers, or texts all of which are numbers, as 20140501 may be."""
+    texts = (isinstance(item, str) and re.fullmatch(r"\d+([.,]\d+)?", item.strip()) for item in column)
+    return is_number(column) or (len(column) > 0 and all(texts))
 
 
 def _refuse_unreadable(columns: Columns, free: Sequence[int]) -> None:

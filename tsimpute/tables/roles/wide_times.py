@@ -52,7 +52,7 @@ def check_wide_hours(frame: pd.DataFrame, read: str = "frame") -> None:
     others = [at for at in range(frame.shape[1]) if at not in taken]
     if not of_hours or not others:
         return
-    dates = [at for at in others if _hold(frame.iloc[:_SAMPLE, at], _WHOLE_DATE, _is_day)]
+    dates = [at for at in others if _hold(frame.iloc[:_SAMPLE, at], _WHOLE_DATE, lambda t: t == t.dt.normalize())]
     names = [frame.columns[at] for at in others]
     parts = [next((n for n in names if str(n).strip().casefold() in words), None) for words in _PARTS]
     if not dates and None in parts:
@@ -93,14 +93,6 @@ def _hold(column: pd.Series, pattern: re.Pattern[str], is_whole: Callable[[pd.Se
     return bool(texts) and all(map(pattern.fullmatch, texts))
 
 
-def _is_day(stamps: pd.Series) -> pd.Series:
-    return stamps == stamps.dt.normalize()
-
-
-def _is_month(stamps: pd.Series) -> pd.Series:
-    return stamps.dt.day == 1
-
-
 def check_wide_times(frame: pd.DataFrame, read: str = "frame") -> None:
     """Refuses a table whose days of the month stand in columns beside a year and a month, or whose names are times.
 
@@ -119,10 +111,11 @@ def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> No
     parts = [
         next((n for n in others if (of_time := part_of(n)) and of_time[0] == part), None) for part in ("year", "month")
     ]
-    months = [n for n in others if _hold(pd.Series(frame[n]), _MONTH, _is_month)] if None in parts else []
+    months = [n for n in others if None in parts and _hold(pd.Series(frame[n]), _MONTH, lambda t: t.dt.day == 1)]
     if None in parts and not months:
         return
-    keys = [n for n in others if n not in _days_of_other(others)]
+    # Without columns of the days of another quantity, such as flags beside values.
+    keys = [n for n in others if (match := _DAY.fullmatch(str(n).strip())) is None or not match[1]]
     first = (
         f"pandas.to_datetime(dict(year=long[{parts[0]!r}], month=long[{parts[1]!r}], day=1))"
         if None not in parts
@@ -140,11 +133,6 @@ def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> No
         f"Then name its columns: time='time', features='value', and group where there are several places. If these "
         f"columns are no days, {NO_TIMES}."
     )
-
-
-def _days_of_other(names: Sequence[Hashable]) -> list[Hashable]:
-    """Columns of the days of another quantity, such as flags beside values."""
-    return [name for name in names if (match := _DAY.fullmatch(str(name).strip())) and match[1]]
 
 
 def _refuse_times(frame: pd.DataFrame, read: str) -> None:

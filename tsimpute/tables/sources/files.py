@@ -122,7 +122,13 @@ def read_file(
         _check_no_text(path, form)
         if kind in FRAMES:
             need("pyarrow")
-        content = _opened(path, pd.read_parquet if kind in FRAMES else _open_arrays)
+        try:
+            content = pd.read_parquet(path) if kind in FRAMES else _open_arrays(path)
+        except (MissingExtraError, DataError):
+            raise
+        except Exception as error:  # whatever bytes of any kind make other libraries raise
+            reason = " ".join(str(error).split())[:200]
+            raise DataError(f"{path}: expected a {kind} file; it is damaged or of another kind ({reason}).") from error
         try:
             return read_table(content, spec, time_options, units)
         except DataError as error:
@@ -230,18 +236,6 @@ def _open_arrays(path: Path) -> Any:
         dataset = file.load()
     dataset.encoding["format"] = form
     return dataset
-
-
-def _opened(path: Path, read: Callable[[Path], Any]) -> Any:
-    try:
-        return read(path)
-    except (MissingExtraError, DataError):
-        raise
-    except Exception as error:  # whatever bytes of any kind make other libraries raise
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(
-            f"{path}: expected a {ending(path)} file; it is damaged or of another kind ({reason})."
-        ) from error
 
 
 def need(*packages: str, install: str = "") -> None:

@@ -83,12 +83,11 @@ class TextWriter:
     def apply(self, table: FrameTable, edits: Edits) -> FilledText:
         """The file with the edits; numbers are rounded to the decimals of their column, NaN is an empty field."""
         rows = row_edits(table, edits)
-        changes = {
-            self.columns[column]: dict(
-                zip(at.tolist(), self._texts(table, column, contents, table.feature_at(at)), strict=True)
-            )
-            for column, (at, contents) in rows.cells.items()
-        }
+        changes = {}
+        for column, (at, contents) in rows.cells.items():
+            features = None if table.feature_of_row is None else table.feature_of_row[at]
+            texts = self._texts(table, column, contents, features)
+            changes[self.columns[column]] = dict(zip(at.tolist(), texts, strict=True))
         return FilledText(self.file, changes, self._insertions(table, rows))
 
     def _texts(self, table: FrameTable, column: int, values: np.ndarray, features: np.ndarray | None) -> list[str]:
@@ -255,15 +254,11 @@ def _understood(
         raise DataError(f"{file.name}: {file.in_lines(error)}") from None
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
-    coded = [
-        i
-        for i in reading.roles.extra
-        if spec.features is None and _are_codes(file.header[columns[i]], file.columns[columns[i]].tolist())
-    ]
-    more = [f"{names[i]}: digits with zeros before them are names; passed through unchanged. {FILL}" for i in coded]
-    more += [
-        f"{names[i]}: {column.form.text}; filled cells have it too" for i, column in numbers.items() if column.form.text
-    ]
+    extra = [(names[i], columns[i]) for i in reading.roles.extra if spec.features is None]
+    coded = [name for name, at in extra if _are_codes(file.header[at], file.columns[at].tolist())]
+    more = [f"{name}: digits with zeros before them are names; passed through unchanged. {FILL}" for name in coded]
+    forms = {names[i]: column.form.text for i, column in numbers.items()}
+    more += [f"{name}: {text}; filled cells have it too" for name, text in forms.items() if text]
     if reading.n_added and reading.stamps is not None:
         more += forms_note(reading.stamps, [file.columns[columns[at]] for at in reading.roles.time])
     notes = (note.in_lines(file.lines) if isinstance(note, RowNote) else note for note in reading.notes)
@@ -286,16 +281,10 @@ def _times_as_written(
     file: Delimited, reading: FrameTable, columns: Sequence[int], numbers: Mapping[int, Numbers]
 ) -> list[int]:
     """Time columns whose numbers do not say how they are written, as 07, 0.50 and nanoseconds: to be read as texts."""
-    return [
-        at
-        for at in reading.roles.time
-        if at in numbers
-        and (
-            not numbers[at].is_integer
-            or numbers[at].form != PLAIN
-            or any(_PADDED.fullmatch(text) or len(text) > _EXACT for text in file.columns[columns[at]])
-        )
-    ]
+    is_plain = lambda at: numbers[at].is_integer and numbers[at].form == PLAIN
+    is_other = lambda text: _PADDED.fullmatch(text) or len(text) > _EXACT
+    times = [at for at in reading.roles.time if at in numbers]
+    return [at for at in times if not is_plain(at) or any(map(is_other, file.columns[columns[at]]))]
 
 
 def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) -> Numbers | None:

@@ -47,7 +47,14 @@ def read_column(column: pd.Series | pd.Index, *, part: str = "whole") -> Column 
     """
     series = pd.Series(np.asarray(column, object) if isinstance(column.dtype, pd.CategoricalDtype) else column)
     what = "time" if column.name is None else f"time column {column.name!r}"
-    _check_present(series, what)
+    blank = series.isna().to_numpy()
+    if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
+        blank = blank | series.map(lambda item: isinstance(item, str) and not item.strip()).to_numpy(bool)
+    if blank.any():
+        raise RowError(
+            f"{what}: expected a time in every row, {int(blank.sum())} have none, the first is ",
+            int(np.argmax(blank)), "; fill it in, or take these rows out.",
+        )  # fmt: skip
     if pd.api.types.is_bool_dtype(series.dtype):
         raise DataError(f"{what}: expected times, came true and false; name the column of times.")
     if isinstance(series.dtype, pd.PeriodDtype) or pd.api.types.is_datetime64_any_dtype(series.dtype):
@@ -60,18 +67,6 @@ def read_column(column: pd.Series | pd.Index, *, part: str = "whole") -> Column 
     if pd.api.types.is_numeric_dtype(series.dtype):
         return _numeric(series, part, what)
     return _objects(series.rename(column.name), part, what)
-
-
-def _check_present(series: pd.Series, what: str) -> None:
-    blank = series.isna().to_numpy()
-    if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
-        blank = blank | series.map(lambda item: isinstance(item, str) and not item.strip()).to_numpy(bool)
-    if blank.any():
-        raise RowError(
-            f"{what}: expected a time in every row, {int(blank.sum())} have none, the first is ",
-            int(np.argmax(blank)),
-            "; fill it in, or take these rows out.",
-        )
 
 
 def _typed_form(restore: Callable[[WallTimes], pd.Series]) -> Form:
@@ -242,7 +237,14 @@ def look_of(column: pd.Series | pd.Index) -> Look:
     items = [item for item in items if not (isinstance(item, str) and not item.strip())]
     if items and all(isinstance(item, str) for item in items):
         return _of_texts(series, [item.strip() for item in items])
-    return _of_objects(items)
+    if not items or not all(isinstance(item, (dt.date, dt.time, np.datetime64)) for item in items):
+        return Look()
+    if all(isinstance(item, dt.time) for item in items):
+        return Look("clock")
+    if all(isinstance(item, dt.date) and not isinstance(item, dt.datetime) for item in items):
+        return Look("date")
+    clocks = (getattr(item, "time", lambda: dt.time())() for item in items)
+    return Look("full" if any(clock != dt.time() for clock in clocks) else "date")
 
 
 def is_stamp(column: pd.Series | pd.Index) -> bool:
@@ -270,9 +272,8 @@ def looks_like_time(column: pd.Series | pd.Index) -> bool:
 def resembles_time(column: pd.Series | pd.Index, name: object) -> bool:
     """Whether a column of texts is named as times are, or most of its texts have the shape of a date."""
     series = pd.Series(column).dropna()
-    if pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
-        return False
-    texts = [item for item in series.unique().tolist() if isinstance(item, str) and item.strip()]
+    is_numeric = pd.api.types.is_numeric_dtype(series.dtype)  # also true and false
+    texts = [] if is_numeric else [item for item in series.unique() if isinstance(item, str) and item.strip()]
     if not texts:
         return False
     texts = spread(texts, SAMPLE)
@@ -314,15 +315,3 @@ def _of_texts(series: pd.Series, texts: list[str]) -> Look:
             return Look("clock", n_bad)
         return Look("full" if reading.times.clock[reading.valid].any() else "date", n_bad)
     return Look()
-
-
-def _of_objects(items: Sequence[object]) -> Look:
-    """Dates and times of Python, NumPy and pandas."""
-    if not items or not all(isinstance(item, (dt.date, dt.time, np.datetime64)) for item in items):
-        return Look()
-    if all(isinstance(item, dt.time) for item in items):
-        return Look("clock")
-    if all(isinstance(item, dt.date) and not isinstance(item, dt.datetime) for item in items):
-        return Look("date")
-    clocks = (getattr(item, "time", lambda: dt.time())() for item in items)
-    return Look("full" if any(clock != dt.time() for clock in clocks) else "date")

@@ -19,16 +19,8 @@ from tsimpute.tables.time.text_formats import MONTH_OF, Format, name_piece
 from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE, SECOND, Column, Form, WallTimes, text_form
 
 HIGHEST = {
-    "year": 2999,
-    "quarter": 4,
-    "month": 12,
-    "week": 53,
-    "day": 31,
-    "doy": 366,
-    "hour": 24,
-    "minute": 59,
-    "second": 59,
-}
+    "year": 2999, "quarter": 4, "month": 12, "week": 53, "day": 31, "doy": 366, "hour": 24, "minute": 59, "second": 59,
+}  # fmt: skip
 LOWEST = {"year": 1000, "quarter": 1, "month": 1, "week": 1, "day": 1, "doy": 1}
 FIRST_OF_1900 = 69
 """Of years with two digits, those from here on are of the 20th century."""
@@ -141,21 +133,17 @@ def read_clock(column: pd.Series | pd.Index) -> tuple[np.ndarray, Form, tuple[st
             return _joined_micros(digits, joined), digits.part_form(joined), ()
         _check_range(digits.numbers, "hour", f"time column {column.name!r}")
         return digits.numbers * HOUR, digits.part_form("hour"), ()
-    _check_no_ranges(column)
-    hour = read_column(column, part="clock")
-    if isinstance(hour, Numbers):
-        raise DataError(f"time column {column.name!r}: expected times of day, came numbers that are not whole.")
-    return hour.clock, next(iter(hour.forms.values())), hour.notes
-
-
-def _check_no_ranges(column: pd.Series | pd.Index) -> None:
-    """Refuses 00-01, 01-02: from one hour to the next, and not minutes."""
+    # 00-01, 01-02: from one hour to the next, and not minutes.
     ranges = [re.fullmatch(r"\s*(\d\d?)\s*[-\u2013]\s*(\d\d?)\s*", str(item)) for item in column]
-    if all(ends and (int(ends[2]) - int(ends[1])) % 24 == 1 for ends in ranges) and len(ranges) > 2:
+    if len(ranges) > 2 and all(ends and (int(ends[2]) - int(ends[1])) % 24 == 1 for ends in ranges):
         raise DataError(
             f"time column {column.name!r}: expected times of day, came hours with their ends such as "
             f"{column.tolist()[0]!r}; write the hour alone at which each begins, as 0 to 23."
         )
+    hour = read_column(column, part="clock")
+    if isinstance(hour, Numbers):
+        raise DataError(f"time column {column.name!r}: expected times of day, came numbers that are not whole.")
+    return hour.clock, next(iter(hour.forms.values())), hour.notes
 
 
 def is_half(column: pd.Series | pd.Index) -> bool:
@@ -164,32 +152,6 @@ def is_half(column: pd.Series | pd.Index) -> bool:
         return False
     words = pd.unique(np.asarray(column, object))
     return 0 < len(words) <= 6 and all(isinstance(word, str) and _HALF.fullmatch(word) for word in words)
-
-
-def half_form(column: pd.Series | pd.Index) -> Form:
-    """How a column of AM and PM writes."""
-    words = [str(word).strip() for word in pd.unique(np.asarray(column, object))]
-    word_of = {word[0].lower(): word for word in reversed(words)}
-    sample = words[0]
-    other = {letter: (letter.upper() if sample[0].isupper() else letter) + sample[1:] for letter in "ap"}
-    both = [word_of.get(letter, other[letter]) for letter in "ap"]
-    return text_form(lambda times: [both[half] for half in times.part("half").tolist()], column)
-
-
-def with_halves(times: WallTimes, column: pd.Series | pd.Index, what: str) -> WallTimes:
-    """Times whose hours (1 to 12, others are refused) count within the halves of the day that a column gives."""
-    hour = times.part("hour")
-    wrong = (hour < 1) | (hour > 12)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise RowError(f"{what}, ", row, f": expected an hour from 1 to 12 beside {column.name!r}, came {hour[row]}.")
-    after_noon = np.array([str(item).strip()[0].lower() == "p" for item in column], bool)
-    return replace(times, clock=times.clock + (hour % 12 + 12 * after_noon - hour) * HOUR)
-
-
-def in_halves(times: WallTimes) -> WallTimes:
-    """The same with hours from 1 to 12."""
-    return replace(times, clock=times.clock + (times.part("hour12") - times.part("hour")) * HOUR)
 
 
 _SIZES = {"hour": HOUR, "minute": MINUTE, "second": SECOND}
@@ -236,11 +198,27 @@ def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, Form
 
 
 def _with_half(columns: Sequence[pd.Series | pd.Index], at: int) -> tuple[Column, Forms]:
-    """As ``read_together``, AM or PM at that place."""
+    """As ``read_together``, with AM or PM at that place: hours from 1 to 12 count within the halves of the day."""
+    halves = columns[at]
     column, forms = read_together([other for i, other in enumerate(columns) if i != at])
-    what = f"times of day beside {columns[at].name!r}"
-    times = {name: with_halves(of_name, columns[at], what) for name, of_name in column.times.items()}
-    half = half_form(columns[at])
+    after_noon = np.array([str(item).strip()[0].lower() == "p" for item in halves], bool)
+    times = {}
+    for name, of_name in column.times.items():
+        hour = of_name.part("hour")
+        wrong = (hour < 1) | (hour > 12)
+        if wrong.any():
+            row, beside = int(np.argmax(wrong)), f"beside {halves.name!r}"
+            raise RowError(
+                f"times of day {beside}, ", row, f": expected an hour from 1 to 12 {beside}, came {hour[row]}."
+            )
+        times[name] = replace(of_name, clock=of_name.clock + (hour % 12 + 12 * after_noon - hour) * HOUR)
+    words = [str(word).strip() for word in pd.unique(np.asarray(halves, object))]
+    word_of = {word[0].lower(): word for word in reversed(words)}
+    both = [
+        word_of.get(letter, (letter.upper() if words[0][0].isupper() else letter) + words[0][1:]) for letter in "ap"
+    ]
+    half = text_form(lambda times: [both[number] for number in times.part("half").tolist()], halves)
+    in_halves = lambda times: replace(times, clock=times.clock + (times.part("hour12") - times.part("hour")) * HOUR)
     whole: Forms = {}
     for name, of_name in forms.items():
         others = tuple(form.of(in_halves) for form in of_name)
@@ -304,45 +282,37 @@ def _days(parts: Mapping[str, np.ndarray], listed: str) -> np.ndarray:
 
 def _date_and_clock(columns: Sequence[pd.Series | pd.Index], date: int) -> tuple[Column, Forms]:
     """A date at that place, and a time of day in the other columns."""
-    day, others = _date_of(columns, date), [i for i in range(len(columns)) if i != date]
+    day, name = read_column(columns[date], part="date"), columns[date].name
+    if isinstance(day, Numbers) or not day.dated:
+        came = " and ".join(repr(column.name) for column in columns)
+        raise DataError(
+            f"time columns: expected a date and a time of day, came {came}; name the column of times alone."
+        )
+    if day.clock.any():
+        raise DataError(
+            f"time columns: expected a date and a time of day, but {name!r} has times of day of its own; name it alone."
+        )
+    if day.offset is not None:
+        raise DataError(
+            f"time columns: expected dates without a time zone in {name!r}; take the zone off, and give it as timezone."
+        )
+    others = [i for i in range(len(columns)) if i != date]
     clock, forms, notes = np.zeros(len(day.clock), np.int64), {}, day.notes
     names = ["hour"] if len(others) == 1 else parts_by_name([columns[i].name for i in others])
     if names is None or set(names) != set(("hour", "minute", "second")[: len(names)]):
         raise DataError(
-            f"time columns: expected a date {columns[date].name!r} beside hour, minute and second, came "
+            f"time columns: expected a date {name!r} beside hour, minute and second, came "
             f"{', '.join(repr(columns[i].name) for i in others)}. Rename them so, or name other columns (time)."
         )
-    for i, name in zip(others, names, strict=True):
-        if name == "hour":
+    for i, part in zip(others, names, strict=True):
+        if part == "hour":
             micros, forms[i], more = read_clock(columns[i])
             clock, notes = clock + micros, (*notes, *more)
         else:
-            part = read_part(columns[i], name)
-            clock, forms[i] = clock + part.numbers * _SIZES[name], part.form
+            of_part = read_part(columns[i], part)
+            clock, forms[i] = clock + of_part.numbers * _SIZES[part], of_part.form
     times = {name: WallTimes(of_name.days, clock) for name, of_name in day.times.items()}
     # A date may be written with a midnight of its own.
     at_midnight = lambda times: replace(times, clock=np.zeros_like(times.clock))
     ordered = lambda form: tuple(form.of(at_midnight) if i == date else forms[i] for i in range(len(columns)))
     return Column(times, day.forms, notes=notes), {name: ordered(form) for name, form in day.forms.items()}
-
-
-def _date_of(columns: Sequence[pd.Series | pd.Index], at: int) -> Column:
-    """The column of dates; where the time of day was read as time stamps, their dates mean nothing."""
-    date = columns[at]
-    day = read_column(date, part="date")
-    names = " and ".join(repr(column.name) for column in columns)
-    if isinstance(day, Numbers) or not day.dated:
-        raise DataError(
-            f"time columns: expected a date and a time of day, came {names}; name the column of times alone."
-        )
-    if day.clock.any():
-        raise DataError(
-            f"time columns: expected a date and a time of day, but {date.name!r} has times of day of its own; name it "
-            "alone."
-        )
-    if day.offset is not None:
-        raise DataError(
-            f"time columns: expected dates without a time zone in {date.name!r}; take the zone off, and give it as "
-            "timezone."
-        )
-    return day

@@ -130,15 +130,20 @@ def read_stamps(
     else:
         single = read_column(columns[0])
         if isinstance(single, Numbers):
-            _check_unset("timezone", timezone, "numbers")
-            _check_unset("dayfirst", dayfirst, "numbers")
+            _check_unset(timezone, dayfirst, "numbers")
             return Stamps(single.numbers, single.numbers.copy(), "numbers", ("times are numbers",), (single.form,))
         column, forms = single, {order: (form,) for order, form in single.forms.items()}
     sequence = np.zeros(len(column.clock), np.int64) if series_of_row is None else np.asarray(series_of_row)
     if not column.dated:
-        _check_unset("timezone", timezone, "times without a date")
-        _check_unset("dayfirst", dayfirst, "times without a date")
-        return _elapsed(column, forms[""], sequence, sequence if series is None else series)
+        _check_unset(timezone, dayfirst, "times without a date")
+        note = "times without a date count from the start"
+        clock = column.clock
+        if not column.typed:
+            clock = _past_midnight(clock, sequence, sequence if series is None else series)
+        past = clock is not column.clock
+        if past:
+            note = "times of day without a date go on after midnight: they are of the next day from there on"
+        return Stamps(clock, clock / HOUR, "elapsed", (note, *column.notes), forms[""], past_midnight=past)
     order = _date_order(column, dayfirst, sequence)
     stamps = _dates(column, column.times[order], forms[order], order, timezone, sequence)
     if dayfirst is None or order:
@@ -147,18 +152,10 @@ def read_stamps(
     return replace(stamps, notes=(*stamps.notes, note))
 
 
-def _check_unset(setting: str, value: str | bool | None, what: str) -> None:
-    if value is not None:
-        raise ConfigError(f"{setting}: expected None for {what}, came {value!r}; leave it out.")
-
-
-def _elapsed(column: Column, forms: tuple[Form, ...], sequence: np.ndarray, series: np.ndarray) -> Stamps:
-    note = "times without a date count from the start"
-    clock = column.clock if column.typed else _past_midnight(column.clock, sequence, series)
-    past = clock is not column.clock
-    if past:
-        note = "times of day without a date go on after midnight: they are of the next day from there on"
-    return Stamps(clock, clock / HOUR, "elapsed", (note, *column.notes), forms, past_midnight=past)
+def _check_unset(timezone: str | None, dayfirst: bool | None, what: str) -> None:
+    for setting, value in (("timezone", timezone), ("dayfirst", dayfirst)):
+        if value is not None:
+            raise ConfigError(f"{setting}: expected None for {what}, came {value!r}; leave it out.")
 
 
 def _past_midnight(clock: np.ndarray, sequence: np.ndarray, series: np.ndarray) -> np.ndarray:
@@ -240,7 +237,12 @@ def _dates(
     notes += ["dates without a time of day"] * (not column.has_clock)
     if times.offset is not None:
         if timezone is not None:
-            _check_zone(moments, wall, timezone)
+            wrong = wall_clock(moments, timezone) != wall
+            if wrong.any():
+                raise ConfigError(
+                    f"timezone {timezone!r}: the stamps carry UTC offsets of their own, and that of "
+                    f"{wall[np.argmax(wrong)].astype('M8[us]')} is another; leave timezone out."
+                )
             zone = timezone
         different = np.unique(times.offset)
         if column.zone is None:
@@ -254,16 +256,6 @@ def _dates(
     late = bool((times.clock == DAY).any() and (times.clock != 0).all())
     offsets = Offsets(known, (wall - moments)[rows], zone, naive=times.offset is None and timezone is None)
     return Stamps(moments, wall.astype("M8[us]"), "dates", tuple(notes), forms, offsets, late)
-
-
-def _check_zone(moments: np.ndarray, wall: np.ndarray, timezone: str) -> None:
-    wrong = wall_clock(moments, timezone) != wall
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ConfigError(
-            f"timezone {timezone!r}: the stamps carry UTC offsets of their own, and that of "
-            f"{wall[row].astype('M8[us]')} is another; leave timezone out."
-        )
 
 
 def forms_note(stamps: Stamps, columns: Sequence[np.ndarray]) -> tuple[str, ...]:

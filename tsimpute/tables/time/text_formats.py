@@ -144,7 +144,13 @@ class Format:
             plain = [text.replace("Sept", "Sep") for text in plain]
         if (finest := self._beyond_micros) is not None:
             plain = _replaced(plain, finest, "0" * (self._width("fraction") - 6))
-        micros, offset = self._elapsed(plain) if "hours" in fields else self._dated(plain)
+        if "hours" in fields:
+            mark, seconds = str(self.pieces[1].style), "" if "second" in fields else ":00"
+            plain_times = [text.replace(mark, ":").replace(",", ".") + seconds for text in plain]
+            micros = pd.to_timedelta(np.array(plain_times, object), errors="coerce").as_unit("us").asi8.copy()
+            offset = None
+        else:
+            micros, offset = self._dated(plain)
         known = micros != _NOT_A_TIME
         micros[~known] = 0
         times = WallTimes.of(micros, offset)
@@ -204,11 +210,6 @@ class Format:
         times = pd.to_datetime(np.array(body, object), format=directives, errors="coerce").as_unit("us").asi8
         return np.where(times == _NOT_A_TIME, times, times + noon), offset
 
-    def _elapsed(self, texts: Sequence[str]) -> tuple[np.ndarray, None]:
-        mark, seconds = str(self.pieces[1].style), "" if "second" in self.fields else ":00"
-        plain = [text.replace(mark, ":").replace(",", ".") + seconds for text in texts]
-        return pd.to_timedelta(np.array(plain, object), errors="coerce").as_unit("us").asi8.copy(), None
-
     def _width(self, field: str) -> int:
         return next(piece.width for piece in self.pieces if piece.field == field)
 
@@ -248,15 +249,10 @@ def formats_of(matches: Sequence[re.Match[str]], order: Sequence[str] = ()) -> l
     them, and each field of a text may do as it likes: 13/02/2024 5:00.
     """
     likely = [format_of(match, order) for match in matches]
-    others = [Format(pieces) for form in likely for pieces in product(*map(_styles, form.pieces))]
+    both = lambda field: field in _UNPADDED and field != "hours"  # with and without zeros before the number
+    options = lambda piece: [Piece(piece.field, s) for s in ("%02d", "%d")] if both(piece.field) else [piece]
+    others = [Format(pieces) for form in likely for pieces in product(*map(options, form.pieces))]
     return list(dict.fromkeys([*likely, *others]))
-
-
-def _styles(piece: Piece) -> tuple[Piece, ...]:
-    """A number with and without zeros before it."""
-    if piece.field not in _UNPADDED or piece.field == "hours":
-        return (piece,)
-    return tuple(Piece(piece.field, style) for style in ("%02d", "%d"))
 
 
 def format_of(match: re.Match[str], order: Sequence[str] = ()) -> Format:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -139,9 +139,26 @@ def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]
     fitting = {name: reading for name, reading in readings.items() if reading.valid.all()}
     if not fitting:
         raise _unreadable(distinct, codes, readings, what)
-    _check_fiscal(distinct, fitting, what)
-    _check_calendar(distinct, fitting.values(), what)
-    _check_offsets(distinct, codes, next(iter(fitting.values())).zoned)
+    first, text = next(iter(fitting.values())), str(distinct[0]).strip()
+    # 2009/10, 2010/11, 2011/12: years that end in the next one, and not October, November and December.
+    are_months = len(distinct) >= 3 and all(format.fields == ("year", "month") for format in first.formats)
+    if are_months and (first.times.part("month") == (first.times.part("year") + 1) % 100).all():
+        raise DataError(
+            f"{what}: expected dates, came {text!r}, {str(distinct[1]).strip()!r}, which look like fiscal years; write "
+            "the day on which each begins, as in 2024-07-01."
+        )
+    # The months of the Solar Hijri and the Islamic calendar, whose years are such as 1402, have other lengths.
+    years = [reading.times.part("year") for reading in fitting.values() if reading.has("year", "isoyear")]
+    if years and all(((of_reading >= 1300) & (of_reading < 1500)).all() for of_reading in years):
+        raise DataError(f"{what}: expected dates of the Gregorian calendar, came {text!r}; {OTHER_CALENDAR}.")
+    zoned = first.zoned
+    if zoned.any() and not zoned.all():
+        bare, full = int(np.argmin(zoned)), int(np.argmax(zoned))
+        raise RowError(
+            f"times: expected a UTC offset in every row or in none, came {str(distinct[bare]).strip()!r} (",
+            int(np.argmax(codes == bare)), f") and {str(distinct[full]).strip()!r} (", int(np.argmax(codes == full)),
+            ").",
+        )  # fmt: skip
     return {name: reading.at(codes) for name, reading in fitting.items()}
 
 
@@ -157,7 +174,12 @@ def _unreadable(distinct: np.ndarray, codes: np.ndarray, readings: Mapping[str, 
         counts[0] <= max(1, n_texts // 10) and counts[1] > 3 * counts[0] and n_texts >= 3 * len(counts)
     )
     if each_fits and not few:
-        return _clash(distinct, codes, misfits, what)
+        parts: list[Part] = []
+        for name, misfit in misfits.items():
+            between = ", and " if parts else f"{what}: expected dates of one order of day, month and year, came "
+            row = int(np.argmax(codes == misfit[0]))
+            parts += [f"{between}{distinct[misfit[0]]!r} (", row, f") is no {name}"]
+        return RowError(*parts, "; correct them.")
     valid = readings[best].valid
     rows = np.flatnonzero(~valid[codes])
     text = str(distinct[codes[rows[0]]])
@@ -166,44 +188,6 @@ def _unreadable(distinct: np.ndarray, codes: np.ndarray, readings: Mapping[str, 
     return RowError(
         f"{what}, ", int(rows[0]), f": expected a date or time{like}, came {text!r}{many}; {advice_on(text)}."
     )
-
-
-def _clash(distinct: np.ndarray, codes: np.ndarray, misfits: Mapping[str, np.ndarray], what: str) -> RowError:
-    parts: list[Part] = []
-    for name, misfit in misfits.items():
-        between = ", and " if parts else f"{what}: expected dates of one order of day, month and year, came "
-        parts += [f"{between}{distinct[misfit[0]]!r} (", int(np.argmax(codes == misfit[0])), f") is no {name}"]
-    return RowError(*parts, "; correct them.")
-
-
-def _check_fiscal(distinct: np.ndarray, readings: Mapping[str, TextTimes], what: str) -> None:
-    """Refuses 2009/10, 2010/11, 2011/12: years that end in the next one, and not October, November and December."""
-    reading = next(iter(readings.values()))
-    if len(distinct) < 3 or any(format.fields != ("year", "month") for format in reading.formats):
-        return
-    if (reading.times.part("month") == (reading.times.part("year") + 1) % 100).all():
-        raise DataError(
-            f"{what}: expected dates, came {str(distinct[0]).strip()!r}, {str(distinct[1]).strip()!r}, which look like "
-            "fiscal years; write the day on which each begins, as in 2024-07-01."
-        )
-
-
-def _check_calendar(distinct: np.ndarray, readings: Iterable[TextTimes], what: str) -> None:
-    """Refuses years such as 1402: the months of the Solar Hijri and the Islamic calendar have other lengths."""
-    years = [reading.times.part("year") for reading in readings if reading.has("year", "isoyear")]
-    if years and all(((of_reading >= 1300) & (of_reading < 1500)).all() for of_reading in years):
-        text = str(distinct[0]).strip()
-        raise DataError(f"{what}: expected dates of the Gregorian calendar, came {text!r}; {OTHER_CALENDAR}.")
-
-
-def _check_offsets(distinct: np.ndarray, codes: np.ndarray, zoned: np.ndarray) -> None:
-    if zoned.any() and not zoned.all():
-        bare, full = int(np.argmin(zoned)), int(np.argmax(zoned))
-        raise RowError(
-            f"times: expected a UTC offset in every row or in none, came {str(distinct[bare]).strip()!r} (",
-            int(np.argmax(codes == bare)), f") and {str(distinct[full]).strip()!r} (", int(np.argmax(codes == full)),
-            ").",
-        )  # fmt: skip
 
 
 def fits(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]) -> bool:
