@@ -49,10 +49,9 @@ class RowAlignment:
     step_text: str = ""
     in_hours: bool = False
 
-    @property
-    def n_inserted(self) -> int:
-        """Times that no row of the table has, in all series."""
-        return sum(int(of_series.sum()) for of_series in self.inserted)
+    def place_of(self, series_of_row: np.ndarray) -> np.ndarray:
+        """(R,) where rows of series (R,) stand in the times of all series, one series after the other."""
+        return np.cumsum([0, *map(len, self.times)])[series_of_row] + self.step_of_row
 
 
 def rows_as_steps(series_of_row: np.ndarray, n_series: int, *notes: str) -> RowAlignment:

@@ -193,24 +193,3 @@ def _check_gaps(
         f"{gaps[worst] / 24:.0f} days ({ends}). Name the column that tells stays apart (--group, group); add all hours "
         "all the same with --missing_times insert (missing_times='insert'), or none with --missing_times keep."
     )
-
-
-def latest(stamps: Stamps, cell: np.ndarray, values: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, int]:
-    """(R, C) bool, of several values of one cell those that are not used, and how many these are.
-
-    The latest value is used, of several at one time the last one of the table; "first" uses the earliest.
-
-    Args:
-        cell: (R,) or (R, C) number of the cell of each value, -1 = of none.
-        values: (R, C), NaN = none.
-    """
-    cell = np.broadcast_to(cell.reshape(len(values), -1), values.shape)
-    out = np.zeros(values.shape, bool)
-    if duplicates == "mean":
-        return out, 0
-    for column in range(values.shape[1]):
-        rows = np.flatnonzero((cell[:, column] >= 0) & ~np.isnan(values[:, column]))
-        order = rows[np.lexsort((stamps.moments[rows], cell[rows, column]))]
-        same = np.diff(cell[order, column]) == 0
-        out[order[1:][same] if duplicates == "first" else order[:-1][same], column] = True
-    return out, int(out.sum())

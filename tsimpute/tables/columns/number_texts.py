@@ -113,7 +113,8 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, named: bool = 
             "errors='coerce' makes such texts missing), or leave the column out by naming those to fill (features).",
         )  # fmt: skip
     comma = any(isinstance(items[row], str) and "," in items[row] for row in rows)
-    if not named and not comma and len(rows) == len(items) and all(_is_whole(items[row]) for row in rows):
+    codes = (isinstance(item, str) and item.strip().isdigit() for item in items)  # of places and names
+    if not named and not comma and len(rows) == len(items) and all(codes):
         return None
     how = "read the file with decimal=','" if comma else "convert it with pandas.to_numeric"
     first = (f"{items[rows[0]]!r} in ", rows[0], row_label(column, rows[0])) if rows else ("nothing",)
@@ -160,11 +161,6 @@ def _reads(item: Any) -> bool:
         return is_real(item)
     text = item.strip()
     return bool(text) and any(parse([text], mark) is not None for mark in ".,")
-
-
-def _is_whole(item: Any) -> bool:
-    """Digits alone, as in codes of places and names."""
-    return isinstance(item, str) and item.strip().isdigit()
 
 
 def floats(column: pd.Series | pd.Index) -> np.ndarray:

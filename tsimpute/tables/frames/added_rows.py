@@ -119,8 +119,7 @@ def labels_note(columns: Columns, roles: Roles, stamps: Stamps | None, lent: Map
     """Which of the columns that are passed through are copied to added rows, and which are empty in them."""
     inside = [at for at in roles.extra if at >= columns.n_levels]
     copied = [str(columns.names[at]) for at in inside if at in lent]
-    calendar = [at for at in inside if at not in lent and _follows_time(columns, at, stamps)]
-    empty = [str(columns.names[at]) for at in inside if at not in lent and at not in calendar]
+    empty = [str(columns.names[at]) for at in inside if at not in lent and not _follows_time(columns, at, stamps)]
     parts = [f"{what}: {', '.join(of)}" for what, of in (("copied", copied), ("empty", empty)) if of]
     return (f"in added rows, columns that are passed through are {'; '.join(parts)}",) if parts else ()
 
@@ -182,7 +181,7 @@ def long_cells(
     assert rows.feature_of_row is not None
     assert rows.nameless is not None
     start = np.cumsum([0, *(len(times) for times in alignment.times)])
-    place, named = start[rows.series_of_row] + alignment.step_of_row, ~rows.nameless
+    place, named = alignment.place_of(rows.series_of_row), ~rows.nameless
     has_row = np.zeros((len(rows.features), start[-1]), bool)
     has_row[rows.feature_of_row[named], place[named]] = True
     still = np.zeros(len(rows.features), bool)

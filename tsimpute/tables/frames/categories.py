@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.tables.frames.rows import Rows, name_text
+from tsimpute.tables.frames.rows import name_text
 from tsimpute.tables.roles.columns import Columns
 
 MOST_LEVELS = 50
@@ -122,10 +121,3 @@ def _levels(columns: Columns, at: int) -> tuple[dict[str, object], np.ndarray]:
         by_text.setdefault(text, item)
         place.setdefault(text, len(place))
     return by_text, np.append([place[text] for text in texts], -1).astype(np.int64)[codes]
-
-
-def with_categories(rows: Rows, categories: Sequence[Category]) -> Rows:
-    """Rows with the features of categories after the others."""
-    features = [Feature(name, "") for category in categories for name in category.features]
-    values = np.concatenate([rows.values, *(category.indicators for category in categories)], 1)
-    return replace(rows, features=(*rows.features, *features), values=values)

@@ -70,8 +70,11 @@ def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
             continue
         hit = mask[of_row, table.place_of_row]
         if _repeats_times(table):
-            nothing = np.isnan(_own(table, n))
-            hit &= nothing | _stands_alone(of_row, table.place_of_row, table.stands(n), nothing)
+            nothing, stands = np.isnan(_own(table, n)), table.stands(n)
+            cell = table.place_of_row + (1 + int(table.place_of_row.max())) * of_row
+            _, at = np.unique(cell, return_inverse=True)
+            # A number of its own goes where no other row stands for the cell; of several whose mean counts, none does.
+            hit &= nothing | (stands & (np.bincount(at, weights=stands & ~nothing)[at] <= 1))
         if table.nameless is not None:
             hit &= ~table.nameless
         rows = np.flatnonzero(hit if table.emptied is None else hit | table.emptied[:, n])
@@ -87,13 +90,6 @@ def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
             cells[column] = rows, category.likeliest(contents[:, table.place_of_row[rows]])
         new_contents[column] = np.empty(0, object)
     return RowEdits(cells, new, new_contents)
-
-
-def _stands_alone(of_row: np.ndarray, place: np.ndarray, stands: np.ndarray, nothing: np.ndarray) -> np.ndarray:
-    """(R,) bool: no other row with a value stands for its cell; of several whose mean counts, none does so."""
-    cell = place + (1 + int(place.max())) * np.broadcast_to(of_row, place.shape)
-    _, at = np.unique(cell, return_inverse=True)
-    return stands & (np.bincount(at, weights=stands & ~nothing)[at] <= 1)
 
 
 def _texts_of(table: FrameTable, n: int, texts: np.ndarray) -> np.ndarray:
@@ -133,7 +129,7 @@ def new_rows(table: FrameTable, changed: Sequence[np.ndarray]) -> NewRows:
         named = np.ones(len(table.place_of_row), bool) if table.nameless is None else ~table.nameless
         has_row[table.feature_of_row[named], table.place_of_row[named]] = True
         feature, place = np.nonzero(np.concatenate(changed, 1) & ~has_row)
-    series = np.searchsorted(table.start, place, side="right") - 1
+    series = np.repeat(np.arange(len(table.panel.series)), list(map(len, table.alignment.times)))[place]
     moment = np.concatenate(table.alignment.moments)[place]
     after, order = _stand(table, series, feature, moment)
     return NewRows(

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsimpute.core.panel import Clock, Panel, Series
+from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.clock.clock import RowAlignment, align_rows, rows_as_steps
 from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
@@ -22,7 +23,7 @@ from tsimpute.tables.frames.added_rows import (
     long_cells,
     sources,
 )
-from tsimpute.tables.frames.categories import categories_of, with_categories
+from tsimpute.tables.frames.categories import categories_of
 from tsimpute.tables.frames.filled_frames import FrameWriter
 from tsimpute.tables.frames.rows import Rows, of_one_step, rows_of
 from tsimpute.tables.frames.table import FrameTable, entries_of
@@ -113,7 +114,9 @@ def read_frame(
         rows = rows.known(spec.known, None if named_features is None else [str(name) for name in named_features])
     categories = categories_of(columns, spec.categories, len(rows.features))
     if categories:
-        rows = with_categories(rows, categories)
+        indicators = [Feature(name, "") for category in categories for name in category.features]
+        values = np.concatenate([rows.values, *(category.indicators for category in categories)], 1)
+        rows = replace(rows, features=(*rows.features, *indicators), values=values)
     stamps, alignment = _times(rows, time_options, units or {})
     if rows.nameless is not None:
         alignment = replace(alignment, used=alignment.used & ~rows.nameless)

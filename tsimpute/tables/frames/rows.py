@@ -12,7 +12,6 @@ import pandas as pd
 
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.tables.clock.hours import latest
 from tsimpute.tables.columns.number_texts import floats, is_number, row_label, text_problem
 from tsimpute.tables.roles.columns import Columns, unit_of
 from tsimpute.tables.roles.roles import Roles
@@ -113,7 +112,15 @@ def rows_of(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
     names = [name_text(item) for item in np.asarray(columns[roles.feature], object)[~nameless][first]]
     features = _features_of(names, codes, None if roles.unit is None else columns[roles.unit], units)
     values = numbers(columns[roles.value], columns.names[roles.value])[:, None]
-    notes = _nameless_note(name, nameless)
+    notes: tuple[RowNote, ...] = ()
+    if nameless.any():
+        rows = np.flatnonzero(nameless).tolist()
+        parts: list[Part] = [f"column {name!r}: no name of a quantity in ", rows[0]]
+        for row in rows[1:_SHOWN]:
+            parts += [", ", row]
+        more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
+        are = "this row is" if len(rows) == 1 else "these rows are"
+        notes = (RowNote(*parts, f"{more}; {are} passed through unchanged"),)
     return Rows(columns, roles, series, series_of_row, features, np.maximum(codes, 0), values, nameless, notes=notes)
 
 
@@ -141,20 +148,6 @@ def _groups(columns: Columns, roles: Roles) -> tuple[np.ndarray, list[str]]:
 def name_text(name: object) -> str:
     """A name for people: whole numbers without decimals, as a column with gaps may hold them."""
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
-
-
-def _nameless_note(name: object, blank: np.ndarray) -> tuple[RowNote, ...]:
-    """Says which rows have no name of a quantity, and what is done with them."""
-    rows = np.flatnonzero(blank).tolist()
-    if not rows:
-        return ()
-    parts: list[Part] = [f"column {name!r}: no name of a quantity in "]
-    for row in rows[:_SHOWN]:
-        parts += [row] if row == rows[0] else [", ", row]
-    more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
-    return (
-        RowNote(*parts, f"{more}; {'this row is' if len(rows) == 1 else 'these rows are'} passed through unchanged"),
-    )
 
 
 def _features_of(
@@ -202,19 +195,25 @@ def numbers(column: pd.Series | pd.Index, name: object) -> np.ndarray:
 def of_one_step(
     stamps: Stamps, rows: Rows, alignment: RowAlignment, duplicates: Duplicates
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """(R, columns that are filled) bool, values for which another one of their step stands; and a note of how many."""
-    lengths = [len(times) for times in alignment.times]
-    cell = np.concatenate([[0], np.cumsum(lengths)[:-1]])[rows.series_of_row] + alignment.step_of_row
+    """(R, columns that are filled) bool, values for which another one of their step stands; and a note of how many.
+
+    The latest value stands, of several at one time the last one of the table; "first" uses the earliest.
+    """
+    cell = alignment.place_of(rows.series_of_row)
     if rows.feature_of_row is not None:
         cell = cell * len(rows.features) + rows.feature_of_row
     if rows.nameless is not None:
         cell = np.where(rows.nameless, -1, cell)
-    superseded, count = latest(stamps, cell, rows.values, duplicates)
-    if not count:
+    superseded = np.zeros(rows.values.shape, bool)
+    for column in range(rows.values.shape[1]):
+        at = np.flatnonzero((cell >= 0) & ~np.isnan(rows.values[:, column]))
+        order = at[np.lexsort((stamps.moments[at], cell[at]))]
+        same = np.diff(cell[order]) == 0
+        superseded[order[1:][same] if duplicates == "first" else order[:-1][same], column] = True
+    if not (count := int(superseded.sum())):
         return superseded, ()
-    which = "first" if duplicates == "first" else "latest"
+    which, order = ("first", "n earlier") if duplicates == "first" else ("latest", " later")
     share = "1 value shares its hour with a" if count == 1 else f"{count:,} values share their hour with a"
-    order = {"first": "n earlier", "latest": " later"}[which]
     return superseded, (
         f"{share}{order} one of the same feature: the {which} value of an hour is the one that the model sees; all "
         "values stay as they are",

@@ -213,7 +213,6 @@ class FrameTable(Table):
         superseded: (R, columns that are filled) bool, values for which a later one of their step stands; None = none.
         sources: by place, columns that are passed through and copied to added rows, with what they are a property of.
         categories: columns that are filled with categories; their features come after those of numbers.
-        start: per series, its first place where all series' times stand in one row.
     """
 
     frame: pd.DataFrame
@@ -236,11 +235,6 @@ class FrameTable(Table):
     superseded: np.ndarray | None = None
     sources: Mapping[int, Source] = field(default_factory=dict)
     categories: tuple[Category, ...] = ()
-    start: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        lengths = [len(series.times) for series in self.panel.series]
-        object.__setattr__(self, "start", np.concatenate([[0], np.cumsum(lengths)[:-1]]))
 
     @property
     def understood(self) -> list[tuple[str, str]]:
@@ -314,10 +308,10 @@ class FrameTable(Table):
         stands = self.alignment.used
         return stands if self.superseded is None else stands & ~self.superseded[:, n]
 
-    @property
+    @cached_property
     def place_of_row(self) -> np.ndarray:
         """(R,) where each row stands in the times of all series, one series after the other."""
-        return self.start[self.series_of_row] + self.alignment.step_of_row
+        return self.alignment.place_of(self.series_of_row)
 
 
 def entries_of(
@@ -328,11 +322,10 @@ def entries_of(
     n_features: int,
 ) -> Entries:
     """The numbers of rows (R, columns that are filled), of those that stand for their time."""
-    lengths = [len(times) for times in alignment.times]
-    place = np.cumsum([0, *lengths])[series_of_row] + alignment.step_of_row
+    lengths, place = tuple(map(len, alignment.times)), alignment.place_of(series_of_row)
     feature = np.arange(n_features) if feature_of_row is None else feature_of_row[:, None]
     values = np.where(alignment.used[:, None], values, np.nan)
-    return Entries(values.T.ravel(), (feature * sum(lengths) + place[:, None]).T.ravel(), n_features, tuple(lengths))
+    return Entries(values.T.ravel(), (feature * sum(lengths) + place[:, None]).T.ravel(), n_features, lengths)
 
 
 def time_text(panel: Panel, step: str = "") -> str:

@@ -296,8 +296,3 @@ def check_units(units: Mapping[str, str], names: Collection[str]) -> None:
     if unknown:
         some = ", ".join(list(names)[:20])
         raise ConfigError(f"units: expected features of the table ({some}), came {unknown[0]!r}.")
-
-
-def units_with_known(known: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
-    """Units known from the table, where none is given."""
-    return dict(units) if ALL in units else {**known, **units}

@@ -147,7 +147,14 @@ def check_one_quantity(columns: Columns, free: Sequence[int], features: Sequence
         if not 2 <= n_units <= MOST_UNITS * len(codes):
             continue
         units = ", ".join(map(str, pd.unique(pd.Series(np.asarray(columns[i], object)).dropna())[:3]))
-        quantity = next((columns.names[at] for at in able if _has_units(columns, at, codes)), "COLUMN")
+        quantity: Hashable = "COLUMN"
+        for at in (at for at in able if not is_unit_name(columns.names[at])):
+            pairs = pd.DataFrame({"name": columns.codes(at), "unit": codes}).query("name >= 0 and unit >= 0")
+            pairs = pairs.drop_duplicates()
+            n_names = pairs["name"].nunique()
+            if 2 <= n_names <= MOST_UNITS * len(codes) and n_names == len(pairs):  # a few, each with one unit
+                quantity = columns.names[at]
+                break
         raise DataError(
             f"table: column {columns.names[i]!r} holds {n_units} units ({units}), so column {name!r} holds several "
             f"quantities. Name the column that says which: set feature={quantity!r} and value={name!r}. If it is one "
@@ -178,16 +185,6 @@ def _counts(columns: Columns, at: int, codes: np.ndarray) -> bool:
 
 def _is_count_name(name: Hashable) -> bool:
     return not COUNT_WORDS.isdisjoint(words(name))
-
-
-def _has_units(columns: Columns, at: int, unit: np.ndarray) -> bool:
-    """Texts, few of them, each with one unit."""
-    codes = columns.codes(at)
-    if is_unit_name(columns.names[at]):
-        return False
-    pairs = pd.DataFrame({"name": codes, "unit": unit}).query("name >= 0 and unit >= 0").drop_duplicates()
-    n_names = pairs["name"].nunique()
-    return bool(2 <= n_names <= MOST_UNITS * len(codes) and n_names == len(pairs))
 
 
 def _listed(columns: Columns, at: Sequence[int]) -> str:

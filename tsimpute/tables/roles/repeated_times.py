@@ -39,7 +39,10 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
     taken = {*roles.time, *roles.group, roles.feature, roles.value}
     times, names = [], []
     for at in (at for at in range(len(columns)) if at not in taken and columns.names[at] is not None):
-        if _is_of_time(columns, at):
+        column, of_time = columns[at], part_of(columns.names[at])
+        is_complete = can_name(column) and not pd.isna(column).any()
+        is_part = of_time is not None and not has_fractions(column)
+        if is_complete and (is_part or look_of(column).kind):
             if _n_alike(columns, at, key) <= REST * before:
                 times.append(at)
         elif _may_name(columns, at, before) and _n_alike(columns, at, key) <= REST * before:
@@ -119,13 +122,6 @@ def _quoted(text: str) -> str:
 def _n_alike(columns: Columns, at: int, key: np.ndarray) -> int:
     """How many rows repeat one of the same time and of the same name in a column."""
     return int(pd.DataFrame({"key": key, "name": columns.codes(at)}).duplicated().sum())
-
-
-def _is_of_time(columns: Columns, at: int) -> bool:
-    if not can_name(columns[at]) or pd.isna(columns[at]).any():
-        return False
-    of_time = part_of(columns.names[at])
-    return (of_time is not None and not has_fractions(columns[at])) or look_of(columns[at]).kind != ""
 
 
 def _may_name(columns: Columns, at: int, before: int) -> bool:

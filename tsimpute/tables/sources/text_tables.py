@@ -18,7 +18,7 @@ from tsimpute.tables.frames.edits import RowEdits, row_edits
 from tsimpute.tables.frames.filled_frames import new_labels
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.frames.table import Edits, FrameTable
-from tsimpute.tables.roles.columns import ColumnSpec, units_with_known
+from tsimpute.tables.roles.columns import ALL, ColumnSpec
 from tsimpute.tables.roles.roles import FILL
 from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
 from tsimpute.tables.text.delimited import Insertion, read_delimited, write_delimited
@@ -237,7 +237,7 @@ def _understood(
     frame.columns = pd.Index(names, dtype=object)
     in_file = {names[i]: column.form.unit for i, column in numbers.items() if column.form.unit}
     in_file |= {names[i]: file.units[at] for i, at in enumerate(columns) if file.units[at]}
-    all_units = units_with_known(in_file, units or {})
+    all_units = dict(units) if units and ALL in units else in_file | dict(units or {})
     try:
         reading = read_frame(frame, spec, time_options, all_units)
         if file.blanks and not (reading.roles.time or reading.roles.group):
@@ -262,19 +262,11 @@ def _understood(
     if reading.n_added and reading.stamps is not None:
         more += forms_note(reading.stamps, [file.columns[columns[at]] for at in reading.roles.time])
     notes = (note.in_lines(file.lines) if isinstance(note, RowNote) else note for note in reading.notes)
-    return replace(
-        reading, notes=(*file.notes, *notes, *more), unfillable=_unfillable(file, frame, reading, missing_marks),
-        writer=TextWriter(file, columns, numbers),
-    )  # fmt: skip
-
-
-def _unfillable(
-    file: Delimited, frame: pd.DataFrame, reading: FrameTable, marks: Collection[str]
-) -> tuple[tuple[str, str], ...]:
-    """See ``Table``: with the marks of missing values that were given, and lines of the file."""
     named = {name for name, _ in reading.roles.unfillable}
-    reasons = {name: unfillable_text(pd.Series(frame[name]), name, marks, COMMAND) for name in frame if name in named}
-    return tuple((name, file.in_lines(reason)) for name, reason in reasons.items() if reason)
+    reasons = {n: unfillable_text(pd.Series(frame[n]), n, missing_marks, COMMAND) for n in frame if n in named}
+    unfillable = tuple((name, file.in_lines(reason)) for name, reason in reasons.items() if reason)
+    writer = TextWriter(file, columns, numbers)
+    return replace(reading, notes=(*file.notes, *notes, *more), unfillable=unfillable, writer=writer)
 
 
 def _times_as_written(
@@ -316,13 +308,10 @@ def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) 
         if not (open_to_all and is_mostly_numbers):
             return None
         numbers = read_numbers(file, at, marks)
-    return None if open_to_all and _are_levels(numbers, known) else numbers
-
-
-def _are_levels(numbers: Numbers, texts: Sequence[str]) -> bool:
-    """Few numbers with units in all rows, as the heights 2m and 10m: names of something, and nothing to fill."""
-    few = min(MOST_LEVELS, len(texts) // 4)
-    return numbers.form != PLAIN and not np.isnan(numbers.values).any() and len(set(texts)) <= few
+    # Few numbers with units in all rows, as the heights 2m and 10m, are names of something, and nothing to fill.
+    few = len(set(known)) <= min(MOST_LEVELS, len(known) // 4)
+    are_levels = few and numbers.form != PLAIN and not np.isnan(numbers.values).any()
+    return None if open_to_all and are_levels else numbers
 
 
 def _are_codes(name: str, texts: Sequence[str]) -> bool:

@@ -71,6 +71,8 @@ def read_delimited(
     n_units = count_unit_rows(columns, sum(i in layout.header.block for i in layout.rows[:5]))
     rows = np.array(layout.rows[n_units:], int)
     starts = np.array(layout.starts)
+    between = np.setdiff1d(np.arange(rows[0], rows[-1]) if len(rows) else [], rows).astype(int).tolist()
+    blank = [i for i in between if len(layout.records[i]) == width and not any(layout.records[i])]
     return Delimited(
         name=path.name,
         header=tuple(layout.names),
@@ -84,7 +86,7 @@ def read_delimited(
         decimal_is_sure=is_sure,
         _raw=Raw(["".join(lines[a:b]) for a, b in pairwise(layout.starts)], rows, layout.header.record, mark),
         names_line=layout.starts[layout.header.record] + 1,
-        blanks=_blanks(layout, rows),
+        blanks=tuple((i, layout.starts[i] + 1) for i in blank),
     )
 
 
@@ -132,16 +134,12 @@ def write_delimited(
         new_lines.setdefault(insertion.row, []).append(models[model].with_texts(dict(enumerate(insertion.fields))))
     for row, texts in by_row.items():
         records[places[row]] = rawtext.split_record(records[places[row]], table.delimiter).with_texts(texts)
-    for row, added in new_lines.items():
-        _insert(records, places, row, added, rawtext.line_end(table._raw.records[table._raw.header]))
+    end = rawtext.line_end(table._raw.records[table._raw.header])
+    for row, added in new_lines.items():  # every line but the last of the file gets an end
+        at = places[min(row, len(places) - 1)]
+        lines = [*added, records[at]] if row < len(places) else [records[at], *added]
+        records[at] = "".join(line if rawtext.line_end(line) else line + end for line in lines[:-1]) + lines[-1]
     rawtext.write_text("".join(records), Path(path), table.encoding, table._raw.mark)
-
-
-def _insert(records: list[str], places: list[int], row: int, added: list[str], end: str) -> None:
-    """Puts lines before a row or, after the last one, behind it; every line but the last of the file gets an end."""
-    at = places[min(row, len(places) - 1)]
-    lines = [*added, records[at]] if row < len(places) else [records[at], *added]
-    records[at] = "".join(line if rawtext.line_end(line) else line + end for line in lines[:-1]) + lines[-1]
 
 
 def _check_text(table: Delimited, text: str) -> None:
@@ -160,13 +158,6 @@ def _check_rows(layout: Layout, lines: Sequence[str]) -> None:
             f"({_count(len(wrong), 'such line')}). Correct {'it' if len(wrong) == 1 else 'them'}, or pass the "
             f"delimiter if {layout.delimiter!r} is not it."
         )
-
-
-def _blanks(layout: Layout, rows: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """Records between rows with a field for each name and no value, each with its line from 1."""
-    between = np.setdiff1d(np.arange(rows[0], rows[-1]) if len(rows) else [], rows).astype(int).tolist()
-    blank = [i for i in between if len(layout.records[i]) == len(layout.names) and not any(layout.records[i])]
-    return tuple((i, layout.starts[i] + 1) for i in blank)
 
 
 def _notes(
@@ -188,7 +179,7 @@ def _notes(
     notes = (
         (
             layout.delimiter != "," and len(layout.names) > 1,
-            f"fields are separated by {dialect.name_of(layout.delimiter)}",
+            f"fields are separated by {dialect.NAMES_OF_DELIMITERS.get(layout.delimiter, repr(layout.delimiter))}",
         ),
         (decimal == ",", "decimal commas"),
         (encoding not in ("utf-8", "ascii"), f"encoding {encoding}"),

@@ -177,7 +177,7 @@ def _shown(names: Sequence[str]) -> str:
 
 DELIMITERS = (",", ";", "\t", "|")
 
-_NAMES_OF_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", BLANKS: "blanks"}
+NAMES_OF_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", BLANKS: "blanks"}
 
 # Chosen on files of all sorts: a wrong delimiter that splits most lines alike is not met, prose stays below.
 _FITS, _BLANKS_FIT = 0.5, 0.9
@@ -224,13 +224,16 @@ class Layout:
 
 
 def find_layout(lines: Sequence[str], delimiter: str | None) -> Layout:
-    """The layout of a text by the delimiter given, or by the one that splits its lines best.
+    """The layout of a text by the delimiter given (``\\t``, ``\\s+`` are understood), or by the one that splits best.
 
     Raises:
         ConfigError, DataError: no such delimiter, no line of names, no row, or a quote that is not closed.
     """
     if delimiter is not None:
-        return _layout(lines, check_delimiter(delimiter))
+        delimiter = {"\\t": "\t", "\\s+": BLANKS}.get(delimiter, delimiter)
+        if len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\r\n\0+-.#':
+            raise ConfigError(f"delimiter: expected one character such as , ; | or a tab, came {delimiter!r}.")
+        return _layout(lines, delimiter)
     if len(lines) > _HEAD and '"' not in "".join(lines[:_HEAD]):
         # The first lines of a long text tell the delimiter, unless its other lines do not agree.
         likely, _, _ = _best_layout(lines[:_HEAD])
@@ -266,19 +269,6 @@ def _best_layout(lines: Sequence[str]) -> tuple[Layout | None, float, list[DataE
         if score > best_score:
             best, best_score = layout, score
     return best, best_score[0], errors
-
-
-def check_delimiter(delimiter: str) -> str:
-    """The delimiter as one character, where it can be one; ``\\t`` and ``\\s+`` are understood."""
-    delimiter = {"\\t": "\t", "\\s+": BLANKS}.get(delimiter, delimiter)
-    if len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\r\n\0+-.#':
-        raise ConfigError(f"delimiter: expected one character such as , ; | or a tab, came {delimiter!r}.")
-    return delimiter
-
-
-def name_of(delimiter: str) -> str:
-    """A delimiter in words."""
-    return _NAMES_OF_DELIMITERS.get(delimiter, repr(delimiter))
 
 
 def _layout(lines: Sequence[str], delimiter: str) -> Layout:

@@ -133,6 +133,13 @@ def read_folder(
     header = files[0].header
     labels = np.repeat(np.array(_labels(paths, endings), object), sizes)
     name = next(n for n in (COLUMN, "file name", "name of the file") if n not in header)
+    notes = [
+        *files[0].notes,
+        f"{len(paths):,} files, from {paths[0].name} to {paths[-1].name}; {name!r} is the name of each",
+    ]
+    others = sorted(p.name for p in path.iterdir() if p not in paths and p.name[0] != ".")
+    if others:
+        notes.append(f"{len(others)} in the folder not read: {', '.join(others[:3])}{' ...' * (len(others) > 3)}")
     return Folder(
         name=path.name,
         header=(*header, name),
@@ -142,7 +149,7 @@ def read_folder(
         decimal=mark,
         encoding=files[0].encoding,
         units=(*files[0].units, ""),
-        notes=(*files[0].notes, *_notes(path, paths, name)),
+        notes=tuple(notes),
         decimal_is_sure=decimal is not None or (mark == "." and has_points(texts)),
         _raw=files[0]._raw,
         files=tuple(files),
@@ -176,7 +183,15 @@ def write_folder(
         at = place.get(one.fields[-1], table.file_of(max(one.row - 1, 0)))
         row = min(max(one.row - int(table.first[at]), 0), len(table.files[at]))
         new[at].append((row, one))
-    atomic_write_folder(path, lambda folder: _write_files(folder, table, by_file, new, progress))
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for n, (file, of_file, of_new) in enumerate(zip(table.files, by_file, new, strict=True)):
+            added = [Insertion(row, one.fields[:-1]) for row, one in of_new]  # file by file: all at once is much
+            write_delimited(file, folder / file.name, of_file, added)
+            progress(n + 1, len(table.files))
+
+    atomic_write_folder(path, write)
 
 
 def check_replaceable(path: Path, source: Path) -> bool:
@@ -185,20 +200,6 @@ def check_replaceable(path: Path, source: Path) -> bool:
         return False
     names = names_in(source, ("",)) if is_archive(source) else {p.name for p in source.iterdir()}
     return all(p.is_file() and p.name in names for p in path.iterdir())
-
-
-def _write_files(
-    folder: Path,
-    table: Folder,
-    changes: Sequence[Mapping[int, Mapping[int, str]]],
-    new: Sequence[Sequence[tuple[int, Insertion]]],
-    progress: Callable[[int, int], None],
-) -> None:
-    folder.mkdir()
-    for n, (file, of_file, of_new) in enumerate(zip(table.files, changes, new, strict=True)):
-        insertions = [Insertion(row, one.fields[:-1]) for row, one in of_new]  # file by file: all at once is much
-        write_delimited(file, folder / file.name, of_file, insertions)
-        progress(n + 1, len(table.files))
 
 
 def shared(column: Sequence[str] | np.ndarray, known: dict[str, str]) -> np.ndarray:
@@ -225,13 +226,6 @@ def _labels(paths: Sequence[Path], endings: Sequence[str]) -> list[str]:
     cut: Callable[[str], str] = lambda name: name[: -len(next(e for e in by_length if name.lower().endswith(e)))]
     stems = [cut(path.name) or path.name for path in paths]
     return stems if len(set(stems)) == len(stems) else [path.name for path in paths]
-
-
-def _notes(path: Path, paths: Sequence[Path], name: str) -> list[str]:
-    others = [p.name for p in path.iterdir() if p not in paths and p.name[0] != "."]
-    notes = [f"{len(paths):,} files, from {paths[0].name} to {paths[-1].name}; {name!r} is the name of each"]
-    more = " ..." if len(others) > 3 else ""
-    return notes + [f"{len(others)} in the folder not read: {', '.join(sorted(others)[:3])}{more}"] * bool(others)
 
 
 def is_archive(path: Path) -> bool:

@@ -15,20 +15,18 @@ from tsimpute.tables.text.numbers import is_number, is_number_or_missing
 SAMPLE = 100
 _DIGITS = re.compile(r"\d+")
 
-TYPES = frozenset(
-    ("float", "double", "int", "integer", "string", "str", "text", "number", "numeric", "real", "bool", "boolean",
-     "date", "datetime", "time", "varchar", "char", "analog", "digital", "status", "avg", "average", "mean", "smp",
-     "min", "max", "std", "tot", "sum", "wvc", "instant", "rn", "ts", "yr", "mo", "dy", "hr", "mn", "none", "unitless",
-     "dimensionless", "volts", "deg c", "degrees", "grad", "prozent", "percent", "uhr", "utc", "local time", "lst",
-     "degrees_north", "degrees_east", "degree_north", "degree_east", "psu", "pss", "ntu", "fnu")
-)  # fmt: skip
-"""Words of lines below the names: kinds of values, how they were averaged, and units in words."""
 NO_UNITS = frozenset(
     ("float", "double", "int", "integer", "string", "str", "text", "number", "numeric", "real", "bool", "boolean",
      "date", "datetime", "time", "varchar", "char", "analog", "digital", "status", "avg", "average", "mean", "smp",
      "min", "max", "std", "tot", "sum", "wvc", "instant", "none")
 )  # fmt: skip
-"""Those of ``TYPES`` that are no units."""
+"""Words of lines below the names: kinds of values, and how they were averaged."""
+TYPES = NO_UNITS | frozenset(
+    ("rn", "ts", "yr", "mo", "dy", "hr", "mn", "unitless", "dimensionless", "volts", "deg c", "degrees", "grad",
+     "prozent", "percent", "uhr", "utc", "local time", "lst", "degrees_north", "degrees_east", "degree_north",
+     "degree_east", "psu", "pss", "ntu", "fnu")
+)  # fmt: skip
+"""The same, and units in words."""
 _COLUMN_FORMAT = re.compile(r"\d+[sdnS]")
 """As in files of the USGS: 5s is text of five characters, 14n a number of 14."""
 _DATE_FORMAT = re.compile(r"(?=.*(?:yy|dd|hh))[ymdhs]{1,4}([-/.: T][ymdhs]{1,4})+", re.IGNORECASE)

@@ -236,7 +236,9 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
         return DataError(
             f"{where} a number with decimal {table.decimal!r}, came {shown}. Pass decimal={other!r}, or correct it."
         )
-    if _names_again(table, row):
+    fields = [column[row] for column in table.columns]
+    again = any(text and text == name for text, name in zip(fields, table.header, strict=True))
+    if again and not any(_parses(text, table.decimal) for text in fields if text):
         return DataError(
             f"{where} a number or a missing mark, came {shown}: this line repeats names of columns, as where a second "
             "table begins. Write each table to a file of its own, or its columns beside those of the first."
@@ -246,13 +248,6 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
         f"{where} a number or a missing mark, came {shown}: {nature(text)}. {tally(wrong, len(texts))} "
         f"{advice(table.header[column], wrong)}"
     )
-
-
-def _names_again(table: Delimited, row: int) -> bool:
-    """Whether a field of a row is the name of its column, and no field is a number."""
-    fields = [column[row] for column in table.columns]
-    again = any(text and text == name for text, name in zip(fields, table.header, strict=True))
-    return again and not any(_parses(text, table.decimal) for text in fields if text)
 
 
 def tally(bad: Sequence[str], n_values: int) -> str:

@@ -50,12 +50,23 @@ def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
     An unknown encoding is refused; so is a folder, an empty file, what is no text or would not be written back as it
     is.
     """
-    data = _read_bytes(path)
+    if path.is_dir():
+        raise DataError(f"{path}: expected a file, came a folder. Name the file in it.")
+    data = path.read_bytes()
+    if path.suffix.lower() == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{path.name}: expected a gzip file as its name says, came: {error}.") from None
     mark, marked = next(((mark, codec) for mark, codec in _MARKS if data.startswith(mark)), (b"", ""))
     if encoding is None:
         codecs_to_try = (marked,) if marked else ("utf-8", "cp1252")
     else:
-        codec = _codec(encoding)
+        try:
+            "".encode(encoding)  # also refuses codecs that are not for text
+            codec = codecs.lookup(encoding).name
+        except (LookupError, ValueError):
+            raise ConfigError(f"encoding: expected a text encoding that Python knows, came {encoding!r}.") from None
         unmarked = _WITH_MARK.get(codec, codec)
         # "utf-16" and the like stand for both orders of bytes: the mark tells which.
         fits = marked == unmarked or (codec in ("utf-16", "utf-32") and marked.startswith(codec))
@@ -206,26 +217,6 @@ def _open_quotes(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     fields = rf'(?:(?: *+"(?:[^"]|"")*+"|(?! *+"))[^{mark}]*+{mark})*+'
     is_open = rf'{fields} *+"(?:[^"]|"")*+\Z'
     return re.compile(is_open), re.compile(rf'(?:[^"]|"")*+(?:\Z|"[^{mark}]*+{mark}{is_open})')
-
-
-def _read_bytes(path: Path) -> bytes:
-    if path.is_dir():
-        raise DataError(f"{path}: expected a file, came a folder. Name the file in it.")
-    data = path.read_bytes()
-    if path.suffix.lower() != ".gz":
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path.name}: expected a gzip file as its name says, came: {error}.") from None
-
-
-def _codec(encoding: str) -> str:
-    try:
-        "".encode(encoding)  # also refuses codecs that are not for text
-        return codecs.lookup(encoding).name
-    except (LookupError, ValueError):
-        raise ConfigError(f"encoding: expected a text encoding that Python knows, came {encoding!r}.") from None
 
 
 def _check_text(name: str, data: bytes, text: str) -> None:

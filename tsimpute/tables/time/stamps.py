@@ -194,7 +194,12 @@ def _date_order(column: Column, dayfirst: bool | None, sequence: np.ndarray) -> 
     walls = {name: times.micros for name, times in column.times.items()}
     if all((walls[name] == walls[names[0]]).all() for name in names):
         return names[0]
-    ordered = [name for name in names if _in_order(walls[name], sequence)] or names
+    rows = np.argsort(sequence, kind="stable")
+    same = np.diff(sequence[rows]) == 0
+    steps = {name: np.diff(wall[rows])[same] for name, wall in walls.items()}
+    # Never back, or never on, within each sequence in the order of rows.
+    ordered = [name for name in names if len(steps[name]) and ((steps[name] >= 0).all() or (steps[name] <= 0).all())]
+    ordered = ordered or names
     if len(ordered) == 1:
         return ordered[0]
     cover = {name: _covered(walls[name]) for name in ordered}
@@ -208,13 +213,6 @@ def _date_order(column: Column, dayfirst: bool | None, sequence: np.ndarray) -> 
         f"dates such as {example!r} in the first row: {' and '.join(ordered)} both fit every row; say which "
         f"with {options}."
     )
-
-
-def _in_order(wall: np.ndarray, sequence: np.ndarray) -> bool:
-    """Never back, or never on, within each sequence in the order of rows."""
-    order = np.argsort(sequence, kind="stable")
-    steps = np.diff(wall[order])[np.diff(sequence[order]) == 0]
-    return len(steps) > 0 and bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def _covered(wall: np.ndarray) -> float:
