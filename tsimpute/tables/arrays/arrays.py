@@ -144,7 +144,6 @@ def _check_settings(spec: ColumnSpec, time_options: TimeOptions) -> None:
 
 
 def _array_in(table: Any) -> np.ndarray:
-    """The array itself, its kind and shape checked."""
     name = "table"
     if isinstance(table, dict):
         name = 'table["X"]'

@@ -122,7 +122,6 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
 
 
 def _time(dataset: xr.Dataset, spec: Sequence[Hashable] | None) -> tuple[Hashable, tuple[Hashable, ...]]:
-    """The dimension of time, and the coordinates that say it."""
     dim, stamps = _spec_time(dataset, spec) if spec else _detected_time(dataset)
     if isinstance(dataset.xindexes.get(dim), xr.indexes.PandasMultiIndex):
         raise DataError(

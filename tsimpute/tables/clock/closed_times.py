@@ -51,7 +51,6 @@ class Slots:
     step: float
 
     def at(self, places: np.ndarray) -> Slots:
-        """Those of some places."""
         columns = (self.series, self.index, self.moments, self.present)
         wall = None if self.wall is None else self.wall[places]
         return Slots(*(column[places] for column in columns), wall, self.step)

@@ -23,7 +23,6 @@ class RepeatedTimes(RowError):
     """Rows of one series have the same time."""
 
     def with_columns(self, how: str) -> RepeatedTimes:
-        """The error, with the columns that distinguish the rows as its advice."""
         return RepeatedTimes(*self.parts[:-1], f".{how}")
 
 
@@ -66,7 +65,6 @@ def _repeat(count: int) -> str:
 def _refusal(
     stamps: Stamps, series: np.ndarray, group: np.ndarray, repeated: np.ndarray, names: Sequence[str]
 ) -> RepeatedTimes:
-    """Names the first duplicate of the table."""
     count, n_rows = int(repeated.sum()), len(repeated)
     two = int(repeated.argmax())
     same = group == group[two]

@@ -130,7 +130,6 @@ def align_rows_in_steps(
 def _steps(
     stamps: Stamps, series: np.ndarray, n_series: int, step: float, unit: tuple[float, str] | None, counts: np.ndarray
 ) -> Steps:
-    """The step of each row, and what was done."""
     moments = stamps.moments
     if stamps.kind == "numbers":
         assert unit is not None

@@ -134,7 +134,6 @@ def _lengths(times: Times) -> np.ndarray:
 
 
 def _all_slots(times: Times, length: np.ndarray) -> Slots:
-    """All times of the clock."""
     axis, grid, offsets = times.axis, times.grid, times.stamps.offsets
     start = np.cumsum(length) - length
     series = np.repeat(np.arange(times.n_series), length)
@@ -232,7 +231,6 @@ def _inserted_note(times: Times, series: np.ndarray, labels: np.ndarray) -> str:
 
 
 def _too_many(times: Times, added: np.ndarray, policy: MissingTimes) -> DataError:
-    """Names the series that lacks most, and its longest gap."""
     worst = int(added.argmax())
     of_series = np.flatnonzero(times.series == worst)
     count, total = len(of_series), int(added.sum())

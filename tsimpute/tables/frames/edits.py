@@ -140,7 +140,6 @@ def new_rows(table: FrameTable, changed: Sequence[np.ndarray]) -> NewRows:
 def _stand(
     table: FrameTable, series: np.ndarray, feature: np.ndarray | None, moment: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """After which row each new one stands, and their order."""
     if table.stamps is None or not len(moment):
         return np.zeros(len(moment), np.int64), np.arange(len(moment))
     moments = table.stamps.moments

@@ -60,7 +60,6 @@ class FrameWriter:
 
 
 def _put_categories(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
-    """The column with categories of its own at ``rows``, in its own dtype."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         known = column.cat.categories
         column = column.cat.add_categories([v for v in dict.fromkeys(values) if v is not None and v not in known])
@@ -156,7 +155,6 @@ def _cells_of(column: pd.Series, values: np.ndarray) -> Any:
 
 
 def _with_rows(table: FrameTable, edits: RowEdits, column: int, old: pd.Series, order: np.ndarray) -> pd.Series:
-    """A column of the frame with the new rows in it."""
     old, n_rows = old.reset_index(drop=True), len(old)
     if column in edits.new_contents:
         stretched = old.take(np.where(order < n_rows, order, 0)).reset_index(drop=True)

@@ -183,13 +183,9 @@ def features_text(panel: Panel) -> str:
 class Writer(Protocol):
     """Writes a table back in the kind in which it came."""
 
-    def decimals(self, table: FrameTable) -> list[int | None]:
-        """See ``Table.decimals``."""
-        ...
+    def decimals(self, table: FrameTable) -> list[int | None]: ...
 
-    def apply(self, table: FrameTable, edits: Edits) -> Any:
-        """See ``Table.apply``."""
-        ...
+    def apply(self, table: FrameTable, edits: Edits) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,7 +121,6 @@ class KnownFeatures:
 
 
 def _check_once(names_of_model: Mapping[str, str]) -> None:
-    """Refuses two names of a table for one feature."""
     double = [name for name, count in Counter(names_of_model.values()).items() if count > 1]
     if double:
         names = [text for text, name in names_of_model.items() if name == double[0]]
@@ -193,7 +192,6 @@ class ColumnSpec:
         return self
 
     def names_in(self, role: str) -> tuple[Hashable, ...]:
-        """The columns of a role."""
         names = getattr(self, role)
         return () if names is None else tuple(names) if role in _SEVERAL else (names,)
 
@@ -255,7 +253,6 @@ class Columns:
         return self._codes[at]
 
     def table_of(self, at: Sequence[int]) -> pd.DataFrame:
-        """The codes of some columns, one column of numbers each."""
         return pd.DataFrame({i: self.codes(column) for i, column in enumerate(at)})
 
     def together(self, at: Sequence[int]) -> np.ndarray:

@@ -163,7 +163,6 @@ def _best_value(columns: Columns, values: Sequence[int], names: Sequence[int]) -
 
 
 def _plain(search: _Search, names: Sequence[int], value: int) -> tuple[int, int] | None:
-    """Where names of columns say what holds names and what values."""
     columns, best = search.columns, search.best(names, value)
     name = columns.names[best.at]
     sure = names_quantity(name) or plain(columns.names[value]) in VALUE_NAMES

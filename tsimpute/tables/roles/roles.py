@@ -140,7 +140,6 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
 
 
 def _check_layout(spec: ColumnSpec, is_long: bool) -> None:
-    """Refuses columns that only the other layout has: they would be ignored."""
     if is_long and spec.features is not None and spec.known is None:
         raise ConfigError(
             f"features: expected columns of a wide table, came {', '.join(map(str, spec.features))} for a long one, "

@@ -203,7 +203,6 @@ def _says_time(columns: Columns, at: int) -> bool:
 
 
 def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], notes: list[str]) -> int:
-    """The one of several columns of stamps that is the time of the rows."""
     candidates = [i for i in stamps if not is_of_a_life(columns.names[i])] or list(stamps)
     candidates = [i for i in candidates if not is_later_time(columns.names[i])] or candidates
     candidates = [i for i in candidates if columns.codes(i).max() > 0] or candidates
@@ -250,7 +249,6 @@ def _clock_of(columns: Columns, free: Sequence[int], date: int, looks: dict[int,
 
 
 def _half(columns: Columns, free: Sequence[int]) -> list[int]:
-    """The column of AM and PM beside the twelve hours."""
     return [i for i in free if is_half(columns[i])][:1]
 
 

@@ -81,7 +81,6 @@ class TextForm:
 
 
 def is_table(path: Path) -> bool:
-    """Whether the name is that of a file of a table."""
     return ending(path) in sum(KINDS, ())
 
 
@@ -140,7 +139,6 @@ def read_file(
 
 
 def _check_no_text(path: Path, form: TextForm) -> None:
-    """Refuses settings of text files for a file of another kind: they would be ignored."""
     settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
     settings["missing_marks"] = ",".join(form.missing_marks) or None
     for name, value in settings.items():

@@ -163,7 +163,6 @@ def _check_rows(layout: Layout, lines: Sequence[str]) -> None:
 def _notes(
     layout: Layout, lines: Sequence[str], n_units: int, decimal: str, encoding: str, mark: bytes
 ) -> tuple[str, ...]:
-    """What a user should know of how a file was read, a sentence each."""
     before = layout.starts[layout.header.record]
     n_records = len(layout.records) - layout.header.below
     n_blank = n_records - len(layout.rows) - layout.comments - len(layout.repeats) - len(layout.footers)

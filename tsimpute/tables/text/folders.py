@@ -67,7 +67,6 @@ class Folder(Delimited):
         return (f"{name}: the same in several files ({named}{more}); each file is filled as a series of its own",)
 
     def file_of(self, row: int) -> int:
-        """Which file a row stands in."""
         return int(np.searchsorted(self.first, row, side="right")) - 1
 
     def place(self, row: int) -> str:
@@ -229,7 +228,6 @@ def _labels(paths: Sequence[Path], endings: Sequence[str]) -> list[str]:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is an archive by its ending."""
     return path.name.lower().endswith(ARCHIVES) and not path.is_dir()
 
 
@@ -253,7 +251,6 @@ def unpacked(path: Path, endings: Sequence[str]) -> Iterator[Path]:
 
 
 def names_in(path: Path, endings: Sequence[str]) -> set[str]:
-    """Names of the text files of an archive."""
     return {name for name, _ in _contents(path, endings)}
 
 

@@ -127,7 +127,6 @@ def are_distinct(names: Sequence[str]) -> bool:
 
 
 def _is_better(records: list[list[str]], lower: int, upper: int) -> bool:
-    """Whether the lower of two lines that name all columns holds the names."""
     below, above = records[lower], records[upper]
     if {text.casefold() for text in below} & _TIMES and not any(map(_TIME_WORDS.search, above)):
         return True

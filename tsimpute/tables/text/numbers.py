@@ -176,12 +176,10 @@ def is_number_or_missing(text: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number, with a decimal point or comma."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def is_missing(text: str) -> bool:
-    """Whether a text is one of ``MISSING_MARKS``."""
     return text.casefold() in _FOLDED
 
 
@@ -189,7 +187,6 @@ _FOLDED = frozenset(mark.casefold() for mark in MISSING_MARKS)
 
 
 def _split_marks(marks: Collection[str]) -> tuple[frozenset[str], list[float]]:
-    """The marks to compare as texts, and those to compare as numbers."""
     if marks is MISSING_MARKS:
         return _FOLDED, []
     if isinstance(marks, str):

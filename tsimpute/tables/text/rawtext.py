@@ -197,7 +197,6 @@ def _rim(field: str) -> tuple[str, str, bool]:
 
 @cache
 def _special(delimiter: str) -> re.Pattern[str]:
-    """What a field has to be quoted for."""
     return re.compile(r'[ \t"]' if delimiter == BLANKS else rf'[{re.escape(delimiter)}"\r\n]')
 
 
@@ -290,7 +289,6 @@ class Delimited:
         return len(self.lines)
 
     def place(self, row: int) -> str:
-        """The place of a row, for messages."""
         return f"{self.name}, line {self.lines[row]}"
 
     def in_lines(self, error: RowError) -> str:

@@ -57,8 +57,15 @@ def at_new_times(column: pd.Series, name: Hashable, labels: np.ndarray, new: np.
     key = plain(name) if plain(name) in CALENDAR_NAMES else part[0] if part else ""
     numbers = _whole(column, known) if key in CALENDAR_NAMES else None
     for part_at in _PARTS[_SYNONYMS.get(key, key)] if numbers is not None else ():
-        if (part_at(when).to_numpy(np.float64)[known] == numbers).all():
-            return _written(part_at(later).to_numpy(np.int64), column, known)
+        if (part_at(when).to_numpy(np.float64)[known] != numbers).any():
+            continue
+        new_numbers = part_at(later).to_numpy(np.int64)
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            return pd.Series(new_numbers).astype(column.dtype)
+        texts = column.loc[known].tolist()
+        padded = any(text.startswith("0") and len(text) > 1 for text in texts)
+        width = max(map(len, texts)) if padded else 0
+        return pd.Series([str(number).zfill(width) for number in new_numbers.tolist()]).astype(column.dtype)
     return _shifted(column.rename(name), labels, new) if known.all() else None
 
 
@@ -111,13 +118,3 @@ def _whole(column: pd.Series, known: np.ndarray) -> np.ndarray | None:
     if not all(isinstance(text, str) and text.isascii() and text.isdigit() for text in texts):
         return None
     return np.array(texts, np.float64)
-
-
-def _written(numbers: np.ndarray, column: pd.Series, known: np.ndarray) -> pd.Series:
-    """New numbers as the known rows of a column write theirs."""
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return pd.Series(numbers).astype(column.dtype)
-    texts = column.loc[known].tolist()
-    padded = any(text.startswith("0") and len(text) > 1 for text in texts)
-    width = max(map(len, texts)) if padded else 0
-    return pd.Series([str(number).zfill(width) for number in numbers.tolist()]).astype(column.dtype)

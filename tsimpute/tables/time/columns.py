@@ -74,7 +74,6 @@ def _typed_form(restore: Callable[[WallTimes], pd.Series]) -> Form:
 
 
 def _typed(series: pd.Series) -> Column:
-    """Time stamps and periods, in the dtype and zone of the column."""
     dtype = series.dtype
     if isinstance(dtype, pd.PeriodDtype):
         wall = series.dt.start_time.to_numpy().astype("M8[us]").astype(np.int64)

@@ -25,6 +25,7 @@ _MOST = 0.9
 """Share of the texts of a column that are months before those that are not are errors."""
 _DATED = frozenset(("date", "datum", "fecha", "data", "yymmdd", "aammjj", "aammdd"))
 """Words of names of columns that may hold dates such as 240301."""
+_SINCE_1970 = "numbers are read as {} since 1970-01-01 UTC"
 _EPOCHS = (("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))
 _SERIALS = (
     ("Excel's serial days", 25_569, 20_000.0, 80_000.0, ()),
@@ -63,7 +64,6 @@ class Digits:
         return Form(texts, lambda times: like(self.column, number(times).tolist()))
 
     def part_form(self, part: str) -> Form:
-        """How the column writes a part of a time."""
         return self.form(lambda times: times.part(part))
 
 
@@ -138,25 +138,13 @@ def are_months(column: pd.Series | pd.Index, texts: Sequence[str] | None = None)
     return varied and 2 * len(months) > months[-1] - months[0]
 
 
-def _months_first(column: pd.Series | pd.Index) -> Column | None:
-    """Numbers such as 3.2024: the month, and the year as four decimals; see ``are_months``."""
-    decimals = decimals_of(column) if pd.api.types.is_float_dtype(column.dtype) else None
-    if decimals is None or not are_months(column, decimal_texts(decimals.numbers, 4, comma=False)):
-        return None
-    month = decimals.numbers.astype(np.int64)
-    years = np.rint(decimals.numbers % 1 * 10_000).astype(np.int64)
-    number = lambda times: np.round(times.part("month") + times.part("year") / 10_000, 4)
-    dates = decimals.months(years * 12 + month - 1, number)
-    return dates and Column.of(*dates, "dates are read as month.year")
-
-
 def dates_of_numbers(column: pd.Series | pd.Index) -> Column | None:
     """The dates that a column of numbers holds, or None where its name and numbers are not those of dates."""
     named = column.name is not None and is_time_name(column.name)
     digits = digits_of(column)
-    if is_decimal_year(column):
-        return _months_of_years(column)
-    if digits is None and (months := _months_first(column)):
+    is_years = is_decimal_year(column)
+    months = _months(column) if is_years or digits is None else None
+    if is_years or months:
         return months
     if digits is not None and (named or _turns_years(digits.numbers)):
         dates = _joined_parts(digits, named) or (_epoch(digits) if named else None)
@@ -228,8 +216,7 @@ def _epoch(digits: Digits) -> Column | None:
         return None
     micros = digits.numbers // (size // SECOND) if size >= SECOND else digits.numbers * (SECOND // size)
     number = lambda times: times.utc * (size // SECOND) if size >= SECOND else times.utc // (SECOND // size)
-    note = f"numbers are read as {name} since 1970-01-01 UTC"
-    return Column.of(WallTimes.of(micros, np.zeros_like(micros)), digits.form(number), note)
+    return Column.of(WallTimes.of(micros, np.zeros_like(micros)), digits.form(number), _SINCE_1970.format(name))
 
 
 def is_decimal_year(column: pd.Series | pd.Index) -> bool:
@@ -243,23 +230,33 @@ def is_decimal_year(column: pd.Series | pd.Index) -> bool:
     )
 
 
-def _months_of_years(column: pd.Series | pd.Index) -> Column | None:
-    """Years with decimals that are whole months: 2024.01 to 2024.12, or twelfths of the year, or their middles."""
+def _months(column: pd.Series | pd.Index) -> Column | None:
+    """Numbers that are whole months.
+
+    They are years with decimals (2024.01 to 2024.12, or twelfths of the year, or their middles), or have the month
+    first and the year as four decimals (3.2024); see ``are_months``.
+    """
     decimals = decimals_of(column)
     if decimals is None:
         return None
-    hundreds = np.rint(decimals.numbers * 100).astype(np.int64)
-    if (hundreds % 100 >= 1).all() and (hundreds % 100 <= 12).all() and len(np.unique(hundreds % 100)) >= 6:
-        number = lambda times: (100 * times.part("year") + times.part("month")) / 100
-        dates = decimals.months(hundreds // 100 * 12 + hundreds % 100 - 1, number)
-        if dates:
-            return Column.of(*dates, "dates are read as year.month")
-    for middle in (0.0, 0.5):
-        number = lambda times, middle=middle: (12 * times.part("year") + times.part("month") - 1 + middle) / 12
-        dates = decimals.months(np.rint(decimals.numbers * 12 - middle).astype(np.int64), number)
-        if dates:
-            return Column.of(*dates, "years with decimals are read as months")
-    return None
+    numbers, options = decimals.numbers, []
+    if not is_decimal_year(column):
+        if pd.api.types.is_float_dtype(column.dtype) and are_months(column, decimal_texts(numbers, 4, comma=False)):
+            months = np.rint(numbers % 1 * 10_000).astype(np.int64) * 12 + numbers.astype(np.int64) - 1
+            number = lambda times: np.round(times.part("month") + times.part("year") / 10_000, 4)
+            options.append((months, number, "dates are read as month.year"))
+    else:
+        hundreds = np.rint(numbers * 100).astype(np.int64)
+        month = hundreds % 100
+        if (month >= 1).all() and (month <= 12).all() and len(np.unique(month)) >= 6:
+            number = lambda times: (100 * times.part("year") + times.part("month")) / 100
+            options.append((hundreds // 100 * 12 + month - 1, number, "dates are read as year.month"))
+        for middle in (0.0, 0.5):
+            number = lambda times, middle=middle: (12 * times.part("year") + times.part("month") - 1 + middle) / 12
+            months = np.rint(numbers * 12 - middle).astype(np.int64)
+            options.append((months, number, "years with decimals are read as months"))
+    dates = ((decimals.months(months, number), note) for months, number, note in options)
+    return next((Column.of(*of_option, note) for of_option, note in dates if of_option), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,8 +349,8 @@ def _serial(column: pd.Series | pd.Index) -> Column | None:
         if _FIRST * size <= low and high <= _LAST * size:
             tick = SECOND // size
             dates = decimals.dates(decimals.numbers * tick, lambda times, tick=tick: times.utc / tick)
-            note = f"numbers are read as {what} since 1970-01-01 UTC"
-            return dates and Column.of(replace(dates[0], offset=np.zeros_like(dates[0].days)), dates[1], note)
+            since = _SINCE_1970.format(what)
+            return dates and Column.of(replace(dates[0], offset=np.zeros_like(dates[0].days)), dates[1], since)
     words = set(words_of(column.name))
     dated = bool(words & {"date", "datetime", "datum", "fecha", "excel", "serial", "datenum", "matlab"})
     for what, zero, least, most, needed in _SERIALS:

@@ -114,7 +114,6 @@ class Format:
 
     @property
     def detail(self) -> tuple[int, int]:
-        """Number of fields, and of decimals of the seconds."""
         return len(self.fields), self._width("fraction") if "fraction" in self.fields else 0
 
     def write(self, times: WallTimes) -> list[str]:
@@ -299,7 +298,6 @@ def name_piece(field: str, sample: str) -> Piece:
 
 
 def _offset(text: str) -> int:
-    """Microseconds ahead of UTC."""
     digits = text[1:].replace(":", "").ljust(4, "0")
     if not digits.isdigit() or not digits.isascii():
         return 0

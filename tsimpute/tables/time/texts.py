@@ -102,7 +102,6 @@ def spread(texts: list[str], n_texts: int) -> list[str]:
 
 
 def _read(texts: list[str], formats: Sequence[Format]) -> TextTimes:
-    """Each text by the first format that writes it again."""
     days, clock, offset = (np.zeros(len(texts), np.int64) for _ in range(3))
     valid, zoned = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
     right: dict[Format, int] = {}
@@ -163,7 +162,6 @@ def parse(texts: Sequence[str] | np.ndarray, patterns: Sequence[re.Pattern[str]]
 
 
 def _unreadable(distinct: np.ndarray, codes: np.ndarray, readings: Mapping[str, TextTimes], what: str) -> RowError:
-    """The first text that cannot be read, how many there are, and what to do."""
     misfits = {name: np.flatnonzero(~reading.valid) for name, reading in readings.items()}
     each_fits = np.any([reading.valid for reading in readings.values()], axis=0).all()
     # The reading that gets furthest is the one to complain about.

@@ -41,7 +41,6 @@ class WallTimes:
         return cls(days, micros - days * DAY, offset)
 
     def at(self, rows: np.ndarray) -> WallTimes:
-        """Those of some rows, as a mask or as numbers."""
         return WallTimes(self.days[rows], self.clock[rows], None if self.offset is None else self.offset[rows])
 
     @property
@@ -59,7 +58,6 @@ class WallTimes:
         return pd.DatetimeIndex(self.days.astype("M8[D]").astype("M8[s]"))
 
     def part(self, name: str) -> np.ndarray:
-        """(R,) int64: a part of the times, such as the month."""
         return np.asarray(_PARTS[name](self), np.int64)
 
 
@@ -101,7 +99,6 @@ class Form:
 
 
 def text_form(write: Callable[[Any], list[str]], column: pd.Series | pd.Index) -> Form:
-    """The form of a column of texts."""
     return Form(write, lambda times: like(column, write(times)))
 
 
