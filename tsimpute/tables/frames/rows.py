@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
+from tsimpute.tables.clock.clock import RowAlignment
+from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.columns.number_texts import floats, is_number, row_label, text_problem
-from tsimpute.tables.roles.columns import Columns, unit_of
+from tsimpute.tables.roles.columns import Columns, KnownFeatures, unit_of
 from tsimpute.tables.roles.roles import Roles
 from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import Part, RowError, RowNote
-
-if TYPE_CHECKING:
-    from tsimpute.tables.clock.clock import RowAlignment
-    from tsimpute.tables.clock.duplicates import Duplicates
-    from tsimpute.tables.roles.columns import KnownFeatures
-    from tsimpute.tables.time.stamps import Stamps
+from tsimpute.tables.time.stamps import Stamps
 
 _SHOWN = 3
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,11 +20,9 @@ from tsimpute.tables.columns.column_names import (
 )
 from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number
 from tsimpute.tables.columns.time_names import is_clock_name, is_time_name, plain
+from tsimpute.tables.roles.columns import Columns
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.time.columns import look_of, resembles_time
-
-if TYPE_CHECKING:
-    from tsimpute.tables.roles.columns import Columns
 
 REPEATED = 0.1
 """Share of the rows that must repeat a time before a column without a telling name is taken for the groups."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,9 +12,7 @@ from tsimpute.errors import DataError
 from tsimpute.tables.columns.column_names import is_id_name, is_remark_name, is_unit_name, value_rank, words
 from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number
 from tsimpute.tables.columns.time_names import is_clock_name
-
-if TYPE_CHECKING:
-    from tsimpute.tables.roles.columns import Columns
+from tsimpute.tables.roles.columns import Columns
 
 COUNT_WORDS = frozenset((
     "t", "time", "hour", "hours", "hr", "hrs", "h", "minute", "minutes", "min", "mins", "second", "seconds", "sec",

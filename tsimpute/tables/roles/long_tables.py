@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,12 +26,10 @@ from tsimpute.tables.columns.column_names import (
 )
 from tsimpute.tables.columns.number_texts import can_name, floats, has_fractions, is_number, text_problem
 from tsimpute.tables.columns.time_names import plain
+from tsimpute.tables.roles.columns import Columns
 from tsimpute.tables.roles.grouping import find_group, numbers_rows
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
-
-if TYPE_CHECKING:
-    from tsimpute.tables.roles.columns import Columns
 
 FEWER = 0.1
 """Of the rows that repeat a time, the share that may still do so within one quantity (true duplicates)."""

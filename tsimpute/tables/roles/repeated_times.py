@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,11 @@ from tsimpute.errors import TsimputeError
 from tsimpute.tables.columns.column_names import is_id_name, is_instrument_name, is_place_name, is_remark_name
 from tsimpute.tables.columns.number_texts import can_name, has_fractions, is_number
 from tsimpute.tables.columns.time_names import part_of
+from tsimpute.tables.roles.columns import Columns
+from tsimpute.tables.roles.roles import Roles
 from tsimpute.tables.roles.time_roles import find_parts
 from tsimpute.tables.time.columns import look_of
 from tsimpute.tables.time.stamps import read_stamps
-
-if TYPE_CHECKING:
-    from tsimpute.tables.roles.columns import Columns
-    from tsimpute.tables.roles.roles import Roles
 
 SHARE = 0.1
 """Share of the rows that must repeat a time before numbers are believed to tell them apart."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,6 +24,7 @@ from tsimpute.tables.columns.time_names import (
     plain,
     speaks_of_time,
 )
+from tsimpute.tables.roles.columns import Columns
 from tsimpute.tables.text.numbers import split_unit
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.columns import FEW, MOST, Look, look_of, resembles_time
@@ -39,9 +39,6 @@ from tsimpute.tables.time.several_columns import (
     named_months,
 )
 from tsimpute.tables.time.texts import advice_on
-
-if TYPE_CHECKING:
-    from tsimpute.tables.roles.columns import Columns
 
 
 def find_parts(columns: Columns, free: Sequence[int], looks: dict[int, Look]) -> list[int]:

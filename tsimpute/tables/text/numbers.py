@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,9 +23,7 @@ from tsimpute.tables.text.number_forms import (
     nature,
     read_form,
 )
-
-if TYPE_CHECKING:
-    from tsimpute.tables.text.rawtext import Delimited
+from tsimpute.tables.text.rawtext import Delimited
 
 MISSING_MARKS = frozenset(
     ("", "NA", "N/A", "#N/A", "#NA", "<NA>", "NaN", "1.#QNAN", "NaT", "null", "None", "nil", "nodata",
