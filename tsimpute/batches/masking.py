@@ -14,6 +14,7 @@ import numpy as np
 
 from tsimpute.config.registry import is_known, plugin
 from tsimpute.config.settings import MASK_POLICIES
+from tsimpute.core.gaps import runs_of
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
 
@@ -125,8 +126,8 @@ class LikeGaps:
         """As the gaps of (K, L) records of any lengths are; runs of 1 to 8 steps where nothing is missing."""
         lengths, n_together, n_missing = [], 0, 0
         for missing in (~of_record for of_record in observed):
-            edges = np.nonzero(np.diff(np.pad(missing, ((0, 0), (1, 1))).astype(np.int8), axis=1))[1]
-            lengths.append(edges[1::2] - edges[::2])
+            _, starts, stops = runs_of(missing)
+            lengths.append(stops - starts)
             n_together += int(missing[:, missing.mean(0) > 0.5].sum())
             n_missing += int(missing.sum())
         if not n_missing:

@@ -1,1 +1,1 @@
-"""Shared types: records, batches, panels, limits, quantiles, seeds."""
+"""Shared types: records, batches, panels, limits, quantiles, gaps, seeds."""

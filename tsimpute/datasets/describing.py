@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tsimpute.core.gaps import runs_of
 from tsimpute.core.limits import Limits
 from tsimpute.core.windows import Windows
 from tsimpute.datasets.base import Card
@@ -230,7 +231,8 @@ def _stuck_remarks(table: np.ndarray, missing: np.ndarray) -> list[str]:
     """The same value many steps in a row; only for features that are mostly observed."""
     if not table.size or table.shape[1] < STUCK_STEPS or missing.mean() > 0.5:
         return []
-    lengths, rows = _runs(np.diff(table, axis=1) == 0)
+    rows, starts, stops = runs_of(np.diff(table, axis=1) == 0)
+    lengths = stops - starts
     long = lengths + 1 >= STUCK_STEPS
     if not long.any():
         return []
@@ -241,21 +243,14 @@ def _stuck_remarks(table: np.ndarray, missing: np.ndarray) -> list[str]:
 
 
 def _gaps(missing: np.ndarray) -> dict[str, int]:
-    lengths, _ = _runs(missing.reshape(-1, missing.shape[-1]))
-    lengths = lengths[lengths < missing.shape[-1]]
+    _, starts, stops = runs_of(missing.reshape(-1, missing.shape[-1]))
+    lengths = (stops - starts)[stops - starts < missing.shape[-1]]
     counts = {
         str(low) if high == low + 1 else f"{low}-{high - 1}": int(((lengths >= low) & (lengths < high)).sum())
         for low, high in pairwise(GAP_EDGES)
     }
     whole = int(missing.all(-1).sum())
     return counts | {f"{GAP_EDGES[-1]}+": int((lengths >= GAP_EDGES[-1]).sum()), "whole record": whole}
-
-
-def _runs(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of the runs of True along the rows of (R, L), and the row of each."""
-    padded = np.pad(flags, ((0, 0), (1, 1)))
-    rows, edges = np.nonzero(padded[:, 1:] != padded[:, :-1])
-    return edges[1::2] - edges[::2], rows[::2]
 
 
 def examples(values: np.ndarray) -> str:

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from tsimpute.core.gaps import interpolated
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.imputers.shared.interpolation import interpolated
 from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, moved_gaps, rows_of
 
 _CHANGE = 1e-4

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from tsimpute.core.gaps import interpolated
 from tsimpute.core.windows import Windows
-from tsimpute.imputers.shared.interpolation import interpolated
 from tsimpute.imputers.shared.records import usual_step
 from tsimpute.imputers.shared.standardised import StandardisedImputer, moved_gaps
 

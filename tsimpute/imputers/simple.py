@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from tsimpute.core.gaps import carried, curved, interpolated
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, DataError, NotFittedError
-from tsimpute.imputers.shared.interpolation import carried, curved, interpolated
 from tsimpute.imputers.shared.records import cells_asked
 from tsimpute.system.files import atomic_write
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tsimpute.core.gaps import interpolated
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
-from tsimpute.imputers.shared.interpolation import interpolated
 from tsimpute.imputers.shared.standardised import StandardisedImputer, check_counts, optional_module, rows_of
 
 _CHANGE = 1e-3

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tsimpute.core.gaps import runs_of
 from tsimpute.core.panel import OBSERVED, Filling, Panel
 from tsimpute.plots._style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, finish, new_figure
 from tsimpute.plots.fillings import drawn, shortened, span, time_axis, time_name
@@ -160,9 +161,7 @@ def gap_lengths(panel: Panel, fillings: Sequence[Filling]) -> GapLengths:
         missing, times = filling.provenance != OBSERVED, series.times
         whole = missing.all(1)
         n_whole, n_whole_cells = n_whole + int(whole.sum()), n_whole_cells + int(missing[whole].sum())
-        padded = np.pad(missing[~whole], ((0, 0), (1, 1)))
-        _, edges = np.nonzero(padded[:, 1:] != padded[:, :-1])
-        start, stop = edges[::2], edges[1::2]
+        _, start, stop = runs_of(missing[~whole])
         last = panel.clock.step or (float(np.median(np.diff(times))) if len(times) > 1 else 1.0)
         ticks = np.append(times, times[-1] + last) if len(times) else times
         lengths.append(ticks[stop] - ticks[start])

@@ -27,6 +27,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
+from tsimpute.core.gaps import interpolated
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, MissingExtraError
@@ -160,11 +161,8 @@ def mar(
     """
     _check_settings(rate, strength)
     drivers, features = mar_roles(windows, seed, features)
-    values, known = _standardised(windows, scaler), np.zeros((len(windows), len(drivers), windows.n_steps))
-    for d, k in enumerate(np.flatnonzero(named_features(windows, drivers))):
-        for n in np.flatnonzero(windows.observed[:, k].any(1)):
-            at, times = windows.observed[n, k], windows.times[n]
-            known[n, d] = np.interp(times, times[at], values[n, k, at])
+    of_drivers = _standardised(windows, scaler)[:, named_features(windows, drivers)]
+    known = interpolated(of_drivers, windows.times, np.zeros(len(drivers)))
     drawn = np.array([
         [np.random.default_rng(derive_seed(int(seed), "mar weight", f.name, d)).normal() for d in drivers]
         for f in windows.features

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tsimpute.core.gaps import interpolated
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.filling.blending import first_answer as module
@@ -16,7 +17,6 @@ from tsimpute.filling.blending.first_answer import compared_under_moved_gaps, mo
 from tsimpute.filling.blending.mixture import FittedMethods
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.methods.components import Lines
-from tsimpute.imputers.shared.interpolation import interpolated
 from tsimpute.system.terminal import silent
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tsimpute.core.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, Series
-from tsimpute.filling.preparing.series import Policy, longer_gaps, provenance_of
+from tsimpute.filling.panels.windows import gap_lengths
+from tsimpute.filling.preparing.series import Policy, provenance_of
 
 NAN = np.nan
 
@@ -30,7 +31,7 @@ def codes(one: Series, policy: Policy, invalid: list[tuple[int, int]] = [], abse
 
 @given(arrays(bool, st.tuples(st.integers(1, 3), st.integers(1, 30))), st.integers(0, 6))
 def test_longer_gaps_are_the_runs_that_are_longer_and_whole(missing: np.ndarray, limit: int) -> None:
-    found = longer_gaps(missing, limit)
+    found = gap_lengths(missing) > limit
     for row, marked in zip(missing, found, strict=True):
         expected = np.zeros(len(row), bool)
         for start in range(len(row)):

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from tsimpute.core.gaps import carried, interpolated
 from tsimpute.core.panel import Panel, Series
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Windows
 from tsimpute.filling.panels.windows import clock_times, gap_numbers, window_places, window_steps, windows_at, without
 from tsimpute.generative.window_averaging import window_starts
 from tsimpute.imputers.base import TableModel
-from tsimpute.imputers.shared.interpolation import carried, interpolated
 
 MOST_CELLS = 200_000
 """Cells of the series that a model is measured on, about, where it takes whole series."""

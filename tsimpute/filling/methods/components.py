@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from tsimpute.core.gaps import curved, interpolated
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Windows
 from tsimpute.filling.learning.learning import unseasonal
@@ -23,7 +24,6 @@ from tsimpute.filling.methods.row_forests import RowForests
 from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
-from tsimpute.imputers.shared.interpolation import curved, interpolated
 
 _MOST_CELLS = 200_000
 _ROUNDS = 3

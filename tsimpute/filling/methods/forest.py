@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tsimpute.core.gaps import interpolated
 from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
 from tsimpute.filling.learning.posterior_masks import PosteriorMasks
@@ -23,7 +24,6 @@ from tsimpute.filling.panels.windows import clock_times
 from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
-from tsimpute.imputers.shared.interpolation import interpolated
 from tsimpute.models.checkpoints import part_of
 
 _ROWS, _FEWEST = 4_000, 100

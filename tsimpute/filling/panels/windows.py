@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tsimpute.core.gaps import runs_of
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Windows
 from tsimpute.errors import DataError
@@ -125,9 +126,7 @@ def gap_lengths(missing: np.ndarray, independent: bool = False) -> np.ndarray:
     """
     if independent:
         return missing.astype(np.int64)
-    edges = np.diff(np.pad(missing, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    rows, starts = np.nonzero(edges == 1)
-    _, ends = np.nonzero(edges == -1)
+    rows, starts, ends = runs_of(missing)
     lengths = np.zeros((len(missing), missing.shape[1] + 1), np.int64)
     np.add.at(lengths, (rows, starts), ends - starts)
     np.add.at(lengths, (rows, ends), starts - ends)

@@ -21,7 +21,7 @@ from tsimpute.core.panel import (
 )
 from tsimpute.core.windows import Windows
 from tsimpute.filling.measuring.calibration import Calibration, summarised
-from tsimpute.filling.panels.windows import clock_times
+from tsimpute.filling.panels.windows import clock_times, gap_lengths
 from tsimpute.imputers.base import TableModel
 from tsimpute.screening.column_kinds import ColumnKind
 from tsimpute.tables.frames.table import Table
@@ -135,7 +135,7 @@ def provenance_of(series: Series, policy: Policy, invalid: np.ndarray, absent: n
     unseen = missing.all(1)
     codes[unseen] = np.where(missing[unseen], NO_INFORMATION if policy.fill_unseen else LEFT_EMPTY, codes[unseen])
     if policy.max_gap is not None:
-        codes[longer_gaps(missing, policy.max_gap)] = LEFT_EMPTY
+        codes[gap_lengths(missing) > policy.max_gap] = LEFT_EMPTY
     codes[absent] = np.where(missing[absent], LEFT_EMPTY, codes[absent])
     return codes
 
@@ -166,17 +166,6 @@ def provenance_of_table(
                 codes[k] = by_rule(codes[k], bands)
         provenance.append(codes)
     return provenance
-
-
-def longer_gaps(missing: np.ndarray, limit: int) -> np.ndarray:
-    """(K, T) bool: cells of runs of more than ``limit`` missing cells."""
-    edges = np.diff(np.pad(missing, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    long = np.zeros(missing.shape, bool)
-    rows, starts = np.nonzero(edges == 1)
-    _, ends = np.nonzero(edges == -1)
-    for k, a, b in zip(rows, starts, ends, strict=True):
-        long[k, a:b] = b - a > limit
-    return long
 
 
 def fill_series(

@@ -1,6 +1,6 @@
-"""Curves in time through the known values of each record and feature.
+"""Runs of cells, and curves in time through the known values of each record and feature.
 
-Arguments of all: ``known`` (N, K, L), NaN where nothing is known; ``times`` (N, L), increasing; ``otherwise`` (K,)
+Arguments of all curves: ``known`` (N, K, L), NaN where nothing is known; ``times`` (N, L), increasing; ``otherwise`` (K,)
 for a record in which nothing of the feature is known. They give (N, K, L) float64.
 """
 
@@ -9,6 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+
+
+def runs_of(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The runs of True along the rows of (R, L), in order: the row of each, where it starts, and where it stops."""
+    padded = np.pad(flags, ((0, 0), (1, 1)))
+    rows, edges = np.nonzero(padded[:, 1:] != padded[:, :-1])
+    return rows[::2], edges[::2], edges[1::2]
 
 
 def through_known(
