@@ -1,7 +1,7 @@
 """Runs of cells, and curves in time through the known values of each record and feature.
 
-Arguments of all curves: ``known`` (N, K, L), NaN where nothing is known; ``times`` (N, L), increasing; ``otherwise`` (K,)
-for a record in which nothing of the feature is known. They give (N, K, L) float64.
+Arguments of all curves: ``known`` (N, K, L), NaN where nothing is known; ``times`` (N, L), increasing; ``otherwise``
+(K,) for a record in which nothing of the feature is known. They give (N, K, L) float64.
 """
 
 from __future__ import annotations
