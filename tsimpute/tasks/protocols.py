@@ -140,6 +140,7 @@ def csdi(
     if not prescribed:
         windows, changes = _without_empty(windows)
         check_rate(rate)
+        assert rate is not None
         rng, by_step = legacy_generator(seed), windows.observed.transpose(0, 2, 1).reshape(len(windows), -1)
         hidden = np.zeros_like(by_step)
         for observed, of_record in zip(by_step, hidden, strict=True):

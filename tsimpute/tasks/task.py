@@ -119,7 +119,8 @@ class Task(ShortRepr):
         """The summary as a Markdown table, followed by the order of steps and what was changed."""
         names = [field.name for field in fields(PartCounts)]
         rows = [names, ["---"] + ["---:"] * (len(names) - 1)]
-        for part, *numbers in map(astuple, self.summary()):
+        for counts in self.summary():
+            part, *numbers = astuple(counts)
             rows.append([part, *(f"{number:,}" for number in numbers)])
         lines = [f"| {' | '.join(row)} |" for row in rows]
         lines += ["", f"{self.protocol}: {self.order}"]
