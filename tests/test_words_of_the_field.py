@@ -31,7 +31,7 @@ STANDARD_NAMES = {
 }  # fmt: skip
 """Names without a meaning of their own in the field, and what they are called instead."""
 
-IN_BACKBONES = {"Layout": "TokenLayout", "Field": "VectorField", "said": "kv_cache"}
+IN_BACKBONES = {"Layout": "Grid", "Field": "VectorField", "said": "kv_cache"}
 """Names that are right elsewhere: a text file has a layout and fields."""
 
 ATTRIBUTES = {"shown": "visible"}

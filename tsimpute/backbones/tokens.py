@@ -14,11 +14,11 @@ from torch.nn import functional as F
 from tsimpute.backbones.embeddings import clock_embedding
 from tsimpute.backbones.packing import pack
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
-from tsimpute.backbones.trunk import Axis, TokenLayout, Trunk, attention
+from tsimpute.backbones.trunk import Axis, Grid, Trunk, attention
 from tsimpute.core.containers import Condition
 
 
-class Tokens(TokenLayout):
+class Tokens(Grid):
     """The T cells of a mask as (S, T, D): S states of the same records, in the order of record, feature and time.
 
     With one record the rows of a state are S draws of it; with B records S = 1.

@@ -1,7 +1,7 @@
 """The parts of a dual temporal/feature transformer, for any set of cells and any layout of them.
 
 Residual blocks after DiffWave (Kong et al. 2021), attention along time, then along features, as in Section 5 and
-Appendix E.1 of Tashiro et al. 2021. The parts see tensors (..., D); a ``TokenLayout`` says which cells share a row.
+Appendix E.1 of Tashiro et al. 2021. The parts see tensors (..., D); a ``Grid`` says which cells share a row.
 """
 
 from __future__ import annotations
@@ -65,56 +65,21 @@ class AxisTransformer(nn.Module):
         return self.norm_feedforward(cells + self.contract(F.gelu(self.expand(cells))))
 
 
-class TokenLayout:
-    """The cells that a network computes: groups them along time and along features, and adds side information to each.
+class Grid:
+    """Every cell of (R, K, L, D): groups cells along time and along features, and adds side information to each.
+
+    ``Tokens`` are some of the cells. Attention gets rows along time, (R K, L, 3 D), and along features, (R L, K, 3 D).
+
+    Args:
+        network: whose embeddings are used.
+        condition: B records.
+        marked: (B, K, L) bool, the cells that side information marks.
 
     Attributes:
         attend: the attention along time and along features.
     """
 
     attend: Sequence[Callable[..., Tensor]]
-
-    def attending(self, attend: Sequence[Attend]) -> Self:
-        """The same cells with another attention along time and along features."""
-        view = copy.copy(self)
-        view.attend = attend
-        return view
-
-    def take(self, grid: Tensor) -> Tensor:
-        """Numbers of all cells, (R, K, L) -> those of the layout."""
-        raise NotImplementedError
-
-    def put(self, of_cells: Tensor, like: Tensor) -> Tensor:
-        """The inverse of ``take``, in the shape of ``like``; 0 at all other cells."""
-        raise NotImplementedError
-
-    def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
-        """Applies ``axis`` to the cells of each feature."""
-        raise NotImplementedError
-
-    def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
-        """Applies ``axis`` to the cells of each time."""
-        raise NotImplementedError
-
-    def to_cells(self, of_record: Tensor) -> Tensor:
-        """(R, D) of each row of states -> what can be added to cells."""
-        raise NotImplementedError
-
-    def side(
-        self, of_time: Callable[[Tensor], Tensor], of_feature: Callable[[Tensor], Tensor], of_mask: Tensor
-    ) -> Tensor:
-        """The sum of projections of each cell's time, feature and mask, (..., E)."""
-        raise NotImplementedError
-
-
-class Grid(TokenLayout):
-    """Every cell of (R, K, L, D); attention gets rows along time, (R K, L, 3 D), and along features, (R L, K, 3 D).
-
-    Args:
-        network: whose embeddings are used.
-        condition: B records.
-        marked: (B, K, L) bool, the cells that side information marks.
-    """
 
     def __init__(self, network: Trunk, condition: Condition, marked: Tensor) -> None:
         dtype, given = condition.values.dtype, slice(network.n_features - network.n_given, None)
@@ -123,30 +88,42 @@ class Grid(TokenLayout):
         self.feature, self.marked = network.feature.weight, marked[..., None].to(dtype)
         self.attend = (attention, attention)
 
+    def attending(self, attend: Sequence[Attend]) -> Self:
+        """The same cells with another attention along time and along features."""
+        view = copy.copy(self)
+        view.attend = attend
+        return view
+
     def take(self, grid: Tensor) -> Tensor:
+        """Numbers of all cells, (R, K, L) -> those of these cells."""
         return grid
 
     def put(self, of_cells: Tensor, like: Tensor) -> Tensor:
+        """The inverse of ``take``, in the shape of ``like``; 0 at cells that are not among these."""
         return of_cells
 
     def along_time(self, axis: Axis, cells: Tensor) -> Tensor:
+        """Applies ``axis`` to the cells of each feature."""
         if cells.shape[2] == 1:
             return cells
         rows = axis(rearrange(cells, "r k l d -> (r k) l d"), self.attend[0])
         return rearrange(rows, "(r k) l d -> r k l d", r=len(cells))
 
     def along_features(self, axis: Axis, cells: Tensor) -> Tensor:
+        """Applies ``axis`` to the cells of each time."""
         if cells.shape[1] == 1:
             return cells
         rows = axis(rearrange(cells, "r k l d -> (r l) k d"), self.attend[1])
         return rearrange(rows, "(r l) k d -> r k l d", r=len(cells))
 
     def to_cells(self, of_record: Tensor) -> Tensor:
+        """(R, D) of each row of states -> what can be added to cells."""
         return of_record[:, None, None]
 
     def side(
         self, of_time: Callable[[Tensor], Tensor], of_feature: Callable[[Tensor], Tensor], of_mask: Tensor
     ) -> Tensor:
+        """The sum of projections of each cell's time, feature and mask, (..., E)."""
         known = of_time(self.clock)[:, None] + of_feature(self.feature)[:, None]
         return torch.addcmul(known, self.marked, of_mask)
 
@@ -167,7 +144,7 @@ class SideProjection(nn.Module):
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
 
-    def forward(self, layout: TokenLayout) -> Tensor:
+    def forward(self, layout: Grid) -> Tensor:
         return layout.side(self.of_time, self.of_feature, self.of_mask)
 
 
@@ -183,15 +160,15 @@ class ResidualBlock(nn.Module):
         self.mid = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, 2 * width)
 
-    def forward(self, cells: Tensor, tau: Tensor, side: Tensor, layout: TokenLayout) -> tuple[Tensor, Tensor]:
+    def forward(self, cells: Tensor, tau: Tensor, side: Tensor, layout: Grid) -> tuple[Tensor, Tensor]:
         """(..., D), (R, T), (..., 2 D) -> the next block's cells and this block's share of the output."""
         return self.gated(cells, self.along_axes(cells, tau, layout), side)
 
-    def along_axes(self, cells: Tensor, tau: Tensor, layout: TokenLayout) -> Tensor:
+    def along_axes(self, cells: Tensor, tau: Tensor, layout: Grid) -> Tensor:
         """The first half: attention along time, then along features, (..., D)."""
         return layout.along_features(self.feature_axis, self.along_time(cells, tau, layout))
 
-    def along_time(self, cells: Tensor, tau: Tensor, layout: TokenLayout) -> Tensor:
+    def along_time(self, cells: Tensor, tau: Tensor, layout: Grid) -> Tensor:
         """Attention along time."""
         return layout.along_time(self.time_axis, cells + layout.to_cells(self.of_tau(tau)))
 
@@ -290,7 +267,7 @@ class Trunk(nn.Module):
         return 0
 
     def field_on(
-        self, layout: TokenLayout, condition: Condition, is_noisy: Tensor | None = None, context: Sequence[Tensor] = ()
+        self, layout: Grid, condition: Condition, is_noisy: Tensor | None = None, context: Sequence[Tensor] = ()
     ) -> VectorField:
         """The vector field computed on the cells of ``layout``; what depends on the condition only is computed here.
 
@@ -322,7 +299,7 @@ class Trunk(nn.Module):
 
         return field
 
-    def context_of(self, layout: TokenLayout, condition: Condition) -> list[Tensor]:
+    def context_of(self, layout: Grid, condition: Condition) -> list[Tensor]:
         """Queries, keys and values (..., 3 D) of the visible cells, in the order in which the blocks' axes use them.
 
         Visible cells stand at the time of data. The output of the last block is not used.
@@ -351,9 +328,7 @@ class Trunk(nn.Module):
         layout.along_features(append_kv, last.along_time(cells, tau, layout))
         return kv_cache
 
-    def _forward_cells(
-        self, inputs: Tensor, tau: Tensor, side_information: list[Tensor], layout: TokenLayout
-    ) -> Tensor:
+    def _forward_cells(self, inputs: Tensor, tau: Tensor, side_information: list[Tensor], layout: Grid) -> Tensor:
         """(..., 2 or 3) the inputs of cells and their noisy values, (R,) process times -> (...) a number per cell."""
         cells = F.relu(self.enter(inputs))
         tau = self.of_tau(tau)

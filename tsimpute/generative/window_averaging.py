@@ -109,6 +109,11 @@ class WindowAveraging:
         return [(at, condition.steps(at)) for at in places if condition.layout.queried[..., at].any()]
 
 
+def usual_stride(length: int) -> int:
+    """Steps from one window to the next where each has a third of its steps in common with the next one."""
+    return max(1, round(length * (1 - 1 / 3)))
+
+
 def window_starts(n_steps: int, length: int, stride: int) -> list[int]:
     """Where windows of a record begin: every ``stride`` steps, and one that ends with the record."""
     if n_steps <= length:

@@ -103,14 +103,12 @@ class GaussianImputer:
         valid: Windows | None = None,
         *,
         scaler: Standardizer | None = None,
-        time_unit: str | None = None,
         progress: Progress = "auto",
     ) -> Self:
         """Learns from the visible cells of ``train``; ``valid`` is not needed.
 
         Args:
             scaler: None = fitted on the visible cells of ``train``.
-            time_unit: of the times of the records, to be kept with the model; None = not known.
             progress: as of ``tsimpute.system.terminal.progress_bars``.
 
         Raises:
@@ -122,7 +120,7 @@ class GaussianImputer:
         records = Records(tuple(train.known.astype(np.float64)), tuple(train.times.astype(np.float64)), step)
         with progress_bars(progress, {"fitting": "round"}) as tell:
             return self.fit_records(
-                records, train.features, scaler or Standardizer.fit(train), regular=regular, time_unit=time_unit,
+                records, train.features, scaler or Standardizer.fit(train), regular=regular,
                 for_others=True, progress=lambda done, total: tell("fitting", done, total),
             )  # fmt: skip
 

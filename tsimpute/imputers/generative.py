@@ -26,7 +26,7 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.generative.window_averaging import WindowAveraging
+from tsimpute.generative.window_averaging import WindowAveraging, usual_stride
 from tsimpute.imputers.network.fitted import (
     FittedModel,
     RecordClock,
@@ -290,7 +290,6 @@ class GenerativeImputer:
         n_samples: int,
         seed: int = 0,
         fill: np.ndarray | None = None,
-        overlap: float = 1 / 3,
         progress: Callable[[float], None] = lambda share: None,
     ) -> Iterator[tuple[slice, Samples]]:
         """One record of any length, by overlapping windows of the fitted length; each sample is one path.
@@ -298,7 +297,6 @@ class GenerativeImputer:
         Args:
             record: one record; its features are those learnt.
             n_samples, seed, fill: see ``impute``.
-            overlap: share of a window that it has in common with the next one, in [0, 1).
             progress: called from time to time with the share of the record that is done.
 
         Yields:
@@ -306,19 +304,16 @@ class GenerativeImputer:
             Steps without a queried cell are left out.
 
         Raises:
-            ConfigError: ``overlap`` out of range.
             DataError: times within a window, counted from its first, lose their order in single precision.
             Others: see ``impute``.
         """
         model, sampler = self._fitted(), self._sampler
         model.check(record)
         cells = cells_to_fill(record, n_samples, fill)
-        if len(record) != 1 or not 0 <= overlap < 1:
-            raise ConfigError(
-                f"impute_long: expected 1 record and an overlap in [0, 1), came {len(record)}, {overlap}."
-            )
+        if len(record) != 1:
+            raise ConfigError(f"impute_long: expected 1 record, came {len(record)}.")
         length = min(model.clock.n_steps or record.n_steps, record.n_steps)
-        memory, stride = self.sampling.memory_mib, max(1, round(length * (1 - overlap)))
+        memory, stride = self.sampling.memory_mib, usual_stride(length)
         check_times(record.times[0], length, stride)
         n_evaluations = sampler.solver.n_evaluations(sampler.n_steps)
         seeds = [derive_seed(seed, "impute", record.record_ids[0])]

@@ -8,7 +8,6 @@ features that decide never lose a cell.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Real
 
 import numpy as np
 
@@ -40,9 +39,7 @@ def mcar_exact(windows: Windows, *, rate: float, seed: int, features: Sequence[s
     return _over_rows(windows, features, seed, draw)
 
 
-def mar_logistic(
-    windows: Windows, *, rate: float, seed: int, features: Sequence[str] | None = None, p_obs: float = 0.3
-) -> np.ndarray:
+def mar_logistic(windows: Windows, *, rate: float, seed: int, features: Sequence[str] | None = None) -> np.ndarray:
     """(N, K, L) bool: each cell hidden with the chance that a logistic model of never hidden features gives.
 
     As in Muzellec et al. (2020), Missing Data Imputation using Optimal Transport, appendix on missingness: weights of a
@@ -54,20 +51,17 @@ def mar_logistic(
     Args:
         windows, seed: as for ``mcar_exact``.
         rate: mean chance of a cell that may be hidden, in (0, 1).
-        features: names of the features that may lose cells, all others decide; None = max(int(p_obs * K), 1) drawn
+        features: names of the features that may lose cells, all others decide; None = max(int(0.3 * K), 1) drawn
             features decide.
-        p_obs: share of the features that decide where ``features`` is None, in [0, 1).
 
     Raises:
-        ConfigError: rate or p_obs out of range, an unknown feature, or no feature left to decide or to hide.
+        ConfigError: rate out of range, an unknown feature, or no feature left to decide or to hide.
         DataError: cells are held out already.
     """
     check_rate(rate)
-    if not (isinstance(p_obs, Real) and 0 <= p_obs < 1):
-        raise ConfigError(f"p_obs: expected a share in [0, 1), came {p_obs!r}.")
 
     def draw(cells: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        may_lose = _may_lose(windows, features, max(share(cells.shape[1], p_obs), 1), "mar_logistic", rng)
+        may_lose = _may_lose(windows, features, max(share(cells.shape[1], 0.3), 1), "mar_logistic", rng)
         scores = values[:, ~may_lose] @ rng.normal(size=(int((~may_lose).sum()), int(may_lose.sum())))
         chance = np.zeros(cells.shape)
         chance[:, may_lose] = np.stack([chances(_scaled(s), rate * len(s)) for s in scores.T], axis=1)

@@ -36,7 +36,7 @@ from tsimpute.training.devices import (
 from tsimpute.training.progress import Progress, Step, check_same, log_epoch, settings_key
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+    pass
 
 _REST = 10.0
 """Seconds between two files of the last model, at least, where training is of a number of steps."""
@@ -71,7 +71,6 @@ class Trainer:
         folder: for state, logs and models; None = nothing is written and nothing can be resumed.
         save_model: writes a model file; called with the averaged network where there is one.
         should_stop: called after each step; True ends training with its state written.
-        fabric: a launched lightning-fabric; made from ``settings``, and launched, where None.
         identity: more settings that must not change when a run resumes, as text, such as the options of the network.
 
     Attributes:
@@ -91,7 +90,6 @@ class Trainer:
         folder: Path | None = None,
         save_model: SaveModel = lambda name, network, fitted: None,
         should_stop: Callable[[], bool] = lambda: False,
-        fabric: Fabric | None = None,
         identity: str = "",
     ) -> None:
         if settings.patience is not None and valid is None:
@@ -101,7 +99,7 @@ class Trainer:
             )
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
         self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
-        self.fabric = fabric or launched(settings)
+        self.fabric = launched(settings)
         wait_for_gloo(self.fabric)
         # A fused step differs from a plain one in last bits, which results of time series keep.
         fused = True if getattr(network, "max_length", None) == 1 else None

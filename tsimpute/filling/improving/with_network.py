@@ -22,7 +22,7 @@ from tsimpute.filling.measuring.calibration import LEAST
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
 from tsimpute.filling.panels.windows import training_hop, training_windows, window_places, window_steps, windows_at
 from tsimpute.filling.preparing.summary import FIRST
-from tsimpute.generative.window_averaging import window_starts
+from tsimpute.generative.window_averaging import usual_stride, window_starts
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.network.fitted import digest_of
@@ -39,7 +39,6 @@ _RISE = 0.02
 """Training ends if the score is higher by this share than at an earlier validation."""
 _FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
 """Processes of cross-fitting, and those of tables with more cells than that."""
-_OVERLAP = 1 / 3
 _BATCH, _TIMES_SEEN, _MASKS = 16, 10, (4, 64)
 """Windows of an optimiser step; how often a window is seen with one mask, about; fewest and most masks."""
 
@@ -258,7 +257,7 @@ def windows_with_any(cells: Sequence[np.ndarray], length: int) -> int:
     n_windows = 0
     for of_series in cells:
         n_steps, steps = of_series.shape[1], np.flatnonzero(of_series.any(0))
-        starts = np.array(window_starts(n_steps, min(length, n_steps), max(1, round(length * (1 - _OVERLAP)))))
+        starts = np.array(window_starts(n_steps, min(length, n_steps), usual_stride(length)))
         first, after = (np.searchsorted(steps, starts + more) for more in (0, length))
         n_windows += int((first < after).sum())
     return n_windows
