@@ -22,7 +22,7 @@ from tsimpute.config import yaml_files as config_files, registry
 from tsimpute.models import pretrained
 from tsimpute.cli.commands import main
 from tsimpute.system.native import compiled
-from tsimpute.system.places import packaged
+from tsimpute.system.files import packaged
 from tsimpute.reports.pages import render
 from tsimpute.suites.settings import load_suite, shipped_suites
 

@@ -23,7 +23,7 @@ from tsimpute.datasets import physionet2012, pm25
 from tsimpute.datasets.base import Source
 from tsimpute.datasets.fetching import download, fetch, find_root, sha256
 from tsimpute.errors import ConfigError, DataError, SourceError
-from tsimpute.system.places import user_cache
+from tsimpute.system.files import user_cache
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "samples"
 

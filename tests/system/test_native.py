@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tsimpute.system import native
+from tsimpute.system.files import user_cache
 from tsimpute.system.native import WHEEL_FOLDER, compile_for_wheel, compiled
-from tsimpute.system.places import user_cache
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="NO C COMPILER: what is compiled is not tested"

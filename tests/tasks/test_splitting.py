@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tasks.splitting import Split, csdi_folds, legacy_generator, prescribed, seeded_folds
+from tsimpute.tasks.task import Split, csdi_folds, legacy_generator, prescribed, seeded_folds
 
 
 def ids(n: int) -> list[str]:

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tsimpute.system.files import packaged
 from tsimpute.system.native import compiled
-from tsimpute.system.places import packaged
 
 _WIDEST_HEAD = 16  # wider ones leave the registers
 

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from tsimpute.batches.base_estimates import BaseEstimate, BaseMethod, Known, standardised
-from tsimpute.batches.mask_pool import MaskPool, Masks
-from tsimpute.batches.masking import MaskPolicy, RandomTargets
+from tsimpute.batches.masking import MaskPolicy, MaskPool, Masks, RandomTargets
 from tsimpute.core.containers import Batch, Condition
 from tsimpute.core.seeding import derive_seed, seeds_at, uniforms
 from tsimpute.core.windows import Windows

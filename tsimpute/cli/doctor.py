@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 from tsimpute import __version__
+from tsimpute.system.files import packaged, user_cache
 from tsimpute.system.native import WHEEL_FOLDER, compiled, is_switched_off
-from tsimpute.system.places import packaged, user_cache
 from tsimpute.system.threads import spins
 
 _DEVELOPERS = re.compile(r"extra == .(dev|docs)\b")

@@ -13,8 +13,7 @@ import yaml
 
 from tsimpute.config.settings import RunConfig
 from tsimpute.errors import ConfigError
-from tsimpute.system.files import atomic_write_text
-from tsimpute.system.places import packaged, packaged_names
+from tsimpute.system.files import atomic_write_text, packaged, packaged_names
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from tsimpute.config.registry import make
 from tsimpute.errors import ConfigError, DataError, SourceError
-from tsimpute.system.places import user_cache
+from tsimpute.system.files import user_cache
 
 VARIABLE = "TSIMPUTE_DATA"
 CHUNK = 1 << 18

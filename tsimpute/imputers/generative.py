@@ -17,8 +17,7 @@ from torch import nn
 
 from tsimpute.batches.base_estimates import BaseMethod
 from tsimpute.batches.loading import Loader, usual_cells
-from tsimpute.batches.mask_pool import Masks
-from tsimpute.batches.masking import MaskPolicy, make_policy
+from tsimpute.batches.masking import MaskPolicy, Masks, make_policy
 from tsimpute.config.registry import check_imported
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, named_parts
 from tsimpute.config.yaml_files import from_dict, to_dict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tsimpute.errors import ConfigError
-from tsimpute.system.places import packaged, packaged_names
+from tsimpute.system.files import packaged, packaged_names
 
 
 def names() -> list[str]:

@@ -21,7 +21,7 @@ from tsimpute.imputers.shared.records import cells_asked, check_features, collec
 from tsimpute.imputers.shared.standardised import check_counts
 from tsimpute.models.array_files import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
-from tsimpute.system.places import packaged
+from tsimpute.system.files import packaged
 from tsimpute.tasks.missingness import random_cells
 
 INTERPRETER = "TSIMPUTE_PYPOTS_PYTHON"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tsimpute.config.settings import DataConfig, ProtocolConfig
 from tsimpute.config.yaml_files import from_dict, read_settings
 from tsimpute.errors import ConfigError
-from tsimpute.system.places import packaged, packaged_names
+from tsimpute.system.files import packaged, packaged_names
 
 _LONGEST = 80
 _OF_THE_SUITE = ("data", "protocol", "evaluation", "training.seed", "training.keep_epochs")

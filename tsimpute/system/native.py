@@ -23,7 +23,7 @@ import warnings
 from functools import cache
 from pathlib import Path
 
-from tsimpute.system.places import user_cache
+from tsimpute.system.files import user_cache
 
 WHEEL_FOLDER = "compiled"
 """The folder beside a source in which a wheel has its libraries."""

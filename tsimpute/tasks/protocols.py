@@ -21,9 +21,20 @@ from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.missingness import BY_VALUE, MECHANISMS, check_rate, mar_roles, reached_rate, scaler_of
-from tsimpute.tasks.splitting import PARTS, Split, check_fold, csdi_folds, legacy_generator, prescribed, seeded_folds
 from tsimpute.tasks.table_missingness import TABLE_MECHANISMS
-from tsimpute.tasks.task import PRESCRIBED, REMOVED, TRANSDUCTIVE, Task
+from tsimpute.tasks.task import (
+    PARTS,
+    PRESCRIBED,
+    REMOVED,
+    TRANSDUCTIVE,
+    Split,
+    Task,
+    check_fold,
+    csdi_folds,
+    legacy_generator,
+    prescribed,
+    seeded_folds,
+)
 
 EMPTY_DROPPED = "records without any observation (dropped by the protocol)"
 LEFT_EMPTY_DROPPED = "training records all of whose cells are held out (dropped by the protocol)"
