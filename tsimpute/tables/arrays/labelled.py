@@ -49,35 +49,6 @@ def rows_with_inserted(alignment: RowAlignment) -> tuple[np.ndarray, np.ndarray]
     return np.r_[np.arange(len(step)), np.full(len(added), -1)][sort], np.r_[step, added][sort]
 
 
-def lengthened(
-    dataset: xr.Dataset,
-    dims: Dimensions,
-    variables: Sequence[Hashable],
-    stamps: Stamps | None,
-    alignment: RowAlignment,
-) -> xr.Dataset:
-    """A deep copy, with new places along time; they hold nothing but the time, and in ``variables`` anything."""
-    row, step = rows_with_inserted(alignment)
-    fresh, time = row < 0, dims.time
-    if stamps is None or not fresh.any():
-        return dataset.copy(deep=True)
-    out = dataset.isel({time: np.maximum(row, 0)}).copy(deep=True)
-    changed = _new_stamps(dataset, dims, stamps.values(alignment.moments[0][step[fresh]]), row)
-    for name in _others(dataset, dims, variables):
-        variable = out[name].variable
-        along = [slice(None)] * variable.dims.index(time)
-        cells = _emptied(np.asarray(variable.values), (*along, fresh))
-        changed[name] = xr.Variable(variable.dims, cells, variable.attrs, variable.encoding)
-    coords = {name: variable for name, variable in changed.items() if name in dataset.coords}
-    out = out.assign_coords(coords).assign({n: v for n, v in changed.items() if n not in coords})
-    if time in out.xindexes and time not in dataset.xindexes:
-        out = out.drop_indexes(time)
-    for name in dims.stamps:
-        if name in dataset.xindexes and name not in out.xindexes:
-            out = out.set_xindex([name])
-    return out
-
-
 def _others(dataset: xr.Dataset, dims: Dimensions, variables: Sequence[Hashable]) -> list[Hashable]:
     """What lies along time beside the times and the features."""
     along_time = [name for name, variable in dataset.variables.items() if dims.time in variable.dims]
@@ -202,7 +173,7 @@ class LabelledTable(Table):
     def apply(self, edits: Edits) -> xr.DataArray | xr.Dataset:
         """See ``Table``. A variable of whole numbers becomes float64 where a cell is left empty."""
         row, step = rows_with_inserted(self.alignment)
-        out, fresh = lengthened(self.dataset, self.dims, self.variables, self.stamps, self.alignment), row < 0
+        out, fresh = self._lengthened(row, step), row < 0
         contents = self._cubes(edits.contents, step)
         if edits.are_texts:
             texts = {name: (self.dataset[name].dims, self._in_kind(name, contents[name])) for name in self.variables}
@@ -226,6 +197,27 @@ class LabelledTable(Table):
 
     def _as_given(self, dataset: xr.Dataset) -> xr.DataArray | xr.Dataset:
         return dataset[_VALUES].rename(self.source.name) if isinstance(self.source, xr.DataArray) else dataset
+
+    def _lengthened(self, row: np.ndarray, step: np.ndarray) -> xr.Dataset:
+        """A deep copy, with new places along time; they hold nothing but the time, and as features anything."""
+        dataset, dims, fresh, time = self.dataset, self.dims, row < 0, self.dims.time
+        if self.stamps is None or not fresh.any():
+            return dataset.copy(deep=True)
+        out = dataset.isel({time: np.maximum(row, 0)}).copy(deep=True)
+        changed = _new_stamps(dataset, dims, self.stamps.values(self.alignment.moments[0][step[fresh]]), row)
+        for name in _others(dataset, dims, self.variables):
+            variable = out[name].variable
+            along = [slice(None)] * variable.dims.index(time)
+            cells = _emptied(np.asarray(variable.values), (*along, fresh))
+            changed[name] = xr.Variable(variable.dims, cells, variable.attrs, variable.encoding)
+        coords = {name: variable for name, variable in changed.items() if name in dataset.coords}
+        out = out.assign_coords(coords).assign({n: v for n, v in changed.items() if n not in coords})
+        if time in out.xindexes and time not in dataset.xindexes:
+            out = out.drop_indexes(time)
+        for name in dims.stamps:
+            if name in dataset.xindexes and name not in out.xindexes:
+                out = out.set_xindex([name])
+        return out
 
     def _cubes(self, of_series: Sequence[np.ndarray], step: np.ndarray) -> dict[Hashable, np.ndarray]:
         """Per variable (n, rows, its features): what stands for each row of the result."""
@@ -264,11 +256,9 @@ def read_labelled(
         DataError: no numbers, an unclear dimension, an infinite value, or times that are refused.
     """
     spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
-    for role in ("value", "unit", "text"):
-        if getattr(spec, role) is not None:
-            raise ConfigError(
-                f"{role}: expected None for an xarray object, came {getattr(spec, role)!r}. Leave it out."
-            )
+    for role, given in (("value", spec.value), ("unit", spec.unit), ("text", spec.text)):
+        if given is not None:
+            raise ConfigError(f"{role}: expected None for an xarray object, came {given!r}. Leave it out.")
     if spec.categories:
         raise ConfigError(
             f"categories: expected none for an xarray object, came {tuple(spec.categories)}. Leave it out, or give a "

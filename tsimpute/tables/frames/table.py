@@ -100,6 +100,12 @@ class Table(ABC):
         unfillable: columns with gaps that look like numbers and cannot be filled, each with the reason and the remedy.
         n_added: how many rows are added where every gap is filled.
         emptied: numbers that are written as empty where they are not filled; None = there are none.
+        is_long: it has a row for each value, and no place for others.
+        roles_by_name: what the columns are, as a caller would name them; None of a table without columns.
+        category_features: of each column of categories, the names of the features that stand for one of them each.
+        time_columns: names of the columns of times.
+        passed_through: names of what is given back unchanged and is no time, group or feature; an index without a name
+            is none.
     """
 
     panel: Panel
@@ -108,6 +114,11 @@ class Table(ABC):
     unfillable: tuple[tuple[str, str], ...] = ()
     n_added: int = 0
     emptied: np.ndarray | None = None
+    is_long: bool = False
+    roles_by_name: ColumnSpec | None = None
+    category_features: tuple[tuple[str, ...], ...] = ()
+    time_columns: tuple[str, ...] = ()
+    passed_through: tuple[str, ...] = ()
 
     @property
     @abstractmethod
@@ -118,31 +129,6 @@ class Table(ABC):
     def absent(self) -> list[np.ndarray]:
         """Per series (K, T) bool: cells that have no place in the table, as where a long table gets no row for them."""
         return [np.zeros(series.values.shape, bool) for series in self.panel.series]
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it has a row for each value, and no place for others."""
-        return False
-
-    @property
-    def roles_by_name(self) -> ColumnSpec | None:
-        """What the columns are, as a caller would name them; None of a table without columns."""
-        return None
-
-    @property
-    def category_features(self) -> tuple[tuple[str, ...], ...]:
-        """Of each column of categories, the names of the features that stand for one of them each."""
-        return ()
-
-    @property
-    def time_columns(self) -> tuple[str, ...]:
-        """Names of the columns of times."""
-        return ()
-
-    @property
-    def passed_through(self) -> tuple[str, ...]:
-        """Names of what is given back unchanged and is no time, group or feature; an index without a name is none."""
-        return ()
 
     @property
     @abstractmethod
@@ -333,9 +319,8 @@ def time_text(panel: Panel, step: str = "") -> str:
         every = f"every {(step or step_text(clock.step)).removeprefix('1 ')}"
     else:
         every = "every row" if clock.unit == "steps" else f"every {clock.step:g}"
-    ends = [label_text(label) for label in (
-        min(series.labels[0] for series in panel.series), max(series.labels[-1] for series in panel.series),
-    )]  # fmt: skip
+    first, last = min(one.labels[0] for one in panel.series), max(one.labels[-1] for one in panel.series)
+    ends = [label_text(first), label_text(last)]
     if clock.unit == "hours" and clock.step is not None and clock.step >= 24:
         ends = [end.removesuffix(" 00:00") for end in ends]
     return f"{every}, {ends[0]} to {ends[1]}"

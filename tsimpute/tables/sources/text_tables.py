@@ -43,6 +43,12 @@ from tsimpute.tables.time.stamps import forms_note
 
 FEW = 5
 """So many numbers of a feature of a long table show how many decimals it has."""
+_PADDED = re.compile(r"0\d+", re.ASCII)
+"""Digits with zeros before them, as names have."""
+_EXACT = 15
+"""Digits of a whole number up to which a float holds it exactly."""
+MOST_LEVELS = 20
+"""So many different numbers with units may be names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +103,27 @@ class TextWriter:
         decimals = np.full(len(values), self._decimals(column))
         if features is not None:
             decimals = self._decimals_by_feature(table)[features]
-        return written(values, decimals, self.numbers[column], self.file.decimal)
+        texts, is_value, mark = np.full(len(values), "", object), ~np.isnan(values), self.file.decimal
+        for n_decimals in np.unique(decimals[is_value]).tolist():
+            cells = is_value & (decimals == n_decimals)
+            texts[cells] = self.numbers[column].form.dressed(number_text(values[cells], n_decimals, mark), mark)
+        return texts.tolist()
 
     def _decimals_by_feature(self, table: FrameTable) -> np.ndarray:
-        value = table.roles.value
+        """(K,) decimals of each feature of a long table; of one of few numbers, those of the column."""
+        value, n_features = table.roles.value, len(table.panel.features)
         assert value is not None
-        fields, of_column = self.file.columns[self.columns[value]], self._decimals(value)
-        return decimals_by_feature(table, self.numbers[value], fields, self.file.decimal, of_column)
+        assert table.feature_of_row is not None
+        numbers, of_column = self.numbers[value], self._decimals(value)
+        if numbers.form != PLAIN:
+            return np.full(n_features, of_column)
+        known = ~np.isnan(numbers.values)
+        if table.nameless is not None:
+            known &= ~table.nameless
+        decimals, feature = np.zeros(n_features, np.int64), table.feature_of_row[known]
+        fields = self.file.columns[self.columns[value]][known].tolist()
+        np.maximum.at(decimals, feature, written_decimals(fields, self.file.decimal))
+        return np.where(np.bincount(feature, minlength=n_features) < FEW, of_column, np.minimum(decimals, of_column))
 
     def _decimals(self, column: int) -> int:
         """Decimals of a column; of one without any number, as many as another one has."""
@@ -127,43 +147,6 @@ class TextWriter:
                 labels = new_labels(table, edits.new, i, texts)
                 fields[:, at] = ["" if pd.isna(text) else str(text) for text in labels]
         return [Insertion(after + 1, tuple(row)) for after, row in zip(new.after.tolist(), fields, strict=True)]
-
-
-def decimals_by_feature(
-    reading: FrameTable, numbers: Numbers, fields: np.ndarray, mark: str, of_column: int
-) -> np.ndarray:
-    """(K,) decimals of each feature of a long table; of one of few numbers, those ``of_column``.
-
-    ``numbers`` and ``fields`` (R,) are of the column of values, ``mark`` is the decimal mark.
-    """
-    assert reading.feature_of_row is not None
-    n_features = len(reading.panel.features)
-    known = ~np.isnan(numbers.values)
-    if reading.nameless is not None:
-        known &= ~reading.nameless
-    if numbers.form != PLAIN:
-        return np.full(n_features, of_column)
-    decimals, feature = np.zeros(n_features, np.int64), reading.feature_of_row[known]
-    np.maximum.at(decimals, feature, written_decimals(fields[known].tolist(), mark))
-    return np.where(np.bincount(feature, minlength=n_features) < FEW, of_column, np.minimum(decimals, of_column))
-
-
-def written(values: np.ndarray, decimals: np.ndarray, numbers: Numbers, mark: str) -> list[str]:
-    """Numbers as their column writes them, each with its own decimals; "" for NaN."""
-    out = np.full(len(values), "", object)
-    is_value = ~np.isnan(values)
-    for n_decimals in np.unique(decimals[is_value]).tolist():
-        cells = is_value & (decimals == n_decimals)
-        out[cells] = numbers.form.dressed(number_text(values[cells], n_decimals, mark), mark)
-    return out.tolist()
-
-
-_PADDED = re.compile(r"0\d+", re.ASCII)
-"""Digits with zeros before them, as names have."""
-_EXACT = 15
-"""Digits of a whole number up to which a float holds it exactly."""
-MOST_LEVELS = 20
-"""So many different numbers with units may be names."""
 
 
 def read_text_table(
@@ -284,8 +267,7 @@ def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) 
     name, texts = file.header[at], file.columns[at]
     if name == spec.value or name in _names(spec.features):
         return read_numbers(file, at, marks)
-    labels = {*_names(spec.group), *_names(spec.time), spec.feature, spec.unit, *_names(spec.text)}
-    labels |= {*spec.categories}
+    labels = {*_names(spec.group), *_names(spec.time), spec.feature, spec.unit, *_names(spec.text), *spec.categories}
     if name in labels or plain(name) in UNIT_NAMES:
         return None
     if spec.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):
@@ -351,8 +333,8 @@ def _check_wide_file(file: Delimited, columns: Sequence[int], names: Sequence[st
     how += f", skiprows={file.names_line - 1}" if file.names_line > 1 else ""
     how += f", decimal={file.decimal!r}" if file.decimal != "." else ""
     try:
-        check_wide_hours(texts, f"pandas.read_csv({file.name!r}{how})")
-        blank = "" if len(columns) == len(file.header) else ".filter(regex='^(?!Unnamed)')"
-        check_wide_times(texts, f"pandas.read_csv({file.name!r}{how}){blank}")
+        read = f"pandas.read_csv({file.name!r}{how})"
+        check_wide_hours(texts, read)
+        check_wide_times(texts, read + ".filter(regex='^(?!Unnamed)')" * (len(columns) < len(file.header)))
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
