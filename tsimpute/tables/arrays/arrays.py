@@ -26,21 +26,13 @@ EXACT = 2**53
 
 @dataclass(frozen=True, eq=False)
 class ArrayTable(Table):
-    """An array of numbers, or a dictionary that holds one as "X".
+    """An array of numbers, or a dictionary that holds one as "X"."""
 
-    Attributes:
-        source: the array or the dictionary.
-        array: (T,), (T, K) or (n, T, K); n records, T steps, K features.
-        panel: one series per record.
-        notes: what was detected, a sentence each.
-        emptied: (n, T, K) bool, numbers that are written as empty where they are not filled.
-    """
-
-    source: Any
-    array: np.ndarray
-    panel: Panel
-    notes: tuple[str, ...] = ()
-    emptied: np.ndarray | None = None
+    source: Any  # the array or the dictionary.
+    array: np.ndarray  # (T,), (T, K) or (n, T, K); n records, T steps, K features.
+    panel: Panel  # one series per record.
+    notes: tuple[str, ...] = ()  # what was detected, a sentence each.
+    emptied: np.ndarray | None = None  # (n, T, K) bool, numbers that are written as empty where they are not filled.
 
     @property
     def understood(self) -> list[tuple[str, str]]:

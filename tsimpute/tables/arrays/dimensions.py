@@ -28,18 +28,12 @@ RECORD_NAMES = (
 
 @dataclass(frozen=True)
 class Dimensions:
-    """What the dimensions are.
+    """What the dimensions are."""
 
-    Attributes:
-        time: along which the rows lie.
-        stamps: coordinates that say the time of each row; () = rows are steps.
-        groups: of which every place is one series.
-        feature: of a data array, the dimension of its features; None = it has one feature, or there is a data set.
-    """
-
-    time: Hashable
-    stamps: tuple[Hashable, ...]
-    groups: tuple[Hashable, ...]
+    time: Hashable  # along which the rows lie.
+    stamps: tuple[Hashable, ...]  # coordinates that say the time of each row; () = rows are steps.
+    groups: tuple[Hashable, ...]  # of which every place is one series.
+    # of a data array, the dimension of its features; None = it has one feature, or there is a data set.
     feature: Hashable | None = None
 
 

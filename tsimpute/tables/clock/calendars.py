@@ -41,17 +41,11 @@ class _Holidays(AbstractHolidayCalendar):
 
 @dataclass(frozen=True, eq=False)
 class ExcludedTimes:
-    """Absent times that a calendar leaves out.
+    """Absent times that a calendar leaves out."""
 
-    Attributes:
-        slots: (S,) bool.
-        text: what they are, and the first of them.
-        advice: what to do where they are left out for another reason.
-    """
-
-    slots: np.ndarray
-    text: str
-    advice: str = ""
+    slots: np.ndarray  # (S,) bool.
+    text: str  # what they are, and the first of them.
+    advice: str = ""  # what to do where they are left out for another reason.
 
 
 def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterator[ExcludedTimes]:

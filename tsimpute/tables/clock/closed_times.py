@@ -32,23 +32,14 @@ _WEDNESDAY = 3
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """All times of a regular clock from the first to the last of each series, S in all.
+    """All times of a regular clock from the first to the last of each series, S in all."""
 
-    Attributes:
-        series: (S,) number, never falling.
-        index: (S,) steps from the first time of the series.
-        moments: (S,) of ``Stamps``.
-        present: (S,) bool: some row has this time.
-        wall: (S,) int64 microseconds by the wall clock; None where times have no date.
-        step: in microseconds, for dates; a month and longer where the clock counts months.
-    """
-
-    series: np.ndarray
-    index: np.ndarray
-    moments: np.ndarray
-    present: np.ndarray
-    wall: np.ndarray | None
-    step: float
+    series: np.ndarray  # (S,) number, never falling.
+    index: np.ndarray  # (S,) steps from the first time of the series.
+    moments: np.ndarray  # (S,) of ``Stamps``.
+    present: np.ndarray  # (S,) bool: some row has this time.
+    wall: np.ndarray | None  # (S,) int64 microseconds by the wall clock; None where times have no date.
+    step: float  # in microseconds, for dates; a month and longer where the clock counts months.
 
     def at(self, places: np.ndarray) -> Slots:
         columns = (self.series, self.index, self.moments, self.present)
@@ -62,43 +53,26 @@ class Slots:
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    """A division of time that repeats.
+    """A division of time that repeats."""
 
-    Attributes:
-        number: (S,) int64, how often it has turned.
-        phase: (S,) int64, the part of it, in [0, n_phases).
-        per_series: whether each series is judged by itself only.
-        night: parts of a day, if it is one, that are closed together as a night is; 0 = it is none.
-        short: whether it has several rows at unequal distances, as where instruments take turns.
-        weekdays: whether the phases are days of the week.
-        text: what is absent, in words, from the phases that are closed.
-    """
-
-    number: np.ndarray
-    phase: np.ndarray
+    number: np.ndarray  # (S,) int64, how often it has turned.
+    phase: np.ndarray  # (S,) int64, the part of it, in [0, n_phases).
     n_phases: int
-    text: Callable[[np.ndarray], str]
-    per_series: bool = False
-    weekdays: bool = False
-    night: int = 0
-    short: bool = False
+    text: Callable[[np.ndarray], str]  # what is absent, in words, from the phases that are closed.
+    per_series: bool = False  # whether each series is judged by itself only.
+    weekdays: bool = False  # whether the phases are days of the week.
+    night: int = 0  # parts of a day, if it is one, that are closed together as a night is; 0 = it is none.
+    short: bool = False  # whether it has several rows at unequal distances, as where instruments take turns.
 
 
 @dataclass(frozen=True, eq=False)
 class Closed:
-    """What is never there.
+    """What is never there."""
 
-    Attributes:
-        slots: (S,) bool: absent, and at a time at which its series hardly ever has a row.
-        texts: what is absent, in words, one per cycle.
-        weekend: (S,) bool: the series has rows on all days of the week but those of a weekend.
-        turns: whether rows are only at a few times of each hour, or of a shorter or longer cycle.
-    """
-
-    slots: np.ndarray
-    texts: tuple[str, ...]
-    weekend: np.ndarray
-    turns: bool
+    slots: np.ndarray  # (S,) bool: absent, and at a time at which its series hardly ever has a row.
+    texts: tuple[str, ...]  # what is absent, in words, one per cycle.
+    weekend: np.ndarray  # (S,) bool: the series has rows on all days of the week but those of a weekend.
+    turns: bool  # whether rows are only at a few times of each hour, or of a shorter or longer cycle.
 
 
 def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:

@@ -32,17 +32,11 @@ _WORDS = (
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The step of each row.
+    """The step of each row."""
 
-    Attributes:
-        index: (R,) int64, counted from the origin of the row's series.
-        back: from series and steps to moments.
-        notes: what was done.
-    """
-
-    index: np.ndarray
-    back: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    notes: tuple[str, ...]
+    index: np.ndarray  # (R,) int64, counted from the origin of the row's series.
+    back: Callable[[np.ndarray, np.ndarray], np.ndarray]  # from series and steps to moments.
+    notes: tuple[str, ...]  # what was done.
 
 
 def hours_per_unit(name: object, units: Mapping[str, str]) -> tuple[float, str]:

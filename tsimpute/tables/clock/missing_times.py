@@ -35,49 +35,31 @@ _KEEP = "missing_times='keep' (--missing_times keep)"
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """The D times of a table on a regular clock.
+    """The D times of a table on a regular clock."""
 
-    Attributes:
-        stamps: of the table's rows.
-        series: (D,) number of the series of each time, never falling.
-        moments, labels: (D,) of ``Stamps``.
-        axis, grid: of the D times.
-        names: of the series, for messages; () = their numbers.
-        n_series: number of series.
-    """
-
-    stamps: Stamps
-    series: np.ndarray
-    moments: np.ndarray
-    labels: np.ndarray
-    axis: Axis
-    grid: Grid
-    names: Sequence[str]
-    n_series: int
+    stamps: Stamps  # of the table's rows.
+    series: np.ndarray  # (D,) number of the series of each time, never falling.
+    moments: np.ndarray  # (D,) of ``Stamps``.
+    labels: np.ndarray  # (D,) of ``Stamps``.
+    axis: Axis  # of the D times.
+    grid: Grid  # of the D times.
+    names: Sequence[str]  # of the series, for messages; () = their numbers.
+    n_series: int  # number of series.
 
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """The same with inserted times, S in all.
+    """The same with inserted times, S in all."""
 
-    Attributes:
-        at: (D,) position of each of the D times.
-        series, index: (S,) series, and steps from its first time.
-        moments, labels: (S,).
-        inserted: (S,) bool.
-        notes, warnings: what was done, and what a reader should look at.
-        step_text: a step in words.
-    """
-
-    at: np.ndarray
-    series: np.ndarray
-    index: np.ndarray
-    moments: np.ndarray
-    labels: np.ndarray
-    inserted: np.ndarray
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    step_text: str = ""
+    at: np.ndarray  # (D,) position of each of the D times.
+    series: np.ndarray  # (S,) series, and steps from its first time.
+    index: np.ndarray  # (S,) series, and steps from its first time.
+    moments: np.ndarray  # (S,).
+    labels: np.ndarray  # (S,).
+    inserted: np.ndarray  # (S,) bool.
+    notes: tuple[str, ...] = ()  # what was done, and what a reader should look at.
+    warnings: tuple[str, ...] = ()  # what was done, and what a reader should look at.
+    step_text: str = ""  # a step in words.
 
     @classmethod
     def unchanged(

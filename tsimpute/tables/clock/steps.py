@@ -27,48 +27,30 @@ RUN = 4
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A regular clock.
+    """A regular clock."""
 
-    Attributes:
-        step: in the unit of the positions.
-        index: (D,) whole number of steps from the first time of the series.
-        origin: (D,) position at index 0 of the series of each time.
-        off: (D,) distance of each time from its place on the grid.
-    """
-
-    step: float | int
-    index: np.ndarray
-    origin: np.ndarray
-    off: np.ndarray
+    step: float | int  # in the unit of the positions.
+    index: np.ndarray  # (D,) whole number of steps from the first time of the series.
+    origin: np.ndarray  # (D,) position at index 0 of the series of each time.
+    off: np.ndarray  # (D,) distance of each time from its place on the grid.
 
 
 @dataclass(frozen=True)
 class Irregular:
-    """No step fits.
+    """No step fits."""
 
-    Attributes:
-        reason: why, as the end of a sentence.
-        unequal: the differences are of several lengths.
-    """
-
-    reason: str
-    unequal: bool = False
+    reason: str  # why, as the end of a sentence.
+    unequal: bool = False  # the differences are of several lengths.
 
 
 @dataclass(frozen=True)
 class Change:
-    """Two stretches with different steps.
+    """Two stretches with different steps."""
 
-    Attributes:
-        at: number (of the D times) where the second stretch begins.
-        before, after: their steps, in the unit of the positions.
-        within: whether both are of one series.
-    """
-
-    at: int
-    before: float
-    after: float
-    within: bool
+    at: int  # number (of the D times) where the second stretch begins.
+    before: float  # their steps, in the unit of the positions.
+    after: float  # their steps, in the unit of the positions.
+    within: bool  # whether both are of one series.
 
 
 def find_grid(positions: np.ndarray, series: np.ndarray, roundings: Sequence[float]) -> Grid | Irregular | Change:

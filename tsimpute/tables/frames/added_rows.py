@@ -152,17 +152,11 @@ def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tu
 
 @dataclass(frozen=True, eq=False)
 class LongCells:
-    """Cells of a long table without a value, and whether a row is added for them.
+    """Cells of a long table without a value, and whether a row is added for them."""
 
-    Attributes:
-        fixed: per series (K, T) bool, those that stay empty.
-        added: per series (K, T) bool, those that get a row where they are filled.
-        notes: why some stay empty.
-    """
-
-    fixed: list[np.ndarray]
-    added: list[np.ndarray]
-    notes: tuple[str, ...]
+    fixed: list[np.ndarray]  # per series (K, T) bool, those that stay empty.
+    added: list[np.ndarray]  # per series (K, T) bool, those that get a row where they are filled.
+    notes: tuple[str, ...]  # why some stay empty.
 
 
 def long_cells(

@@ -18,21 +18,13 @@ _WHOLE, _CODE = re.compile(r"-?(0|[1-9]\d*)\.0+"), re.compile(r"-9{2,}")
 
 @dataclass(frozen=True, eq=False)
 class Category:
-    """One column of categories.
+    """One column of categories."""
 
-    Attributes:
-        at: its place among the columns.
-        name: of the column.
-        levels: the categories, as the column holds them.
-        codes: (R,) number of each row's category, -1 = missing.
-        first: the number of the feature of the first category; those of the others follow.
-    """
-
-    at: int
-    name: Hashable
-    levels: tuple[object, ...]
-    codes: np.ndarray
-    first: int
+    at: int  # its place among the columns.
+    name: Hashable  # of the column.
+    levels: tuple[object, ...]  # the categories, as the column holds them.
+    codes: np.ndarray  # (R,) number of each row's category, -1 = missing.
+    first: int  # the number of the feature of the first category; those of the others follow.
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -13,21 +13,13 @@ from tsimpute.tables.frames.table import Edits, FrameTable
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """M rows that the table lacks, in the order in which they come to stand.
+    """M rows that the table lacks, in the order in which they come to stand."""
 
-    Attributes:
-        after: (M,) the row of the table after which each stands, -1 = before the first.
-        place: (M,) where each stands in the times of all series; see ``FrameTable.place_of_row``.
-        feature: (M,) of a long table, else None.
-        series: (M,).
-        moment: (M,) as ``RowAlignment.moments``.
-    """
-
-    after: np.ndarray
-    place: np.ndarray
-    feature: np.ndarray | None
-    series: np.ndarray
-    moment: np.ndarray
+    after: np.ndarray  # (M,) the row of the table after which each stands, -1 = before the first.
+    place: np.ndarray  # (M,) where each stands in the times of all series; see ``FrameTable.place_of_row``.
+    feature: np.ndarray | None  # (M,) of a long table, else None.
+    series: np.ndarray  # (M,).
+    moment: np.ndarray  # (M,) as ``RowAlignment.moments``.
 
     def __len__(self) -> int:
         return len(self.after)
@@ -35,17 +27,12 @@ class NewRows:
 
 @dataclass(frozen=True, eq=False)
 class RowEdits:
-    """What to write into the rows of a table.
+    """What to write into the rows of a table."""
 
-    Attributes:
-        cells: per column that is filled, as its place in the frame's columns: rows and their new contents.
-        new: rows to be added.
-        new_contents: per such column, (M,) contents of the new rows.
-    """
-
+    # per column that is filled, as its place in the frame's columns: rows and their new contents.
     cells: dict[int, tuple[np.ndarray, np.ndarray]]
-    new: NewRows
-    new_contents: dict[int, np.ndarray]
+    new: NewRows  # rows to be added.
+    new_contents: dict[int, np.ndarray]  # per such column, (M,) contents of the new rows.
 
 
 def row_edits(table: FrameTable, edits: Edits) -> RowEdits:

@@ -25,30 +25,20 @@ _SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the R rows of a frame hold.
+    """What the R rows of a frame hold."""
 
-    Attributes:
-        columns, roles: of the frame.
-        series: names of the series, in the order in which they first come.
-        series_of_row: (R,) number of each row's series.
-        features: of the table; of a long one in the order in which they first come.
-        feature_of_row: (R,) number of each row's feature in a long table, 0 where it has none; None = it is wide.
-        values: (R, columns that are filled) float64, NaN = nothing.
-        nameless: (R,) bool, rows of a long table without a feature; they are passed through. None = it is wide.
-        counts: (R,) bool, rows that tell when a series begins and ends; None = all.
-        notes: what was done.
-    """
-
-    columns: Columns
-    roles: Roles
-    series: Sequence[str]
-    series_of_row: np.ndarray
-    features: Sequence[Feature]
+    columns: Columns  # of the frame.
+    roles: Roles  # of the frame.
+    series: Sequence[str]  # names of the series, in the order in which they first come.
+    series_of_row: np.ndarray  # (R,) number of each row's series.
+    features: Sequence[Feature]  # of the table; of a long one in the order in which they first come.
+    # (R,) number of each row's feature in a long table, 0 where it has none; None = it is wide.
     feature_of_row: np.ndarray | None
-    values: np.ndarray
+    values: np.ndarray  # (R, columns that are filled) float64, NaN = nothing.
+    # (R,) bool, rows of a long table without a feature; they are passed through. None = it is wide.
     nameless: np.ndarray | None
-    counts: np.ndarray | None = None
-    notes: tuple[str, ...] = ()
+    counts: np.ndarray | None = None  # (R,) bool, rows that tell when a series begins and ends; None = all.
+    notes: tuple[str, ...] = ()  # what was done.
 
     @property
     def apart(self) -> np.ndarray | None:

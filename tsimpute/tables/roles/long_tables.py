@@ -42,15 +42,11 @@ COORDINATES = ("lat", "latitude", "lon", "lng", "long", "longitude", "elevation"
 
 @dataclass(frozen=True)
 class _Found:
-    """A column of names, and how it tells rows apart.
-
-    Attributes:
-        before, after: share of the rows that repeat a time of their series without it and with it.
-    """
+    """A column of names, and how it tells rows apart."""
 
     at: int
-    before: float
-    after: float
+    before: float  # share of the rows that repeat a time of their series without it and with it.
+    after: float  # share of the rows that repeat a time of their series without it and with it.
 
     @property
     def separates(self) -> bool:

@@ -69,17 +69,11 @@ class FilledText:
 
 @dataclass(frozen=True, eq=False)
 class TextWriter:
-    """Writes a table back as the text file in which it came.
+    """Writes a table back as the text file in which it came."""
 
-    Attributes:
-        file: as it stands.
-        columns: place in the file of each column of the frame.
-        numbers: of the frame's columns of numbers, by their place in the frame.
-    """
-
-    file: Delimited
-    columns: tuple[int, ...]
-    numbers: Mapping[int, Numbers]
+    file: Delimited  # as it stands.
+    columns: tuple[int, ...]  # place in the file of each column of the frame.
+    numbers: Mapping[int, Numbers]  # of the frame's columns of numbers, by their place in the frame.
 
     def decimals(self, table: FrameTable) -> list[int | None]:
         if table.roles.value is not None:

@@ -187,27 +187,17 @@ _HEAD, _AGREES = 2000, 0.9
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The records of a text and what they are.
+    """The records of a text and what they are."""
 
-    Attributes:
-        delimiter: one character; ``BLANKS`` for any run of blanks and tabs.
-        records: fields of each record, unquoted and stripped; a blank line has none.
-        starts: the line, from 0, at which each record starts; one more for the end of the text.
-        header: where the names stand.
-        rows: which records are rows: those below with a value; in a table of one column blank lines between, too.
-        comments: how many lines below the header are remarks, which start with "#".
-        repeats: records below that repeat the line of names.
-        footers: the last records that are remarks or summaries and no rows.
-    """
-
-    delimiter: str
-    records: list[list[str]]
-    starts: list[int]
-    header: Header
+    delimiter: str  # one character; ``BLANKS`` for any run of blanks and tabs.
+    records: list[list[str]]  # fields of each record, unquoted and stripped; a blank line has none.
+    starts: list[int]  # the line, from 0, at which each record starts; one more for the end of the text.
+    header: Header  # where the names stand.
+    # which records are rows: those below with a value; in a table of one column blank lines between, too.
     rows: list[int]
-    comments: int
-    repeats: list[int]
-    footers: list[int]
+    comments: int  # how many lines below the header are remarks, which start with "#".
+    repeats: list[int]  # records below that repeat the line of names.
+    footers: list[int]  # the last records that are remarks or summaries and no rows.
 
     @property
     def names(self) -> list[str]:

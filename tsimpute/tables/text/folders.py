@@ -29,17 +29,11 @@ _NAMED = 3
 
 @dataclass(frozen=True, eq=False)
 class Folder(Delimited):
-    """The rows of several files below one another; the last column says of which file each row is.
+    """The rows of several files below one another; the last column says of which file each row is."""
 
-    Attributes:
-        files: F of them, in the order of their names.
-        first: (F + 1,) the first row of each, and the number of rows.
-        alike: names of files of the same content, each with the first of them.
-    """
-
-    files: tuple[Delimited, ...]
-    first: np.ndarray
-    alike: tuple[tuple[str, str], ...] = ()
+    files: tuple[Delimited, ...]  # F of them, in the order of their names.
+    first: np.ndarray  # (F + 1,) the first row of each, and the number of rows.
+    alike: tuple[tuple[str, str], ...] = ()  # names of files of the same content, each with the first of them.
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -42,19 +42,12 @@ _FEWEST_COUNTED = 4
 
 @dataclass(frozen=True, eq=False)
 class Header:
-    """Where the names stand.
+    """Where the names stand."""
 
-    Attributes:
-        record: the one that was taken for names.
-        names: stripped, one per field; joined from two lines where only both together are distinct.
-        below: the first record after them.
-        block: the records above the first row of values.
-    """
-
-    record: int
-    names: list[str]
-    below: int
-    block: Sequence[int] = ()
+    record: int  # the one that was taken for names.
+    names: list[str]  # stripped, one per field; joined from two lines where only both together are distinct.
+    below: int  # the first record after them.
+    block: Sequence[int] = ()  # the records above the first row of values.
 
 
 class Profile:

@@ -68,18 +68,12 @@ _SOME_PACKED = 3
 
 @dataclass(frozen=True)
 class NumberForm:
-    """The signs that all numbers of a column have besides their digits.
+    """The signs that all numbers of a column have besides their digits."""
 
-    Attributes:
-        before, after: with their blanks, as "$" and " %".
-        thousands: the sign between groups of three digits, or "".
-        minus: the sign of numbers below 0.
-    """
-
-    before: str = ""
-    after: str = ""
-    thousands: str = ""
-    minus: str = "-"
+    before: str = ""  # with their blanks, as "$" and " %".
+    after: str = ""  # with their blanks, as "$" and " %".
+    thousands: str = ""  # the sign between groups of three digits, or "".
+    minus: str = "-"  # the sign of numbers below 0.
 
     @property
     def unit(self) -> str:

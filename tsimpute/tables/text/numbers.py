@@ -49,21 +49,14 @@ _DATE_FORMAT = re.compile(r"yy|dd|hh:", re.IGNORECASE)
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The numbers of one column.
+    """The numbers of one column."""
 
-    Attributes:
-        values: (R,) float64, NaN = missing.
-        missing: the marks that came, as the file writes them, and how often; "" for an empty field.
-        decimals: largest number of decimals of the numbers, 0 for whole ones, at most ``MAX_DECIMALS``; 1.5e-3 has 4.
-        is_integer: there are numbers, and each is written without decimals and exponent.
-        form: signs of all numbers besides the digits, as a percent sign.
-    """
-
-    values: np.ndarray
-    missing: Mapping[str, int]
+    values: np.ndarray  # (R,) float64, NaN = missing.
+    missing: Mapping[str, int]  # the marks that came, as the file writes them, and how often; "" for an empty field.
+    # largest number of decimals of the numbers, 0 for whole ones, at most ``MAX_DECIMALS``; 1.5e-3 has 4.
     decimals: int
-    is_integer: bool
-    form: NumberForm = PLAIN
+    is_integer: bool  # there are numbers, and each is written without decimals and exponent.
+    form: NumberForm = PLAIN  # signs of all numbers besides the digits, as a percent sign.
 
 
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:

@@ -144,17 +144,11 @@ def _field_texts(record: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Record:
-    """A record taken apart.
+    """A record taken apart."""
 
-    Attributes:
-        fields: as they are written, with their quotes and blanks.
-        between: what is before each field and after the last one.
-        delimiter: one character; ``BLANKS`` for any run of blanks and tabs.
-    """
-
-    fields: tuple[str, ...]
-    between: tuple[str, ...]
-    delimiter: str
+    fields: tuple[str, ...]  # as they are written, with their quotes and blanks.
+    between: tuple[str, ...]  # what is before each field and after the last one.
+    delimiter: str  # one character; ``BLANKS`` for any run of blanks and tabs.
 
     def with_texts(self, texts: Mapping[int, str]) -> str:
         """The record with new texts at some columns; columns that it lacks are added behind its last field."""
@@ -242,35 +236,23 @@ class Raw:
 
 @dataclass(frozen=True, eq=False)
 class Delimited:
-    """A delimited text file: the texts of its columns, and every line as it is written.
+    """A delimited text file: the texts of its columns, and every line as it is written."""
 
-    Attributes:
-        name: of the file, for messages.
-        header: names of the C columns, stripped; "" where there is none, as with delimiters at the ends of lines.
-        columns: per column (R,) object array of str: the text of each row's field, unquoted and stripped.
-        lines: (R,) number of the line in the file at which each row starts, from 1.
-        delimiter: one character; " " stands for any run of blanks and tabs.
-        decimal: "." or ",".
-        encoding: without the name of a byte order mark.
-        units: texts of the row of units below the names, C of them; "" where there is none.
-        notes: what a user should know of how it was read, a sentence each.
-        decimal_is_sure: the decimal mark was given, or numbers of the file show a decimal point.
-        names_line: number of the line of names, from 1.
-        blanks: records between rows that hold delimiters and no value, each with its line; they are no rows.
-    """
-
-    name: str
+    name: str  # of the file, for messages.
+    # names of the C columns, stripped; "" where there is none, as with delimiters at the ends of lines.
     header: tuple[str, ...]
+    # per column (R,) object array of str: the text of each row's field, unquoted and stripped.
     columns: tuple[np.ndarray, ...]
-    lines: np.ndarray
-    delimiter: str
-    decimal: str
-    encoding: str
-    units: tuple[str, ...]
-    notes: tuple[str, ...]
-    decimal_is_sure: bool
+    lines: np.ndarray  # (R,) number of the line in the file at which each row starts, from 1.
+    delimiter: str  # one character; " " stands for any run of blanks and tabs.
+    decimal: str  # "." or ",".
+    encoding: str  # without the name of a byte order mark.
+    units: tuple[str, ...]  # texts of the row of units below the names, C of them; "" where there is none.
+    notes: tuple[str, ...]  # what a user should know of how it was read, a sentence each.
+    decimal_is_sure: bool  # the decimal mark was given, or numbers of the file show a decimal point.
     _raw: Raw = field(repr=False)
-    names_line: int = field(default=1, kw_only=True)
+    names_line: int = field(default=1, kw_only=True)  # number of the line of names, from 1.
+    # records between rows that hold delimiters and no value, each with its line; they are no rows.
     blanks: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
 
     def with_blanks(self) -> Delimited:

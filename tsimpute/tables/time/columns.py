@@ -204,18 +204,13 @@ _LIKE_A_DATE = re.compile(
 
 @dataclass(frozen=True)
 class Look:
-    """What a column looks like.
+    """What a column looks like."""
 
-    Attributes:
-        kind: "full" for dates with times of day, "date" for dates without, "clock" for times of day or elapsed times,
-            "years" for years with decimals, "" for none of these.
-        n_bad: how many of its distinct texts cannot be read as the others are.
-        by_name: only the name indicates that the numbers are dates.
-    """
-
+    # "full" for dates with times of day, "date" for dates without, "clock" for times of day or elapsed times, "years"
+    # for years with decimals, "" for none of these.
     kind: Literal["full", "date", "clock", "years", ""] = ""
-    n_bad: int = 0
-    by_name: bool = False
+    n_bad: int = 0  # how many of its distinct texts cannot be read as the others are.
+    by_name: bool = False  # only the name indicates that the numbers are dates.
 
 
 def look_of(column: pd.Series | pd.Index) -> Look:

@@ -42,19 +42,12 @@ Number = Callable[[WallTimes], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Whole numbers that are 0 or more.
+    """Whole numbers that are 0 or more."""
 
-    Attributes:
-        numbers: (R,) int64.
-        width: they are written with zeros before them up to so many digits; 0 = without.
-        column: of the numbers, or of texts of them.
-        as_text: its values are texts.
-    """
-
-    numbers: np.ndarray
-    width: int
-    column: pd.Series | pd.Index
-    as_text: bool = False
+    numbers: np.ndarray  # (R,) int64.
+    width: int  # they are written with zeros before them up to so many digits; 0 = without.
+    column: pd.Series | pd.Index  # of the numbers, or of texts of them.
+    as_text: bool = False  # its values are texts.
 
     def form(self, number: Number) -> Form:
         """How the column writes the number of a time."""
@@ -261,21 +254,13 @@ def _months(column: pd.Series | pd.Index) -> Column | None:
 
 @dataclass(frozen=True, eq=False)
 class Decimals:
-    """The numbers of a column that may have decimals.
+    """The numbers of a column that may have decimals."""
 
-    Attributes:
-        numbers: (R,) finite.
-        texts: as they are written; None = they are numbers.
-        decimals: as many as are written; None = more than 10.
-        comma: is the decimal mark.
-        column: of the numbers.
-    """
-
-    numbers: np.ndarray
-    texts: list[str] | None
-    decimals: int | None
-    comma: bool
-    column: pd.Series | pd.Index
+    numbers: np.ndarray  # (R,) finite.
+    texts: list[str] | None  # as they are written; None = they are numbers.
+    decimals: int | None  # as many as are written; None = more than 10.
+    comma: bool  # is the decimal mark.
+    column: pd.Series | pd.Index  # of the numbers.
 
     def form(self, number: Number) -> Form:
         """How the column writes the number of a time."""

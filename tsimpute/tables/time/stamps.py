@@ -22,28 +22,20 @@ MOSTLY = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Stamps:
-    """The time of each row of a table.
+    """The time of each row of a table."""
 
-    Attributes:
-        moments: (R,) int64 microseconds since 1970-01-01 UTC (since the start for elapsed times), or the numbers
-            themselves, int64 or float64.
-        labels: (R,) the time as people read it: datetime64[us] of the wall clock, hours for elapsed times, or the
-            numbers.
-        kind: dates, times elapsed since a start such as 47:30, or numbers whose unit is their own.
-        notes: how the times are read.
-        forms: how each time column writes.
-        offsets: of the wall clock; for dates only.
-        late_midnight: midnight is written as 24:00 of the day before.
-        past_midnight: times of day without a date go on after midnight: they count on, and are written below 24:00.
-    """
-
+    # (R,) int64 microseconds since 1970-01-01 UTC (since the start for elapsed times), or the numbers themselves, int64
+    # or float64.
     moments: np.ndarray
+    # (R,) the time as people read it: datetime64[us] of the wall clock, hours for elapsed times, or the numbers.
     labels: np.ndarray
+    # dates, times elapsed since a start such as 47:30, or numbers whose unit is their own.
     kind: Literal["dates", "elapsed", "numbers"]
-    notes: tuple[str, ...]
-    forms: tuple[Form, ...]
-    offsets: Offsets | None = None
-    late_midnight: bool = False
+    notes: tuple[str, ...]  # how the times are read.
+    forms: tuple[Form, ...]  # how each time column writes.
+    offsets: Offsets | None = None  # of the wall clock; for dates only.
+    late_midnight: bool = False  # midnight is written as 24:00 of the day before.
+    # times of day without a date go on after midnight: they count on, and are written below 24:00.
     past_midnight: bool = False
 
     @property

@@ -84,15 +84,10 @@ _UNPADDED = ("day", "month", "hour", "hour12", "hours")
 
 @dataclass(frozen=True)
 class Piece:
-    """A field of a text with its style, or a literal.
+    """A field of a text with its style, or a literal."""
 
-    Attributes:
-        field: "" for a literal.
-        style: of the ``%`` operator, as "%02d"; words by number; a sample of offsets; the literal.
-    """
-
-    field: str
-    style: str | tuple[str, ...]
+    field: str  # "" for a literal.
+    style: str | tuple[str, ...]  # of the ``%`` operator, as "%02d"; words by number; a sample of offsets; the literal.
 
     @property
     def width(self) -> int:

@@ -41,21 +41,13 @@ _FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE
 
 @dataclass(frozen=True, eq=False)
 class TextTimes:
-    """Times of texts, all dates read in one order.
+    """Times of texts, all dates read in one order."""
 
-    Attributes:
-        times: (R,) of the texts that can be read.
-        valid: (R,) bool: the texts that can be read.
-        zoned: (R,) bool: the texts that have a UTC offset.
-        formats: in which they are written, the one with the most fields first.
-        finer: some text is finer than a microsecond.
-    """
-
-    times: WallTimes
-    valid: np.ndarray
-    zoned: np.ndarray
-    formats: tuple[Format, ...]
-    finer: bool
+    times: WallTimes  # (R,) of the texts that can be read.
+    valid: np.ndarray  # (R,) bool: the texts that can be read.
+    zoned: np.ndarray  # (R,) bool: the texts that have a UTC offset.
+    formats: tuple[Format, ...]  # in which they are written, the one with the most fields first.
+    finer: bool  # some text is finer than a microsecond.
 
     def at(self, codes: np.ndarray) -> TextTimes:
         """Of texts that repeat these, (R,) numbers."""

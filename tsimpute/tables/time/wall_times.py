@@ -22,17 +22,11 @@ MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
 
 @dataclass(frozen=True, eq=False)
 class WallTimes:
-    """Times on the wall clock.
+    """Times on the wall clock."""
 
-    Attributes:
-        days: (R,) days since 1970-01-01.
-        clock: (R,) microseconds since midnight; 24:00 of a day is one whole day.
-        offset: (R,) microseconds that the wall clock is ahead of UTC; None = unknown.
-    """
-
-    days: np.ndarray
-    clock: np.ndarray
-    offset: np.ndarray | None = None
+    days: np.ndarray  # (R,) days since 1970-01-01.
+    clock: np.ndarray  # (R,) microseconds since midnight; 24:00 of a day is one whole day.
+    offset: np.ndarray | None = None  # (R,) microseconds that the wall clock is ahead of UTC; None = unknown.
 
     @classmethod
     def of(cls, micros: np.ndarray, offset: np.ndarray | None = None) -> WallTimes:
@@ -110,25 +104,16 @@ def like(column: pd.Series | pd.Index, values: Any) -> pd.Series:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The times in the rows of a column, and how it writes new ones.
+    """The times in the rows of a column, and how it writes new ones."""
 
-    Attributes:
-        times: (R,) under each order of day, month and year that fits all rows; "" where there is one way to read them.
-        forms: how the column writes, under each order.
-        dated: there are dates; else the clock counts from midnight or from the start.
-        zone: of a column of zoned time stamps.
-        has_clock: there is a time of day.
-        notes: how the column is read.
-        typed: the times are time differences, which are no times of day.
-    """
-
+    # (R,) under each order of day, month and year that fits all rows; "" where there is one way to read them.
     times: Mapping[str, WallTimes]
-    forms: Mapping[str, Form]
-    dated: bool = True
-    zone: dt.tzinfo | None = None
-    has_clock: bool = True
-    notes: tuple[str, ...] = ()
-    typed: bool = False
+    forms: Mapping[str, Form]  # how the column writes, under each order.
+    dated: bool = True  # there are dates; else the clock counts from midnight or from the start.
+    zone: dt.tzinfo | None = None  # of a column of zoned time stamps.
+    has_clock: bool = True  # there is a time of day.
+    notes: tuple[str, ...] = ()  # how the column is read.
+    typed: bool = False  # the times are time differences, which are no times of day.
 
     @classmethod
     def of(cls, times: WallTimes, form: Form, *notes: str, zone: dt.tzinfo | None = None) -> Column:
@@ -156,19 +141,12 @@ ZONES = (
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """How far the wall clock of a table is ahead of UTC, in microseconds.
+    """How far the wall clock of a table is ahead of UTC, in microseconds."""
 
-    Attributes:
-        moments: (D,) distinct instants of the table, increasing.
-        offsets: (D,) at these; new instants have that of the last one before them, unless there is a zone.
-        zone: where the rules are known.
-        naive: neither the table nor the caller gives an offset or a zone: the offsets are 0.
-    """
-
-    moments: np.ndarray
-    offsets: np.ndarray
-    zone: dt.tzinfo | str | None = None
-    naive: bool = False
+    moments: np.ndarray  # (D,) distinct instants of the table, increasing.
+    offsets: np.ndarray  # (D,) at these; new instants have that of the last one before them, unless there is a zone.
+    zone: dt.tzinfo | str | None = None  # where the rules are known.
+    naive: bool = False  # neither the table nor the caller gives an offset or a zone: the offsets are 0.
 
     @property
     def change(self) -> bool:
