@@ -20,19 +20,18 @@ from tsimpute.tables.roles.columns import ColumnSpec, check_units, unit_of
 from tsimpute.tables.text.numbers import split_unit
 
 SHAPES = "(steps,), (steps, features) or (records, steps, features)"
-EXACT = 2**53
-"""Whole numbers up to it are the same as float64."""
+EXACT = 2**53  # Whole numbers up to it are the same as float64
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayTable(Table):
     """An array of numbers, or a dictionary that holds one as "X"."""
 
-    source: Any  # the array or the dictionary.
-    array: np.ndarray  # (T,), (T, K) or (n, T, K); n records, T steps, K features.
-    panel: Panel  # one series per record.
-    notes: tuple[str, ...] = ()  # what was detected, a sentence each.
-    emptied: np.ndarray | None = None  # (n, T, K) bool, numbers that are written as empty where they are not filled.
+    source: Any  # the array or the dictionary
+    array: np.ndarray  # (T,), (T, K) or (n, T, K); n records, T steps, K features
+    panel: Panel  # one series per record
+    notes: tuple[str, ...] = ()  # what was detected, a sentence each
+    emptied: np.ndarray | None = None  # (n, T, K) bool, numbers that are written as empty where they are not filled
 
     @property
     def understood(self) -> list[tuple[str, str]]:

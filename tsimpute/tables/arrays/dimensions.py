@@ -30,9 +30,9 @@ RECORD_NAMES = (
 class Dimensions:
     """What the dimensions are."""
 
-    time: Hashable  # along which the rows lie.
-    stamps: tuple[Hashable, ...]  # coordinates that say the time of each row; () = rows are steps.
-    groups: tuple[Hashable, ...]  # of which every place is one series.
+    time: Hashable  # along which the rows lie
+    stamps: tuple[Hashable, ...]  # coordinates that say the time of each row; () = rows are steps
+    groups: tuple[Hashable, ...]  # of which every place is one series
     # of a data array, the dimension of its features; None = it has one feature, or there is a data set.
     feature: Hashable | None = None
 

@@ -113,17 +113,17 @@ _VALUES = "values of the data array"
 class LabelledTable(Table):
     """A data array or a data set."""
 
-    source: xr.DataArray | xr.Dataset  # as given.
-    dataset: xr.Dataset  # in memory; the numbers of a data array are one variable of it.
-    dims: Dimensions  # what its dimensions are.
-    variables: tuple[Hashable, ...]  # that hold the features, one each in a data set.
-    stamps: Stamps | None  # the time of each of R rows; None = rows are steps.
-    alignment: RowAlignment  # where each row stands; the same for all series.
-    panel: Panel  # one series for each place along the dimensions of groups.
-    notes: tuple[str, ...]  # see ``Table``.
-    warnings: tuple[str, ...] = ()  # see ``Table``.
-    n_added: int = 0  # see ``Table``.
-    emptied: np.ndarray | None = None  # (n, R, K) bool, numbers that are written as empty where they are not filled.
+    source: xr.DataArray | xr.Dataset  # as given
+    dataset: xr.Dataset  # in memory; the numbers of a data array are one variable of it
+    dims: Dimensions  # what its dimensions are
+    variables: tuple[Hashable, ...]  # that hold the features, one each in a data set
+    stamps: Stamps | None  # the time of each of R rows; None = rows are steps
+    alignment: RowAlignment  # where each row stands; the same for all series
+    panel: Panel  # one series for each place along the dimensions of groups
+    notes: tuple[str, ...]  # see ``Table``
+    warnings: tuple[str, ...] = ()  # see ``Table``
+    n_added: int = 0  # see ``Table``
+    emptied: np.ndarray | None = None  # (n, R, K) bool, numbers that are written as empty where they are not filled
 
     @property
     def understood(self) -> list[tuple[str, str]]:

@@ -23,11 +23,11 @@ _WHOLE = tuple(int(n) for n in _DIGITS if n >= 1)
 class Axis:
     """Times counted in one way."""
 
-    positions: np.ndarray  # (D,) int64 or float64.
-    unit: float  # what one step of the stamps' unit, such as one hour, is on it.
-    roundings: Sequence[float]  # from coarse to fine, what people choose as steps.
-    moments: Callable[[np.ndarray], np.ndarray]  # from positions to moments of ``Stamps``.
-    text: Callable[[float], str]  # a distance on it in words.
+    positions: np.ndarray  # (D,) int64 or float64
+    unit: float  # what one step of the stamps' unit, such as one hour, is on it
+    roundings: Sequence[float]  # from coarse to fine, what people choose as steps
+    moments: Callable[[np.ndarray], np.ndarray]  # from positions to moments of ``Stamps``
+    text: Callable[[float], str]  # a distance on it in words
 
 
 def axes(stamps: Stamps, moments: np.ndarray, series: np.ndarray) -> tuple[Axis, ...]:

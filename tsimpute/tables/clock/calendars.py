@@ -14,15 +14,12 @@ from tsimpute.tables.clock.closed_times import Slots
 from tsimpute.tables.time.stamps import label_text
 from tsimpute.tables.time.wall_times import DAY, HOUR, ZONES, is_skipped
 
-MOSTLY = 0.9
-"""Share of the other working days that must be there for absent ones to count as holidays."""
+MOSTLY = 0.9  # Share of the other working days that must be there for absent ones to count as holidays
 _FIXED = ((1, 1), (1, 2), (1, 6), (5, 1), (8, 15), (10, 3), (11, 1), (12, 24), (12, 25), (12, 26), (12, 31))
 _MOVED = ((1, 1), (12, 25), (12, 26))
 _FROM_EASTER = (-2, 1, 39, 50, 60)
-FEWEST = 6
-"""Dates of one series from which a pattern of the calendar is detected."""
-COMPOSITES = (16, 8)
-"""Days of the composites of satellites."""
+FEWEST = 6  # Dates of one series from which a pattern of the calendar is detected
+COMPOSITES = (16, 8)  # Days of the composites of satellites
 _SHOWN = 3
 
 
@@ -43,9 +40,9 @@ class _Holidays(AbstractHolidayCalendar):
 class ExcludedTimes:
     """Absent times that a calendar leaves out."""
 
-    slots: np.ndarray  # (S,) bool.
-    text: str  # what they are, and the first of them.
-    advice: str = ""  # what to do where they are left out for another reason.
+    slots: np.ndarray  # (S,) bool
+    text: str  # what they are, and the first of them
+    advice: str = ""  # what to do where they are left out for another reason
 
 
 def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterator[ExcludedTimes]:

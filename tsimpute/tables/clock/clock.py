@@ -22,21 +22,21 @@ from tsimpute.tables.time.stamps import Stamps, label_text
 class RowAlignment:
     """The position of each row of a table in its series. Per series there are T times."""
 
-    step_of_row: np.ndarray  # (R,) position in the times of the row's series.
-    times: tuple[np.ndarray, ...]  # per series (T,) float64, from 0, in the unit of the stamps, strictly increasing.
-    labels: tuple[np.ndarray, ...]  # per series (T,) what people read, also of inserted times.
+    step_of_row: np.ndarray  # (R,) position in the times of the row's series
+    times: tuple[np.ndarray, ...]  # per series (T,) float64, from 0, in the unit of the stamps, strictly increasing
+    labels: tuple[np.ndarray, ...]  # per series (T,) what people read, also of inserted times
     # per series (T,) as ``Stamps.moments``, for ``Stamps.texts`` and ``Stamps.values``.
     moments: tuple[np.ndarray, ...]
-    inserted: tuple[np.ndarray, ...]  # per series (T,) bool: no row of the table has this time.
+    inserted: tuple[np.ndarray, ...]  # per series (T,) bool: no row of the table has this time
     # (R,) bool: False for a row in whose place another one of the same time is used. The policy "mean" uses all: the
     # caller averages rows of one step.
     used: np.ndarray
     # of a regular clock, in the unit of the stamps; None = irregular. A month counts as 730.485 hours.
     step: float | None
-    notes: tuple[str, ...]  # what was detected and done, with counts.
-    warnings: tuple[str, ...] = ()  # of it, what a reader should look at.
-    step_text: str = ""  # a step in words; "" where there is none.
-    in_hours: bool = False  # times and step are in hours, whatever the unit of the stamps.
+    notes: tuple[str, ...]  # what was detected and done, with counts
+    warnings: tuple[str, ...] = ()  # of it, what a reader should look at
+    step_text: str = ""  # a step in words; "" where there is none
+    in_hours: bool = False  # times and step are in hours, whatever the unit of the stamps
 
     def place_of(self, series_of_row: np.ndarray) -> np.ndarray:
         """(R,) where rows of series (R,) stand in the times of all series, one series after the other."""

@@ -11,35 +11,28 @@ import pandas as pd
 from tsimpute.tables.clock.steps import no_month_text, no_time_of_week_text, no_time_text, no_weekday_text
 from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE
 
-FEW = 0.1
-"""A part of a cycle is rare where it is present at most so often, as a share of how often the other parts are."""
-FEW_DAYS = 1 / 3
-"""The same for a day of the week: some Saturdays among the working days."""
-CHANCE = 1e-3
-"""Rows that are missing at random leave a part of a cycle that rare less often than this."""
+FEW = 0.1  # A part of a cycle is rare where it is present at most so often, as a share of how often the other parts are
+FEW_DAYS = 1 / 3  # The same for a day of the week: some Saturdays among the working days
+CHANCE = 1e-3  # Rows that are missing at random leave a part of a cycle that rare less often than this
 QUARTER = 15 * MINUTE
 """How much earlier or later than on the days around a closed time may begin or end, where it moves with the season."""
-NIGHT = 4 * HOUR
-"""Two nights that are closed for so long are enough where nothing else is missing."""
-TURNS = 3
-"""A cycle must be seen so many times."""
+NIGHT = 4 * HOUR  # Two nights that are closed for so long are enough where nothing else is missing
+TURNS = 3  # A cycle must be seen so many times
 MOST_PHASES = 2_000_000
-WEEKENDS = ((5, 6), (4, 5))
-"""Saturday and Sunday, Friday and Saturday; Monday is 0."""
-_WEDNESDAY = 3
-"""Days from Monday to 1970-01-01, a Thursday."""
+WEEKENDS = ((5, 6), (4, 5))  # Saturday and Sunday, Friday and Saturday; Monday is 0
+_WEDNESDAY = 3  # Days from Monday to 1970-01-01, a Thursday
 
 
 @dataclass(frozen=True, eq=False)
 class Slots:
     """All times of a regular clock from the first to the last of each series, S in all."""
 
-    series: np.ndarray  # (S,) number, never falling.
-    index: np.ndarray  # (S,) steps from the first time of the series.
-    moments: np.ndarray  # (S,) of ``Stamps``.
-    present: np.ndarray  # (S,) bool: some row has this time.
-    wall: np.ndarray | None  # (S,) int64 microseconds by the wall clock; None where times have no date.
-    step: float  # in microseconds, for dates; a month and longer where the clock counts months.
+    series: np.ndarray  # (S,) number, never falling
+    index: np.ndarray  # (S,) steps from the first time of the series
+    moments: np.ndarray  # (S,) of ``Stamps``
+    present: np.ndarray  # (S,) bool: some row has this time
+    wall: np.ndarray | None  # (S,) int64 microseconds by the wall clock; None where times have no date
+    step: float  # in microseconds, for dates; a month and longer where the clock counts months
 
     def at(self, places: np.ndarray) -> Slots:
         columns = (self.series, self.index, self.moments, self.present)
@@ -55,24 +48,24 @@ class Slots:
 class Cycle:
     """A division of time that repeats."""
 
-    number: np.ndarray  # (S,) int64, how often it has turned.
-    phase: np.ndarray  # (S,) int64, the part of it, in [0, n_phases).
+    number: np.ndarray  # (S,) int64, how often it has turned
+    phase: np.ndarray  # (S,) int64, the part of it, in [0, n_phases)
     n_phases: int
-    text: Callable[[np.ndarray], str]  # what is absent, in words, from the phases that are closed.
-    per_series: bool = False  # whether each series is judged by itself only.
-    weekdays: bool = False  # whether the phases are days of the week.
-    night: int = 0  # parts of a day, if it is one, that are closed together as a night is; 0 = it is none.
-    short: bool = False  # whether it has several rows at unequal distances, as where instruments take turns.
+    text: Callable[[np.ndarray], str]  # what is absent, in words, from the phases that are closed
+    per_series: bool = False  # whether each series is judged by itself only
+    weekdays: bool = False  # whether the phases are days of the week
+    night: int = 0  # parts of a day, if it is one, that are closed together as a night is; 0 = it is none
+    short: bool = False  # whether it has several rows at unequal distances, as where instruments take turns
 
 
 @dataclass(frozen=True, eq=False)
 class Closed:
     """What is never there."""
 
-    slots: np.ndarray  # (S,) bool: absent, and at a time at which its series hardly ever has a row.
-    texts: tuple[str, ...]  # what is absent, in words, one per cycle.
-    weekend: np.ndarray  # (S,) bool: the series has rows on all days of the week but those of a weekend.
-    turns: bool  # whether rows are only at a few times of each hour, or of a shorter or longer cycle.
+    slots: np.ndarray  # (S,) bool: absent, and at a time at which its series hardly ever has a row
+    texts: tuple[str, ...]  # what is absent, in words, one per cycle
+    weekend: np.ndarray  # (S,) bool: the series has rows on all days of the week but those of a weekend
+    turns: bool  # whether rows are only at a few times of each hour, or of a shorter or longer cycle
 
 
 def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:

@@ -14,8 +14,7 @@ from tsimpute.tables.time.stamps import Stamps, label_text
 from tsimpute.tables.time.wall_times import zone_of_doubled
 
 Duplicates = Literal["refuse", "first", "last", "mean"]
-MANY = 0.1
-"""More repeated rows than this share are a column of the time or of groups that was overlooked."""
+MANY = 0.1  # More repeated rows than this share are a column of the time or of groups that was overlooked
 _STANDS = {"first": "the first stands", "last": "the last stands", "mean": "their mean stands"}
 
 

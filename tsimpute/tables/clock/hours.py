@@ -18,10 +18,8 @@ from tsimpute.tables.columns.column_names import is_offset_name
 from tsimpute.tables.time.stamps import Stamps, label_text
 from tsimpute.tables.time.wall_times import DAY, HOUR
 
-LONGEST_GAP = 14 * 24.0
-"""Hours without a row within a series, beyond which it rather is several."""
-NEAR = 1 / 12
-"""Distance from a step, as a share of it, of stamps that still count as written step by step."""
+LONGEST_GAP = 14 * 24.0  # Hours without a row within a series, beyond which it rather is several
+NEAR = 1 / 12  # Distance from a step, as a share of it, of stamps that still count as written step by step
 _WORDS = (
     (1 / 3600, r"s|sec|secs|second|seconds", "seconds"),
     (1 / 60, r"m|min|mins|minute|minutes", "minutes"),
@@ -34,9 +32,9 @@ _WORDS = (
 class Steps:
     """The step of each row."""
 
-    index: np.ndarray  # (R,) int64, counted from the origin of the row's series.
-    back: Callable[[np.ndarray, np.ndarray], np.ndarray]  # from series and steps to moments.
-    notes: tuple[str, ...]  # what was done.
+    index: np.ndarray  # (R,) int64, counted from the origin of the row's series
+    back: Callable[[np.ndarray, np.ndarray], np.ndarray]  # from series and steps to moments
+    notes: tuple[str, ...]  # what was done
 
 
 def hours_per_unit(name: object, units: Mapping[str, str]) -> tuple[float, str]:

@@ -21,10 +21,8 @@ MissingTimes = Literal["auto", "insert", "keep"]
 MAX_STRETCH = 100
 """A series may become at most so many times longer than its rows by what is inserted with missing_times='insert'."""
 MAX_INSERTED = 5_000_000
-MISSING_AMONG_PAUSES = 0.1
-"""Share of times that may be missing where unequal differences count as a clock with pauses."""
-MOST_VISITS = 20
-"""A schedule of visits that several series share has at most so many times."""
+MISSING_AMONG_PAUSES = 0.1  # Share of times that may be missing where unequal differences count as a clock with pauses
+MOST_VISITS = 20  # A schedule of visits that several series share has at most so many times
 FEWEST_SERIES, FEWEST_DATED = 5, 10
 """Series that share a schedule in numbers, as months since entry, and in dates, as years of a survey."""
 _SHOWN = 3
@@ -37,29 +35,29 @@ _KEEP = "missing_times='keep' (--missing_times keep)"
 class Times:
     """The D times of a table on a regular clock."""
 
-    stamps: Stamps  # of the table's rows.
-    series: np.ndarray  # (D,) number of the series of each time, never falling.
-    moments: np.ndarray  # (D,) of ``Stamps``.
-    labels: np.ndarray  # (D,) of ``Stamps``.
-    axis: Axis  # of the D times.
-    grid: Grid  # of the D times.
-    names: Sequence[str]  # of the series, for messages; () = their numbers.
-    n_series: int  # number of series.
+    stamps: Stamps  # of the table's rows
+    series: np.ndarray  # (D,) number of the series of each time, never falling
+    moments: np.ndarray  # (D,) of ``Stamps``
+    labels: np.ndarray  # (D,) of ``Stamps``
+    axis: Axis  # of the D times
+    grid: Grid  # of the D times
+    names: Sequence[str]  # of the series, for messages; () = their numbers
+    n_series: int  # number of series
 
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
     """The same with inserted times, S in all."""
 
-    at: np.ndarray  # (D,) position of each of the D times.
-    series: np.ndarray  # (S,) series, and steps from its first time.
-    index: np.ndarray  # (S,) series, and steps from its first time.
-    moments: np.ndarray  # (S,).
-    labels: np.ndarray  # (S,).
-    inserted: np.ndarray  # (S,) bool.
-    notes: tuple[str, ...] = ()  # what was done, and what a reader should look at.
-    warnings: tuple[str, ...] = ()  # what was done, and what a reader should look at.
-    step_text: str = ""  # a step in words.
+    at: np.ndarray  # (D,) position of each of the D times
+    series: np.ndarray  # (S,) series, and steps from its first time
+    index: np.ndarray  # (S,) series, and steps from its first time
+    moments: np.ndarray  # (S,)
+    labels: np.ndarray  # (S,)
+    inserted: np.ndarray  # (S,) bool
+    notes: tuple[str, ...] = ()  # what was done, and what a reader should look at
+    warnings: tuple[str, ...] = ()  # what was done, and what a reader should look at
+    step_text: str = ""  # a step in words
 
     @classmethod
     def unchanged(

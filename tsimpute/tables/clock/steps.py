@@ -11,46 +11,40 @@ import pandas as pd
 from tsimpute.tables.time.text_formats import MONTHS, WEEKDAYS
 from tsimpute.tables.time.wall_times import DAY, HOUR, MINUTE
 
-NEAR = 0.02
-"""A difference counts as a whole number of steps within this share of a step."""
-MOST = 0.9
-"""Share of the differences that must count as whole numbers of steps."""
-JITTER = 0.25
-"""Largest distance of a time from the grid, as a share of a step."""
-RARE = 1e-3
-"""A coarse stretch that missing rows would give a table less often than this is a change of step."""
-FINEST = 48
-"""How many times smaller than the usual difference a step of a clock with pauses may be."""
-RUN = 4
-"""Differences that must be alike in a row to count as a stretch with a step of its own."""
+NEAR = 0.02  # A difference counts as a whole number of steps within this share of a step
+MOST = 0.9  # Share of the differences that must count as whole numbers of steps
+JITTER = 0.25  # Largest distance of a time from the grid, as a share of a step
+RARE = 1e-3  # A coarse stretch that missing rows would give a table less often than this is a change of step
+FINEST = 48  # How many times smaller than the usual difference a step of a clock with pauses may be
+RUN = 4  # Differences that must be alike in a row to count as a stretch with a step of its own
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """A regular clock."""
 
-    step: float | int  # in the unit of the positions.
-    index: np.ndarray  # (D,) whole number of steps from the first time of the series.
-    origin: np.ndarray  # (D,) position at index 0 of the series of each time.
-    off: np.ndarray  # (D,) distance of each time from its place on the grid.
+    step: float | int  # in the unit of the positions
+    index: np.ndarray  # (D,) whole number of steps from the first time of the series
+    origin: np.ndarray  # (D,) position at index 0 of the series of each time
+    off: np.ndarray  # (D,) distance of each time from its place on the grid
 
 
 @dataclass(frozen=True)
 class Irregular:
     """No step fits."""
 
-    reason: str  # why, as the end of a sentence.
-    unequal: bool = False  # the differences are of several lengths.
+    reason: str  # why, as the end of a sentence
+    unequal: bool = False  # the differences are of several lengths
 
 
 @dataclass(frozen=True)
 class Change:
     """Two stretches with different steps."""
 
-    at: int  # number (of the D times) where the second stretch begins.
-    before: float  # their steps, in the unit of the positions.
-    after: float  # their steps, in the unit of the positions.
-    within: bool  # whether both are of one series.
+    at: int  # number (of the D times) where the second stretch begins
+    before: float  # their steps, in the unit of the positions
+    after: float  # their steps, in the unit of the positions
+    within: bool  # whether both are of one series
 
 
 def find_grid(positions: np.ndarray, series: np.ndarray, roundings: Sequence[float]) -> Grid | Irregular | Change:
@@ -227,8 +221,7 @@ def _coarse_run(steps: np.ndarray, multiples: np.ndarray, place: np.ndarray, ser
     return Change(int(place[start]), fine, coarse, False)
 
 
-MONTH = 365.2425 / 12 * DAY
-"""Mean length of a month, in microseconds."""
+MONTH = 365.2425 / 12 * DAY  # Mean length of a month, in microseconds
 
 
 def step_text(hours: float) -> str:

@@ -22,8 +22,7 @@ _CODE_WORDS = frozenset((
     "loinc",
 ))  # fmt: skip
 """Words of names of columns of codes from a catalogue."""
-MOST = 0.5
-"""A text column with at least this share of numbers was meant to be one of numbers."""
+MOST = 0.5  # A text column with at least this share of numbers was meant to be one of numbers
 
 
 def is_number(column: pd.Series | pd.Index) -> bool:

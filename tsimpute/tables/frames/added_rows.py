@@ -28,8 +28,7 @@ from tsimpute.tables.text.numbers import is_missing
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES, at_new_times
 from tsimpute.tables.time.stamps import Stamps
 
-MAX_TIMES = 20
-"""A table that would get more than so many times its rows, and more than ``MANY``, was misread."""
+MAX_TIMES = 20  # A table that would get more than so many times its rows, and more than ``MANY``, was misread
 MANY = 10_000
 SEVERAL = 3
 """Rows that must agree before a column counts as constant in the whole table; series that must each have one value of a
@@ -154,9 +153,9 @@ def index_notes(columns: Columns, roles: Roles, series_of_row: np.ndarray) -> tu
 class LongCells:
     """Cells of a long table without a value, and whether a row is added for them."""
 
-    fixed: list[np.ndarray]  # per series (K, T) bool, those that stay empty.
-    added: list[np.ndarray]  # per series (K, T) bool, those that get a row where they are filled.
-    notes: tuple[str, ...]  # why some stay empty.
+    fixed: list[np.ndarray]  # per series (K, T) bool, those that stay empty
+    added: list[np.ndarray]  # per series (K, T) bool, those that get a row where they are filled
+    notes: tuple[str, ...]  # why some stay empty
 
 
 def long_cells(

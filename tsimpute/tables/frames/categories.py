@@ -20,11 +20,11 @@ _WHOLE, _CODE = re.compile(r"-?(0|[1-9]\d*)\.0+"), re.compile(r"-9{2,}")
 class Category:
     """One column of categories."""
 
-    at: int  # its place among the columns.
-    name: Hashable  # of the column.
-    levels: tuple[object, ...]  # the categories, as the column holds them.
-    codes: np.ndarray  # (R,) number of each row's category, -1 = missing.
-    first: int  # the number of the feature of the first category; those of the others follow.
+    at: int  # its place among the columns
+    name: Hashable  # of the column
+    levels: tuple[object, ...]  # the categories, as the column holds them
+    codes: np.ndarray  # (R,) number of each row's category, -1 = missing
+    first: int  # the number of the feature of the first category; those of the others follow
 
     @property
     def features(self) -> tuple[str, ...]:

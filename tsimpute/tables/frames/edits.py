@@ -15,11 +15,11 @@ from tsimpute.tables.frames.table import Edits, FrameTable
 class NewRows:
     """M rows that the table lacks, in the order in which they come to stand."""
 
-    after: np.ndarray  # (M,) the row of the table after which each stands, -1 = before the first.
-    place: np.ndarray  # (M,) where each stands in the times of all series; see ``FrameTable.place_of_row``.
-    feature: np.ndarray | None  # (M,) of a long table, else None.
-    series: np.ndarray  # (M,).
-    moment: np.ndarray  # (M,) as ``RowAlignment.moments``.
+    after: np.ndarray  # (M,) the row of the table after which each stands, -1 = before the first
+    place: np.ndarray  # (M,) where each stands in the times of all series; see ``FrameTable.place_of_row``
+    feature: np.ndarray | None  # (M,) of a long table, else None
+    series: np.ndarray  # (M,)
+    moment: np.ndarray  # (M,) as ``RowAlignment.moments``
 
     def __len__(self) -> int:
         return len(self.after)
@@ -31,8 +31,8 @@ class RowEdits:
 
     # per column that is filled, as its place in the frame's columns: rows and their new contents.
     cells: dict[int, tuple[np.ndarray, np.ndarray]]
-    new: NewRows  # rows to be added.
-    new_contents: dict[int, np.ndarray]  # per such column, (M,) contents of the new rows.
+    new: NewRows  # rows to be added
+    new_contents: dict[int, np.ndarray]  # per such column, (M,) contents of the new rows
 
 
 def row_edits(table: FrameTable, edits: Edits) -> RowEdits:

@@ -27,18 +27,18 @@ _SHOWN = 3
 class Rows:
     """What the R rows of a frame hold."""
 
-    columns: Columns  # of the frame.
-    roles: Roles  # of the frame.
-    series: Sequence[str]  # names of the series, in the order in which they first come.
-    series_of_row: np.ndarray  # (R,) number of each row's series.
-    features: Sequence[Feature]  # of the table; of a long one in the order in which they first come.
+    columns: Columns  # of the frame
+    roles: Roles  # of the frame
+    series: Sequence[str]  # names of the series, in the order in which they first come
+    series_of_row: np.ndarray  # (R,) number of each row's series
+    features: Sequence[Feature]  # of the table; of a long one in the order in which they first come
     # (R,) number of each row's feature in a long table, 0 where it has none; None = it is wide.
     feature_of_row: np.ndarray | None
-    values: np.ndarray  # (R, columns that are filled) float64, NaN = nothing.
+    values: np.ndarray  # (R, columns that are filled) float64, NaN = nothing
     # (R,) bool, rows of a long table without a feature; they are passed through. None = it is wide.
     nameless: np.ndarray | None
-    counts: np.ndarray | None = None  # (R,) bool, rows that tell when a series begins and ends; None = all.
-    notes: tuple[str, ...] = ()  # what was done.
+    counts: np.ndarray | None = None  # (R,) bool, rows that tell when a series begins and ends; None = all
+    notes: tuple[str, ...] = ()  # what was done
 
     @property
     def apart(self) -> np.ndarray | None:

@@ -15,8 +15,7 @@ from tsimpute.tables.columns.column_names import value_rank
 from tsimpute.tables.columns.time_names import plain
 from tsimpute.tables.text.numbers import split_unit
 
-FEWEST = 3
-"""Features of a model that a table must have, where the model has so many: of fewer it cannot say much."""
+FEWEST = 3  # Features of a model that a table must have, where the model has so many: of fewer it cannot say much
 _SHOWN = 12
 
 
@@ -135,8 +134,7 @@ def _some(names: Sequence[str]) -> str:
     return (", ".join(names[:_SHOWN]) or "nothing else") + more
 
 
-ALL = "*"
-"""All features that are not named."""
+ALL = "*"  # All features that are not named
 _SEVERAL = ("time", "group", "features", "text")
 _ROLES = (*_SEVERAL, "feature", "value", "unit")
 

@@ -38,8 +38,7 @@ _CLOCK_COUNTS = (
     "minute", "minutes", "min", "mins", "second", "seconds", "sec", "secs", "hour", "hours", "hr", "hrs", "elapsed",
 )  # fmt: skip
 """Names of columns that count the time within a session or a day, and name no series."""
-ROWS_PER_GROUP = 3
-"""Rows that such groups must have on average."""
+ROWS_PER_GROUP = 3  # Rows that such groups must have on average
 
 
 def find_group(columns: Columns, free: Sequence[int], key: Sequence[int], notes: list[str]) -> list[int]:

@@ -21,12 +21,10 @@ COUNT_WORDS = frozenset((
 ))  # fmt: skip
 """Of names of columns that count times, whatever their steps."""
 FEWEST_RISES = 5
-MOST_PARTS = 8
-"""Columns of which two may name a series only together, as a person and a day."""
+MOST_PARTS = 8  # Columns of which two may name a series only together, as a person and a day
 FEWEST_IN_BLOCK = 3
 MOSTLY = 0.6
-MOST_UNITS = 0.1
-"""Of the rows, the share that several units of one column make at most; more are no units."""
+MOST_UNITS = 0.1  # Of the rows, the share that several units of one column make at most; more are no units
 
 
 def check_rows_as_steps(

@@ -31,10 +31,8 @@ from tsimpute.tables.roles.grouping import find_group, numbers_rows
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
 
-FEWER = 0.1
-"""Of the rows that repeat a time, the share that may still do so within one quantity (true duplicates)."""
-MANY_ROWS = 10
-"""In fewer rows each may well have a name of its own."""
+FEWER = 0.1  # Of the rows that repeat a time, the share that may still do so within one quantity (true duplicates)
+MANY_ROWS = 10  # In fewer rows each may well have a name of its own
 APART = 5.0
 """Medians of several names that lie so many times the usual spread within a name apart are of several quantities."""
 COORDINATES = ("lat", "latitude", "lon", "lng", "long", "longitude", "elevation", "altitude", "elev", "alt")
@@ -45,8 +43,8 @@ class _Found:
     """A column of names, and how it tells rows apart."""
 
     at: int
-    before: float  # share of the rows that repeat a time of their series without it and with it.
-    after: float  # share of the rows that repeat a time of their series without it and with it.
+    before: float  # share of the rows that repeat a time of their series without it and with it
+    after: float  # share of the rows that repeat a time of their series without it and with it
 
     @property
     def separates(self) -> bool:

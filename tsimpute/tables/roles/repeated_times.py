@@ -17,10 +17,8 @@ from tsimpute.tables.roles.time_roles import find_parts
 from tsimpute.tables.time.columns import look_of
 from tsimpute.tables.time.stamps import read_stamps
 
-SHARE = 0.1
-"""Share of the rows that must repeat a time before numbers are believed to tell them apart."""
-REST = 0.05
-"""Share of the repeated rows that may still be alike."""
+SHARE = 0.1  # Share of the rows that must repeat a time before numbers are believed to tell them apart
+REST = 0.05  # Share of the repeated rows that may still be alike
 _SHOWN = 3
 _MOST_PAIRED, _PARTS_OF_A_DATE = 8, 3
 

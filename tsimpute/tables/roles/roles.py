@@ -40,10 +40,8 @@ from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.time.columns import is_stamp
 
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
-MOST_BY_ONE = 0.8
-"""Share of the steps from row to row that are one, of a number of rows from which some were taken out."""
-FILL = "To fill it, name all columns to fill (features)"
-"""How to have a column filled that is passed through."""
+MOST_BY_ONE = 0.8  # Share of the steps from row to row that are one, of a number of rows from which some were taken out
+FILL = "To fill it, name all columns to fill (features)"  # How to have a column filled that is passed through
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,10 @@ from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
 from tsimpute.tables.time.numbers import are_months
 from tsimpute.tables.time.stamps import forms_note
 
-FEW = 5
-"""So many numbers of a feature of a long table show how many decimals it has."""
-_PADDED = re.compile(r"0\d+", re.ASCII)
-"""Digits with zeros before them, as names have."""
-_EXACT = 15
-"""Digits of a whole number up to which a float holds it exactly."""
-MOST_LEVELS = 20
-"""So many different numbers with units may be names."""
+FEW = 5  # So many numbers of a feature of a long table show how many decimals it has
+_PADDED = re.compile(r"0\d+", re.ASCII)  # Digits with zeros before them, as names have
+_EXACT = 15  # Digits of a whole number up to which a float holds it exactly
+MOST_LEVELS = 20  # So many different numbers with units may be names
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +67,9 @@ class FilledText:
 class TextWriter:
     """Writes a table back as the text file in which it came."""
 
-    file: Delimited  # as it stands.
-    columns: tuple[int, ...]  # place in the file of each column of the frame.
-    numbers: Mapping[int, Numbers]  # of the frame's columns of numbers, by their place in the frame.
+    file: Delimited  # as it stands
+    columns: tuple[int, ...]  # place in the file of each column of the frame
+    numbers: Mapping[int, Numbers]  # of the frame's columns of numbers, by their place in the frame
 
     def decimals(self, table: FrameTable) -> list[int | None]:
         if table.roles.value is not None:

@@ -34,12 +34,9 @@ _SUMMARIES = frozenset(
 _WORD = re.compile(r"[^\W\d_]+")
 _MOST_FOOTERS = 50
 _MOSTLY = 0.9
-_DIMENSIONLESS = ("1", "1e-3", "1E-3")
-"""Units of flags, ratios and salinity in files of oceanography."""
-_BESIDE_BARE = 2
-"""Units in words that a row with such fields must have."""
-FEWEST = 3
-"""Rows above the line of names that make another table, and not a preamble."""
+_DIMENSIONLESS = ("1", "1e-3", "1E-3")  # Units of flags, ratios and salinity in files of oceanography
+_BESIDE_BARE = 2  # Units in words that a row with such fields must have
+FEWEST = 3  # Rows above the line of names that make another table, and not a preamble
 _DATED = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d{1,4}|\d{8,14}\b")
 _SPLIT = (
     "Write each part as a file of its own, or give all parts the same columns in the same order; parts with the same "
@@ -189,15 +186,15 @@ _HEAD, _AGREES = 2000, 0.9
 class Layout:
     """The records of a text and what they are."""
 
-    delimiter: str  # one character; ``BLANKS`` for any run of blanks and tabs.
-    records: list[list[str]]  # fields of each record, unquoted and stripped; a blank line has none.
-    starts: list[int]  # the line, from 0, at which each record starts; one more for the end of the text.
-    header: Header  # where the names stand.
+    delimiter: str  # one character; ``BLANKS`` for any run of blanks and tabs
+    records: list[list[str]]  # fields of each record, unquoted and stripped; a blank line has none
+    starts: list[int]  # the line, from 0, at which each record starts; one more for the end of the text
+    header: Header  # where the names stand
     # which records are rows: those below with a value; in a table of one column blank lines between, too.
     rows: list[int]
-    comments: int  # how many lines below the header are remarks, which start with "#".
-    repeats: list[int]  # records below that repeat the line of names.
-    footers: list[int]  # the last records that are remarks or summaries and no rows.
+    comments: int  # how many lines below the header are remarks, which start with "#"
+    repeats: list[int]  # records below that repeat the line of names
+    footers: list[int]  # the last records that are remarks or summaries and no rows
 
     @property
     def names(self) -> list[str]:

@@ -22,8 +22,7 @@ from tsimpute.tables.text.rawtext import Delimited
 from tsimpute.tables.text.row_errors import RowError
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tar.xz")
-COLUMN = "file"
-"""The column that is added to a table of several files: the name of each row's file without its ending."""
+COLUMN = "file"  # The column that is added to a table of several files: the name of each row's file without its ending
 _NAMED = 3
 
 
@@ -31,9 +30,9 @@ _NAMED = 3
 class Folder(Delimited):
     """The rows of several files below one another; the last column says of which file each row is."""
 
-    files: tuple[Delimited, ...]  # F of them, in the order of their names.
-    first: np.ndarray  # (F + 1,) the first row of each, and the number of rows.
-    alike: tuple[tuple[str, str], ...] = ()  # names of files of the same content, each with the first of them.
+    files: tuple[Delimited, ...]  # F of them, in the order of their names
+    first: np.ndarray  # (F + 1,) the first row of each, and the number of rows
+    alike: tuple[tuple[str, str], ...] = ()  # names of files of the same content, each with the first of them
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -27,8 +27,7 @@ TYPES = NO_UNITS | frozenset(
      "degree_east", "psu", "pss", "ntu", "fnu")
 )  # fmt: skip
 """The same, and units in words."""
-_COLUMN_FORMAT = re.compile(r"\d+[sdnS]")
-"""As in files of the USGS: 5s is text of five characters, 14n a number of 14."""
+_COLUMN_FORMAT = re.compile(r"\d+[sdnS]")  # As in files of the USGS: 5s is text of five characters, 14n a number of 14
 _DATE_FORMAT = re.compile(r"(?=.*(?:yy|dd|hh))[ymdhs]{1,4}([-/.: T][ymdhs]{1,4})+", re.IGNORECASE)
 _VALUE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}|:\s|:$")
 _TIME_WORDS = re.compile(r"time|date|stamp|datum|fecha|zeit|heure|hora|日期|时间|時間", re.IGNORECASE)
@@ -44,10 +43,10 @@ _FEWEST_COUNTED = 4
 class Header:
     """Where the names stand."""
 
-    record: int  # the one that was taken for names.
-    names: list[str]  # stripped, one per field; joined from two lines where only both together are distinct.
-    below: int  # the first record after them.
-    block: Sequence[int] = ()  # the records above the first row of values.
+    record: int  # the one that was taken for names
+    names: list[str]  # stripped, one per field; joined from two lines where only both together are distinct
+    below: int  # the first record after them
+    block: Sequence[int] = ()  # the records above the first row of values
 
 
 class Profile:

@@ -24,8 +24,7 @@ UNITS = frozenset(
 """Units that are known without a sign such as % or / in them."""
 
 NUMBER = r"[+\-\u2212]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
-THOUSANDS = ",.'\u2019 \u00a0\u202f\u2009"
-"""Signs between groups of three digits; the first two are also decimal marks."""
+THOUSANDS = ",.'\u2019 \u00a0\u202f\u2009"  # Signs between groups of three digits; the first two are also decimal marks
 
 _GROUPED = rf"[+\-\u2212]?\d{{1,3}}([{THOUSANDS}])\d{{3}}(?:\1\d{{3}})*(?:[.,]\d+)?(?!\d)"
 _DRESSED = re.compile(
@@ -44,18 +43,15 @@ _OTHER = re.compile(
 """In brackets or with the sign behind, as accounts have them, with an exponent of Fortran, and in lakhs and crores."""
 _PAIR = re.compile(r"\d{2,3} ?/ ?\d{2,3}|\d{1,3}(?:[.,]\d+)? ?[-\u2013] ?\d{1,3}(?:[.,]\d+)?")
 _NO_UNITS = frozenset(("st", "nd", "rd", "th", "am", "pm", "a.m.", "p.m.", "x"))
-_FLAG_LETTERS = frozenset("AEJP")
-"""Letters that say approved, estimated or provisional as often as they are units."""
+_FLAG_LETTERS = frozenset("AEJP")  # Letters that say approved, estimated or provisional as often as they are units
 
 _BOUNDS = "<>\u2264\u2265~\u2248="
 _SIGNED_UNIT = re.compile(
     r"[^\d\s/]*[%\u00b0\u00b2\u00b3\u00b5\u03bc\u2030]\S*|(?:[^\d\s/][^\s/]*)?/[A-Za-z\u00b0\u00b5\u03bc]\S*|[x*]?10\^\d+/[A-Za-z\u00b5\u03bc]\S*"
 )
-LOOKS = 0.25
-"""A column of texts with at least this share of numbers that wear something looks like one of numbers."""
+LOOKS = 0.25  # A column of texts with at least this share of numbers that wear something looks like one of numbers
 _MANY, _MOSTLY = 8, 0.8
-LEAST = 3
-"""At least so many of them."""
+LEAST = 3  # At least so many of them
 
 
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
@@ -70,10 +66,10 @@ _SOME_PACKED = 3
 class NumberForm:
     """The signs that all numbers of a column have besides their digits."""
 
-    before: str = ""  # with their blanks, as "$" and " %".
-    after: str = ""  # with their blanks, as "$" and " %".
-    thousands: str = ""  # the sign between groups of three digits, or "".
-    minus: str = "-"  # the sign of numbers below 0.
+    before: str = ""  # with their blanks, as "$" and " %"
+    after: str = ""  # with their blanks, as "$" and " %"
+    thousands: str = ""  # the sign between groups of three digits, or ""
+    minus: str = "-"  # the sign of numbers below 0
 
     @property
     def unit(self) -> str:

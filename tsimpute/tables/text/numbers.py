@@ -37,8 +37,7 @@ NUMERIC_MARKS = frozenset(
 )
 """Texts that mean "no value" in a column that holds numbers, written exactly so; elsewhere they are words."""
 
-MAX_DECIMALS = 15
-"""The most decimals that a column has; float64 carries no more of a number near 1."""
+MAX_DECIMALS = 15  # The most decimals that a column has; float64 carries no more of a number near 1
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
@@ -51,12 +50,12 @@ _DATE_FORMAT = re.compile(r"yy|dd|hh:", re.IGNORECASE)
 class Numbers:
     """The numbers of one column."""
 
-    values: np.ndarray  # (R,) float64, NaN = missing.
-    missing: Mapping[str, int]  # the marks that came, as the file writes them, and how often; "" for an empty field.
+    values: np.ndarray  # (R,) float64, NaN = missing
+    missing: Mapping[str, int]  # the marks that came, as the file writes them, and how often; "" for an empty field
     # largest number of decimals of the numbers, 0 for whole ones, at most ``MAX_DECIMALS``; 1.5e-3 has 4.
     decimals: int
-    is_integer: bool  # there are numbers, and each is written without decimals and exponent.
-    form: NumberForm = PLAIN  # signs of all numbers besides the digits, as a percent sign.
+    is_integer: bool  # there are numbers, and each is written without decimals and exponent
+    form: NumberForm = PLAIN  # signs of all numbers besides the digits, as a percent sign
 
 
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:

@@ -23,8 +23,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.system.files import atomic_write
 from tsimpute.tables.text.row_errors import RowError
 
-BLANKS = " "
-"""The delimiter that stands for any run of blanks and tabs."""
+BLANKS = " "  # The delimiter that stands for any run of blanks and tabs
 _MOST_SHARED = 100_000
 _LINE_ENDS = ("\n", "\r\n", "\r")
 
@@ -146,9 +145,9 @@ def _field_texts(record: str, delimiter: str) -> list[str]:
 class Record:
     """A record taken apart."""
 
-    fields: tuple[str, ...]  # as they are written, with their quotes and blanks.
-    between: tuple[str, ...]  # what is before each field and after the last one.
-    delimiter: str  # one character; ``BLANKS`` for any run of blanks and tabs.
+    fields: tuple[str, ...]  # as they are written, with their quotes and blanks
+    between: tuple[str, ...]  # what is before each field and after the last one
+    delimiter: str  # one character; ``BLANKS`` for any run of blanks and tabs
 
     def with_texts(self, texts: Mapping[int, str]) -> str:
         """The record with new texts at some columns; columns that it lacks are added behind its last field."""
@@ -238,20 +237,20 @@ class Raw:
 class Delimited:
     """A delimited text file: the texts of its columns, and every line as it is written."""
 
-    name: str  # of the file, for messages.
+    name: str  # of the file, for messages
     # names of the C columns, stripped; "" where there is none, as with delimiters at the ends of lines.
     header: tuple[str, ...]
     # per column (R,) object array of str: the text of each row's field, unquoted and stripped.
     columns: tuple[np.ndarray, ...]
-    lines: np.ndarray  # (R,) number of the line in the file at which each row starts, from 1.
-    delimiter: str  # one character; " " stands for any run of blanks and tabs.
-    decimal: str  # "." or ",".
-    encoding: str  # without the name of a byte order mark.
-    units: tuple[str, ...]  # texts of the row of units below the names, C of them; "" where there is none.
-    notes: tuple[str, ...]  # what a user should know of how it was read, a sentence each.
-    decimal_is_sure: bool  # the decimal mark was given, or numbers of the file show a decimal point.
+    lines: np.ndarray  # (R,) number of the line in the file at which each row starts, from 1
+    delimiter: str  # one character; " " stands for any run of blanks and tabs
+    decimal: str  # "." or ","
+    encoding: str  # without the name of a byte order mark
+    units: tuple[str, ...]  # texts of the row of units below the names, C of them; "" where there is none
+    notes: tuple[str, ...]  # what a user should know of how it was read, a sentence each
+    decimal_is_sure: bool  # the decimal mark was given, or numbers of the file show a decimal point
     _raw: Raw = field(repr=False)
-    names_line: int = field(default=1, kw_only=True)  # number of the line of names, from 1.
+    names_line: int = field(default=1, kw_only=True)  # number of the line of names, from 1
     # records between rows that hold delimiters and no value, each with its line; they are no rows.
     blanks: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from tsimpute.errors import DataError
 
-Part = str | int | tuple[int, int]
-"""Of a message: a text, the number of a row from 0, or those of two rows."""
+Part = str | int | tuple[int, int]  # Of a message: a text, the number of a row from 0, or those of two rows
 
 
 class _OfRows:

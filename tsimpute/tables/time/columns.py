@@ -193,10 +193,8 @@ def _texts(
     )
 
 
-MOST = 0.9
-"""Share of the texts of a column that must read as times before those that do not are errors."""
-FEW = 3
-"""So many must do so at least."""
+MOST = 0.9  # Share of the texts of a column that must read as times before those that do not are errors
+FEW = 3  # So many must do so at least
 _LIKE_A_DATE = re.compile(
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}[-/. ]+[^\W\d_]{3,}[-/. ,]+\d{2,4}|^\d{4}[-/]\d\d$|\bFY\s*'?\d\d|\d\d:\d\d"
 )
@@ -209,8 +207,8 @@ class Look:
     # "full" for dates with times of day, "date" for dates without, "clock" for times of day or elapsed times, "years"
     # for years with decimals, "" for none of these.
     kind: Literal["full", "date", "clock", "years", ""] = ""
-    n_bad: int = 0  # how many of its distinct texts cannot be read as the others are.
-    by_name: bool = False  # only the name indicates that the numbers are dates.
+    n_bad: int = 0  # how many of its distinct texts cannot be read as the others are
+    by_name: bool = False  # only the name indicates that the numbers are dates
 
 
 def look_of(column: pd.Series | pd.Index) -> Look:

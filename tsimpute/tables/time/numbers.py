@@ -21,8 +21,7 @@ _DECIMAL = re.compile(r"\d{1,18}(?:[.,]\d*)?", re.ASCII)
 _COMPACT = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?:\d\d){0,3}", re.ASCII)
 _MONTH = re.compile(r"(?P<month>0?[1-9]|1[0-2])\.(?P<year>(?:19|20)\d\d)", re.ASCII)
 _YEAR_FIRST = re.compile(r"(?P<year>(?:19|20)\d\d)\.(?P<month>0[1-9]|1[0-2])", re.ASCII)
-_MOST = 0.9
-"""Share of the texts of a column that are months before those that are not are errors."""
+_MOST = 0.9  # Share of the texts of a column that are months before those that are not are errors
 _DATED = frozenset(("date", "datum", "fecha", "data", "yymmdd", "aammjj", "aammdd"))
 """Words of names of columns that may hold dates such as 240301."""
 _SINCE_1970 = "numbers are read as {} since 1970-01-01 UTC"
@@ -36,18 +35,17 @@ _SERIALS = (
 """Of days: what they are called, their number on 1970-01-01, their range, and words that the name must have."""
 _STYLES = {"year": "%04d", "isoyear": "%04d", "doy": "%03d"}
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
-Number = Callable[[WallTimes], np.ndarray]
-"""The number that represents each time."""
+Number = Callable[[WallTimes], np.ndarray]  # The number that represents each time
 
 
 @dataclass(frozen=True, eq=False)
 class Digits:
     """Whole numbers that are 0 or more."""
 
-    numbers: np.ndarray  # (R,) int64.
-    width: int  # they are written with zeros before them up to so many digits; 0 = without.
-    column: pd.Series | pd.Index  # of the numbers, or of texts of them.
-    as_text: bool = False  # its values are texts.
+    numbers: np.ndarray  # (R,) int64
+    width: int  # they are written with zeros before them up to so many digits; 0 = without
+    column: pd.Series | pd.Index  # of the numbers, or of texts of them
+    as_text: bool = False  # its values are texts
 
     def form(self, number: Number) -> Form:
         """How the column writes the number of a time."""
@@ -256,11 +254,11 @@ def _months(column: pd.Series | pd.Index) -> Column | None:
 class Decimals:
     """The numbers of a column that may have decimals."""
 
-    numbers: np.ndarray  # (R,) finite.
-    texts: list[str] | None  # as they are written; None = they are numbers.
-    decimals: int | None  # as many as are written; None = more than 10.
-    comma: bool  # is the decimal mark.
-    column: pd.Series | pd.Index  # of the numbers.
+    numbers: np.ndarray  # (R,) finite
+    texts: list[str] | None  # as they are written; None = they are numbers
+    decimals: int | None  # as many as are written; None = more than 10
+    comma: bool  # is the decimal mark
+    column: pd.Series | pd.Index  # of the numbers
 
     def form(self, number: Number) -> Form:
         """How the column writes the number of a time."""

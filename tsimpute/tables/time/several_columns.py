@@ -22,8 +22,7 @@ HIGHEST = {
     "year": 2999, "quarter": 4, "month": 12, "week": 53, "day": 31, "doy": 366, "hour": 24, "minute": 59, "second": 59,
 }  # fmt: skip
 LOWEST = {"year": 1000, "quarter": 1, "month": 1, "week": 1, "day": 1, "doy": 1}
-FIRST_OF_1900 = 69
-"""Of years with two digits, those from here on are of the 20th century."""
+FIRST_OF_1900 = 69  # Of years with two digits, those from here on are of the 20th century
 _HALF = re.compile(r"\s*[ap]\.?\s?m\.?\s*", re.IGNORECASE)
 
 
@@ -162,8 +161,7 @@ CHAINS = (
     ("year", "quarter"),
 )
 """Parts that make a time, each chain as far as there are columns; the first two columns at least, or only the year."""
-Forms = dict[str, tuple[Form, ...]]
-"""How each column writes, under each order of day, month and year."""
+Forms = dict[str, tuple[Form, ...]]  # How each column writes, under each order of day, month and year
 
 
 def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, Forms]:

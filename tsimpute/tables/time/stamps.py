@@ -14,10 +14,8 @@ from tsimpute.tables.time.columns import Numbers, read_column
 from tsimpute.tables.time.several_columns import read_together
 from tsimpute.tables.time.wall_times import DAY, HOUR, Column, Form, Offsets, WallTimes, localise, wall_clock
 
-_CHECKED = 5000
-"""Rows at the beginning of a table whose texts are held against the form in which new ones are written."""
-MOSTLY = 2.0
-"""A reading of day and month wins where it leaves at most half of the gaps' length of the other ones."""
+_CHECKED = 5000  # Rows at the beginning of a table whose texts are held against the form in which new ones are written
+MOSTLY = 2.0  # A reading of day and month wins where it leaves at most half of the gaps' length of the other ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +29,10 @@ class Stamps:
     labels: np.ndarray
     # dates, times elapsed since a start such as 47:30, or numbers whose unit is their own.
     kind: Literal["dates", "elapsed", "numbers"]
-    notes: tuple[str, ...]  # how the times are read.
-    forms: tuple[Form, ...]  # how each time column writes.
-    offsets: Offsets | None = None  # of the wall clock; for dates only.
-    late_midnight: bool = False  # midnight is written as 24:00 of the day before.
+    notes: tuple[str, ...]  # how the times are read
+    forms: tuple[Form, ...]  # how each time column writes
+    offsets: Offsets | None = None  # of the wall clock; for dates only
+    late_midnight: bool = False  # midnight is written as 24:00 of the day before
     # times of day without a date go on after midnight: they count on, and are written below 24:00.
     past_midnight: bool = False
 

@@ -75,8 +75,7 @@ _NUMBERS = {
     "name": "month", "fullname": "month", "isoday": "weekday", "fullweekday": "weekday", "hours": "hour",
 }  # fmt: skip
 """The parts of ``WallTimes`` that fields write where their names differ."""
-_QUARTERS = {"1": "01", "2": "04", "3": "07", "4": "10"}
-"""Their first months."""
+_QUARTERS = {"1": "01", "2": "04", "3": "07", "4": "10"}  # Their first months
 _NOT_A_TIME = np.iinfo(np.int64).min
 _WORDS = ("name", "fullname", "weekday", "fullweekday")
 _UNPADDED = ("day", "month", "hour", "hour12", "hours")
@@ -86,8 +85,8 @@ _UNPADDED = ("day", "month", "hour", "hour12", "hours")
 class Piece:
     """A field of a text with its style, or a literal."""
 
-    field: str  # "" for a literal.
-    style: str | tuple[str, ...]  # of the ``%`` operator, as "%02d"; words by number; a sample of offsets; the literal.
+    field: str  # "" for a literal
+    style: str | tuple[str, ...]  # of the ``%`` operator, as "%02d"; words by number; a sample of offsets; the literal
 
     @property
     def width(self) -> int:

@@ -19,8 +19,7 @@ READINGS = {
     "month/day/year": ("month", "day", "year"),
     "year/month/day": ("year", "month", "day"),
 }
-SAMPLE = 50
-"""Texts by which a reading is tried first."""
+SAMPLE = 50  # Texts by which a reading is tried first
 _SHAPE = str.maketrans("123456789", "000000000")
 OTHER_CALENDAR = (
     "this looks like the Solar Hijri or the Islamic calendar: write Gregorian dates, as in 2024-03-31, or set time=() "
@@ -43,11 +42,11 @@ _FISCAL = re.compile(r"^\s*(?:FY\s*'?\d{2,4}|\d{4}[-/]\d{2})\s*$", re.IGNORECASE
 class TextTimes:
     """Times of texts, all dates read in one order."""
 
-    times: WallTimes  # (R,) of the texts that can be read.
-    valid: np.ndarray  # (R,) bool: the texts that can be read.
-    zoned: np.ndarray  # (R,) bool: the texts that have a UTC offset.
-    formats: tuple[Format, ...]  # in which they are written, the one with the most fields first.
-    finer: bool  # some text is finer than a microsecond.
+    times: WallTimes  # (R,) of the texts that can be read
+    valid: np.ndarray  # (R,) bool: the texts that can be read
+    zoned: np.ndarray  # (R,) bool: the texts that have a UTC offset
+    formats: tuple[Format, ...]  # in which they are written, the one with the most fields first
+    finer: bool  # some text is finer than a microsecond
 
     def at(self, codes: np.ndarray) -> TextTimes:
         """Of texts that repeat these, (R,) numbers."""

@@ -16,17 +16,16 @@ from tsimpute.errors import ConfigError
 from tsimpute.tables.text.row_errors import RowError
 
 SECOND = 1_000_000
-MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
-"""In microseconds, the unit of all times."""
+MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND  # In microseconds, the unit of all times
 
 
 @dataclass(frozen=True, eq=False)
 class WallTimes:
     """Times on the wall clock."""
 
-    days: np.ndarray  # (R,) days since 1970-01-01.
-    clock: np.ndarray  # (R,) microseconds since midnight; 24:00 of a day is one whole day.
-    offset: np.ndarray | None = None  # (R,) microseconds that the wall clock is ahead of UTC; None = unknown.
+    days: np.ndarray  # (R,) days since 1970-01-01
+    clock: np.ndarray  # (R,) microseconds since midnight; 24:00 of a day is one whole day
+    offset: np.ndarray | None = None  # (R,) microseconds that the wall clock is ahead of UTC; None = unknown
 
     @classmethod
     def of(cls, micros: np.ndarray, offset: np.ndarray | None = None) -> WallTimes:
@@ -108,12 +107,12 @@ class Column:
 
     # (R,) under each order of day, month and year that fits all rows; "" where there is one way to read them.
     times: Mapping[str, WallTimes]
-    forms: Mapping[str, Form]  # how the column writes, under each order.
-    dated: bool = True  # there are dates; else the clock counts from midnight or from the start.
-    zone: dt.tzinfo | None = None  # of a column of zoned time stamps.
-    has_clock: bool = True  # there is a time of day.
-    notes: tuple[str, ...] = ()  # how the column is read.
-    typed: bool = False  # the times are time differences, which are no times of day.
+    forms: Mapping[str, Form]  # how the column writes, under each order
+    dated: bool = True  # there are dates; else the clock counts from midnight or from the start
+    zone: dt.tzinfo | None = None  # of a column of zoned time stamps
+    has_clock: bool = True  # there is a time of day
+    notes: tuple[str, ...] = ()  # how the column is read
+    typed: bool = False  # the times are time differences, which are no times of day
 
     @classmethod
     def of(cls, times: WallTimes, form: Form, *notes: str, zone: dt.tzinfo | None = None) -> Column:
@@ -143,10 +142,10 @@ ZONES = (
 class Offsets:
     """How far the wall clock of a table is ahead of UTC, in microseconds."""
 
-    moments: np.ndarray  # (D,) distinct instants of the table, increasing.
-    offsets: np.ndarray  # (D,) at these; new instants have that of the last one before them, unless there is a zone.
-    zone: dt.tzinfo | str | None = None  # where the rules are known.
-    naive: bool = False  # neither the table nor the caller gives an offset or a zone: the offsets are 0.
+    moments: np.ndarray  # (D,) distinct instants of the table, increasing
+    offsets: np.ndarray  # (D,) at these; new instants have that of the last one before them, unless there is a zone
+    zone: dt.tzinfo | str | None = None  # where the rules are known
+    naive: bool = False  # neither the table nor the caller gives an offset or a zone: the offsets are 0
 
     @property
     def change(self) -> bool:
