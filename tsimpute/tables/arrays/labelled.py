@@ -14,15 +14,7 @@ import xarray as xr
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.tables.arrays.arrays import (
-    check_finite,
-    entries_of,
-    features_of,
-    numbers_of,
-    panel_of,
-    rows_of,
-    written,
-)
+from tsimpute.tables.arrays.arrays import check_finite, entries_of, features_of, numbers_of, panel_of, rows_of, written
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, column_of, dataset_dimensions
 from tsimpute.tables.clock.clock import RowAlignment, align_rows, rows_as_steps
 from tsimpute.tables.columns.column_names import UNIT_NAMES

@@ -35,9 +35,9 @@ class Slots:
     step: float  # in microseconds, for dates; a month and longer where the clock counts months
 
     def at(self, places: np.ndarray) -> Slots:
-        columns = (self.series, self.index, self.moments, self.present)
         wall = None if self.wall is None else self.wall[places]
-        return Slots(*(column[places] for column in columns), wall, self.step)
+        series, index, present = self.series[places], self.index[places], self.present[places]
+        return Slots(series, index, self.moments[places], present, wall, self.step)
 
     @property
     def n_series(self) -> int:

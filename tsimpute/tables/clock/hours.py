@@ -94,8 +94,8 @@ def align_rows_in_steps(
     has[series_of_row[counts]] = True
     counts = counts | ~has[series_of_row]
     steps = _steps(stamps, series_of_row, n_series, step, unit, counts)
-    ends = pd.Series(steps.index[counts]).groupby(series_of_row[counts]).agg(["min", "max"])
-    low, high = (ends[end].reindex(range(n_series)).to_numpy(np.int64) for end in ("min", "max"))
+    of_series = pd.Series(steps.index[counts]).groupby(series_of_row[counts])
+    low, high = (ends.reindex(range(n_series)).to_numpy(np.int64) for ends in (of_series.min(), of_series.max()))
     index = np.clip(steps.index, low[series_of_row], high[series_of_row])
     lengths = high - low + 1
     _check_gaps(stamps, series_of_row, np.where(counts, index, low[series_of_row]), step, missing_times, names)

@@ -16,13 +16,7 @@ from tsimpute.tables.clock.clock import RowAlignment, align_rows, rows_as_steps
 from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
-from tsimpute.tables.frames.added_rows import (
-    check_rows_to_add,
-    index_notes,
-    labels_note,
-    long_cells,
-    sources,
-)
+from tsimpute.tables.frames.added_rows import check_rows_to_add, index_notes, labels_note, long_cells, sources
 from tsimpute.tables.frames.categories import categories_of
 from tsimpute.tables.frames.filled_frames import FrameWriter
 from tsimpute.tables.frames.rows import Rows, of_one_step, rows_of

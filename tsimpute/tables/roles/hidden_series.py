@@ -146,7 +146,7 @@ def check_one_quantity(columns: Columns, free: Sequence[int], features: Sequence
         for at in (at for at in able if not is_unit_name(columns.names[at])):
             pairs = pd.DataFrame({"name": columns.codes(at), "unit": codes}).query("name >= 0 and unit >= 0")
             pairs = pairs.drop_duplicates()
-            n_names = pairs["name"].nunique()
+            n_names = len(pairs["name"].unique())
             if 2 <= n_names <= MOST_UNITS * len(codes) and n_names == len(pairs):  # a few, each with one unit
                 quantity = columns.names[at]
                 break

@@ -134,7 +134,7 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     first = [None if x is None or not x else x[0] for x in (feature, value, unit)]
     layout = "wide" if feature is None else "long"
     extra = tuple(sorted((*free, *text)))
-    return Roles(layout, time, group, features or (), *first, extra, tuple(notes), unfillable)
+    return Roles(layout, time, group, features or (), *first, extra=extra, notes=tuple(notes), unfillable=unfillable)
 
 
 def _check_layout(spec: ColumnSpec, is_long: bool) -> None:

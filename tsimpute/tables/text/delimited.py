@@ -192,10 +192,7 @@ def _notes(
         (n_blank > 0, f"{_count(n_blank, 'row')} without any value kept as they are"),
         (n_empty > 0, f"{_count(n_empty, 'blank line')} between values taken for missing values"),
         (bool(layout.repeats), f"what stands above the rows comes again in {_lines(layout, layout.repeats)}, kept"),
-        (
-            bool(layout.footers),
-            f"at the end {footers} taken for no row of values, kept as written",
-        ),
+        (bool(layout.footers), f"at the end {footers} taken for no row of values, kept as written"),
         (layout.comments > 0, f"{_count(layout.comments, 'remark')} between rows kept as they are"),
         (len(ends) > 1, "line ends are mixed and kept as they are"),
     )

@@ -213,12 +213,7 @@ def _covered(wall: np.ndarray) -> float:
 
 
 def _dates(
-    column: Column,
-    times: WallTimes,
-    forms: tuple[Form, ...],
-    order: str,
-    timezone: str | None,
-    sequence: np.ndarray,
+    column: Column, times: WallTimes, forms: tuple[Form, ...], order: str, timezone: str | None, sequence: np.ndarray
 ) -> Stamps:
     wall, moments, zone = times.micros, times.utc, column.zone
     notes = [*column.notes, *[f"dates are read as {order}"] * bool(order)]
