@@ -116,7 +116,21 @@ def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimension
 
 
 def _time(dataset: xr.Dataset, spec: Sequence[Hashable] | None) -> tuple[Hashable, tuple[Hashable, ...]]:
-    dim, stamps = _spec_time(dataset, spec) if spec else _detected_time(dataset)
+    if spec:
+        known = [*dataset.sizes, *(name for name in dataset.coords if name not in dataset.sizes)]
+        stamps: Sequence[Hashable] = [_one_of(known, name, "time") for name in spec]
+        dim = stamps[0]
+        if len(stamps) > 1 or dim not in dataset.sizes:
+            along = {dataset[name].dims for name in stamps}
+            if len(along) != 1 or len(next(iter(along))) != 1:
+                listed = _listed(stamps)
+                raise ConfigError(f"time: expected a dimension, or coordinates along one dimension, came {listed}.")
+            dim = next(iter(along))[0]
+        elif dim not in dataset.coords:
+            stamps = _stamps(dataset, dim)
+    else:
+        dim = _detected_time(dataset)
+        stamps = _stamps(dataset, dim)
     if isinstance(dataset.xindexes.get(dim), xr.indexes.PandasMultiIndex):
         raise DataError(
             f"time: the dimension {dim!r} is a stack of {_listed(dataset.xindexes[dim].index.names)}. "  # type: ignore[attr-defined]
@@ -131,18 +145,7 @@ def _time(dataset: xr.Dataset, spec: Sequence[Hashable] | None) -> tuple[Hashabl
     return dim, tuple(stamps)
 
 
-def _spec_time(dataset: xr.Dataset, spec: Sequence[Hashable]) -> tuple[Hashable, Sequence[Hashable]]:
-    known = [*dataset.sizes, *(name for name in dataset.coords if name not in dataset.sizes)]
-    names = [_one_of(known, name, "time") for name in spec]
-    if len(names) == 1 and names[0] in dataset.sizes:
-        return names[0], [names[0]] if names[0] in dataset.coords else _stamps(dataset, names[0])
-    dims = {dataset[name].dims for name in names}
-    if len(dims) != 1 or len(next(iter(dims))) != 1:
-        raise ConfigError(f"time: expected a dimension, or coordinates along one dimension, came {_listed(names)}.")
-    return next(iter(dims))[0], names
-
-
-def _detected_time(dataset: xr.Dataset) -> tuple[Hashable, Sequence[Hashable]]:
+def _detected_time(dataset: xr.Dataset) -> Hashable:
     """Where there are dates or times, or else where a name says so, or else the only dimension."""
     dims = list(dataset.sizes)
     dated = [dim for dim in dims if _dated(dataset, dim)]
@@ -150,7 +153,7 @@ def _detected_time(dataset: xr.Dataset) -> tuple[Hashable, Sequence[Hashable]]:
     surely = [dim for dim in named if plain(dim) not in COUNT_NAMES]
     for candidates in ([dim for dim in dated if _says_time(dim)], dated, surely, named, dims):
         if len(candidates) == 1:
-            return candidates[0], _stamps(dataset, candidates[0])
+            return candidates[0]
     raise DataError(
         f"time: expected one dimension of times among {_listed(dims) or 'none'}, found "
         f"{_listed(dated or named) or 'none'}. Name it (time)."

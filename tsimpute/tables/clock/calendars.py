@@ -166,18 +166,13 @@ def calendar_pattern(labels: np.ndarray, series: np.ndarray) -> str:
             patterns.append((text, lambda dates, step=step: np.asarray((dates.day_of_year - 1) % step == 0)))
     for text, pattern in patterns:
         if pattern(dates).all():
-            return text + _absent(dates, series, pattern)
+            absent: list[str] = []  # between the first and the last of each series
+            for number in np.unique(series):
+                of_series = dates[series == number]
+                span = pd.date_range(of_series[0], of_series[-1], freq="D")
+                absent += [f"{date:%Y-%m-%d}" for date in span[pattern(span)].difference(of_series)]
+            if not absent:
+                return f"{text}; none is absent"
+            are, shown = "1 is" if len(absent) == 1 else f"{len(absent):,} are", ", ".join(absent[:_SHOWN])
+            return f"{text}; {are} absent (first: {shown}): add rows for them to have them filled"
     return ""
-
-
-def _absent(dates: pd.DatetimeIndex, series: np.ndarray, pattern: Callable[[pd.DatetimeIndex], np.ndarray]) -> str:
-    """How many dates of a pattern are absent between the first and the last of each series."""
-    absent: list[str] = []
-    for number in np.unique(series):
-        of_series = dates[series == number]
-        span = pd.date_range(of_series[0], of_series[-1], freq="D")
-        absent += [f"{date:%Y-%m-%d}" for date in span[pattern(span)].difference(of_series)]
-    if not absent:
-        return "; none is absent"
-    are = "1 is" if len(absent) == 1 else f"{len(absent):,} are"
-    return f"; {are} absent (first: {', '.join(absent[:_SHOWN])}): add rows for them to have them filled"

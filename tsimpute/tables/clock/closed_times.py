@@ -74,10 +74,16 @@ def closed_times(slots: Slots, step_text: Callable[[float], str]) -> Closed:
     weekend = np.zeros(len(slots.series), bool)
     for cycle in _cycles(slots, step_text):
         open_ = np.flatnonzero(~closed)
-        rare = _rare_slots(slots, cycle, open_)
+        series, phase, rare = slots.series[open_], cycle.phase[open_], np.zeros(len(open_), bool)
+        of_open = cycle.number[open_], phase, slots.present[open_], cycle
+        if len(open_) and not cycle.per_series:  # rare in the table
+            rare |= _rare(np.zeros_like(series), *of_open)[0, phase]
+        many = slots.n_series > 1 and slots.n_series * cycle.n_phases <= MOST_PHASES
+        if len(open_) and (cycle.per_series or many):  # rare in the series
+            rare |= _rare(series, *of_open)[series, phase]
         if cycle.weekdays:
             days = np.zeros((slots.n_series, cycle.n_phases), bool)
-            days[slots.series[open_[rare]], cycle.phase[open_[rare]]] = True
+            days[series[rare], phase[rare]] = True
             pairs = np.logical_or.reduce([days[:, list(pair)].all(1) for pair in WEEKENDS])
             weekend = (pairs & (days.sum(1) == 2))[slots.series]
         new = open_[rare & ~slots.present[open_]]
@@ -177,20 +183,6 @@ def _short_cycle(slots: Slots) -> tuple[int, int] | None:
         if counts.max() >= 0.6 * len(sums) and n < length <= 10_000:
             return length, n
     return None
-
-
-def _rare_slots(slots: Slots, cycle: Cycle, open_: np.ndarray) -> np.ndarray:
-    """(len(open_),) bool: at a part of the cycle that is rare in the table, or in the series."""
-    series, number, phase = slots.series[open_], cycle.number[open_], cycle.phase[open_]
-    present = slots.present[open_]
-    rare = np.zeros(len(open_), bool)
-    if not len(open_):
-        return rare
-    if not cycle.per_series:
-        rare |= _rare(np.zeros_like(series), number, phase, present, cycle)[0, phase]
-    if cycle.per_series or (slots.n_series > 1 and slots.n_series * cycle.n_phases <= MOST_PHASES):
-        rare |= _rare(series, number, phase, present, cycle)[series, phase]
-    return rare
 
 
 def _rare(owner: np.ndarray, number: np.ndarray, phase: np.ndarray, present: np.ndarray, cycle: Cycle) -> np.ndarray:

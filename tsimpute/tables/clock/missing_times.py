@@ -141,8 +141,15 @@ def _with_inserted(times: Times, slots: Slots, policy: MissingTimes) -> Lengthen
     moments = moments.astype(np.result_type(moments, times.moments))
     moments[at] = times.moments
     series = slots.series[keep]
-    if len(new):
-        notes.append(_inserted_note(times, series[new], labels[new]))
+    if n := len(new):
+        several, n_longer = times.n_series > 1, len(np.unique(series[new]))
+        names = [f"{series_text(times.names, int(number))} " if several else "" for number in series[new[:_SHOWN]]]
+        some = ", ".join(f"{name}{_label(times, labels[at])}" for name, at in zip(names, new, strict=False))
+        where = f" in {n_longer:,} of {times.n_series:,} series" if several else ""
+        word = "time" if n == 1 else "times"
+        notes.append(
+            f"{n:,} missing {word} inserted{where}, beside {len(times.series):,} that are there (first: {some})"
+        )
     return Lengthened(
         at, series, slots.index[keep], moments, labels, inserted[keep], tuple(notes), tuple(warnings), text
     )
@@ -198,16 +205,6 @@ def _label(times: Times, label: object) -> str:
 
 def _are_dates(times: Times) -> bool:
     return bool(times.labels.dtype.kind == "M" and (times.labels == times.labels.astype("M8[D]")).all())
-
-
-def _inserted_note(times: Times, series: np.ndarray, labels: np.ndarray) -> str:
-    n, n_series = len(series), len(np.unique(series))
-    several = times.n_series > 1
-    names = [f"{series_text(times.names, int(number))} " if several else "" for number in series[:_SHOWN]]
-    some = ", ".join(f"{name}{_label(times, label)}" for name, label in zip(names, labels, strict=False))
-    word = "time" if n == 1 else "times"
-    where = f" in {n_series:,} of {times.n_series:,} series" if several else ""
-    return f"{n:,} missing {word} inserted{where}, beside {len(times.series):,} that are there (first: {some})"
 
 
 def _too_many(times: Times, added: np.ndarray, policy: MissingTimes) -> DataError:

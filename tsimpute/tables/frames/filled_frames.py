@@ -50,8 +50,7 @@ class FrameWriter:
         out.attrs = deepcopy(table.frame.attrs)
         for column, (at, values) in rows.cells.items():
             if len(at):
-                place = _put_categories if values.dtype == object else put
-                out.isetitem(column, place(out.iloc[:, column], at, values))
+                out.isetitem(column, put(out.iloc[:, column], at, values))
         if not len(rows.new):
             return out
         whole = pd.concat([_with_rows(table, rows, i, out.iloc[:, i], order) for i in range(out.shape[1])], axis=1)
@@ -59,20 +58,18 @@ class FrameWriter:
         return whole
 
 
-def _put_categories(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        known = column.cat.categories
-        column = column.cat.add_categories([v for v in dict.fromkeys(values) if v is not None and v not in known])
-    out = column.copy()
-    out.iloc[rows] = values if column.dtype == object else pd.array(values.tolist(), dtype=column.dtype)
-    return out
-
-
 def put(column: pd.Series, rows: np.ndarray, values: np.ndarray) -> pd.Series:
     """The column with ``values`` at ``rows``, in its own dtype; NaN = nothing; whole numbers where its dtype has them.
 
-    A number beyond 64 bits in a column of whole numbers is refused with a ``DataError``.
+    Objects are categories of the column. A number beyond 64 bits in a column of whole numbers is refused.
     """
+    if values.dtype == object:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            known = column.cat.categories
+            column = column.cat.add_categories([v for v in dict.fromkeys(values) if v is not None and v not in known])
+        out = column.copy()
+        out.iloc[rows] = values if column.dtype == object else pd.array(values.tolist(), dtype=column.dtype)
+        return out
     if isinstance(column.dtype, pd.SparseDtype):
         return put(column.sparse.to_dense(), rows, values).astype(column.dtype)
     column = _wide_enough(column, values)

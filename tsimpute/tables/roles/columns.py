@@ -261,14 +261,6 @@ class Columns:
         """(R,) bool: rows that hold in some columns what an earlier row holds."""
         return self.table_of(at).duplicated().to_numpy()
 
-    def find_all(self, names: Sequence[Hashable], role: str) -> tuple[int, ...]:
-        """The places of columns, each of which may be named once."""
-        places = tuple(self.find(name, role) for name in names)
-        twice = next((at for at in places if places.count(at) > 1), None)
-        if twice is not None:
-            raise ConfigError(f"{role}: expected distinct columns, {self.names[twice]!r} is named twice. Name it once.")
-        return places
-
     def find(self, name: Hashable, role: str) -> int:
         """The place of the column of that name; a ``ConfigError`` where there is none, or there are several."""
         at = [i for i, other in enumerate(self.names) if other == name]

@@ -74,10 +74,8 @@ class Roles:
 def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     """What each column is.
 
-    Raises:
-        ConfigError: a named column is absent.
-        DataError: the time is unclear, no column is a feature, two columns to fill have one name, or a column of texts
-            was meant to be one of numbers.
+    A named column that is absent, an unclear time, no column to fill, two of one name, and a column of texts that was
+    meant to be one of numbers are refused.
     """
     free = list(range(len(columns)))
     notes: list[str] = []
@@ -85,7 +83,9 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
     def take(names: Sequence[Hashable] | None, role: str) -> tuple[int, ...] | None:
         if names is None:
             return None
-        places = columns.find_all(names, role)
+        places = tuple(columns.find(name, role) for name in names)
+        if twice := [columns.names[at] for at in places if places.count(at) > 1]:
+            raise ConfigError(f"{role}: expected distinct columns, {twice[0]!r} is named twice. Name it once.")
         for at in places:
             if at not in free:
                 raise ConfigError(f"{role}: column {columns.names[at]!r} has another role already.")

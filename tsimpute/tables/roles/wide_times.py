@@ -138,14 +138,16 @@ def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> No
 def _refuse_times(frame: pd.DataFrame, read: str) -> None:
     """Refuses columns that are named by years, quarters, months or dates: each row then is a series, and not a time."""
     names = list(frame.columns)
-    dated = [at for at, name in enumerate(names) if _is_date_name(name)]
+    texts, stamps = [str(name).strip() for name in names], (pd.Timestamp, pd.Period, dt.date)
+    is_dated = lambda text: any(pattern.fullmatch(text) for pattern in (_YEAR, _PERIOD, _DATE))
+    dated = [at for at, name in enumerate(names) if isinstance(name, stamps) or is_dated(texts[at])]
     distinct = {str(names[at]) for at in dated}
     if len(distinct) < max(_FEWEST_TIMES, (len(names) + 1) // 2) or len(distinct) != len(dated):
         return
     others = [names[at] for at in range(len(names)) if at not in dated]
     first, last = str(names[dated[0]]), str(names[dated[-1]])
     source = read if others else f"{read}.reset_index()"
-    years = all(_YEAR.fullmatch(str(names[at]).strip()) for at in dated)
+    years = all(_YEAR.fullmatch(texts[at]) for at in dated)
     only = r"  long['time'] = long['time'].astype(str).str.extract(r'(\d{4})')[0].astype(int)" + "\n" if years else ""
     items = [name for name in others if is_feature_name(name) or str(name).strip().casefold() in _INDICATORS]
     complete = [name for name in others if all(pd.notna(item) and str(item).strip() for item in pd.Series(frame[name]))]
@@ -160,11 +162,3 @@ def _refuse_times(frame: pd.DataFrame, read: str) -> None:
         f"Then name its columns: {roles} (the columns that name the series). If these columns are no times, name the "
         "columns to fill (features)."
     )
-
-
-def _is_date_name(name: Hashable) -> bool:
-    """Whether a name is a year, a quarter, a month or a date, as a text, a number or a time stamp."""
-    if isinstance(name, pd.Timestamp | pd.Period | dt.date):
-        return True
-    text = str(name).strip()
-    return any(pattern.fullmatch(text) for pattern in (_YEAR, _PERIOD, _DATE))

@@ -84,7 +84,10 @@ def find_header(records: list[list[str]], content: list[int], width: int, starts
     Of several such lines above the first row of values it is the last one that holds no units or kinds of values. A
     ``DataError`` is raised where there is none, or what looks like one holds values.
     """
-    late = _late_rows(records, content, width)
+    # Of the second half, with the usual number of fields, but for those that are one of the first once more.
+    first = {tuple(records[i]) for i in content[: min(len(content) // 2, SAMPLE // 2)]}
+    usual = [records[i] for i in content[len(content) // 2 :] if len(records[i]) == width]
+    late = [record for record in usual if tuple(record) not in first] or usual
     profile = Profile(list(spread(late)), width)
     wanted = profile.used - {0}
     first_row = next((i for i in content if profile.is_row(records[i]) and not is_comment(records[i])), None)
@@ -99,14 +102,6 @@ def find_header(records: list[list[str]], content: list[int], width: int, starts
             header = i
     names = _distinct(records, header, [i for i in above if i > header], [i for i in above if i < header])
     return replace(names, block=above)
-
-
-def _late_rows(records: list[list[str]], content: Sequence[int], width: int) -> list[list[str]]:
-    """Records of the second half with the usual number of fields, but for those that are one of the first once more."""
-    half = content[len(content) // 2 :]
-    first = {tuple(records[i]) for i in content[: min(len(content) // 2, SAMPLE // 2)]}
-    late = [records[i] for i in half if len(records[i]) == width]
-    return [record for record in late if tuple(record) not in first] or late
 
 
 def _names(record: Sequence[str]) -> list[str]:

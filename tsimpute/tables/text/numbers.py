@@ -82,11 +82,15 @@ def find_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
     texts = distinct.tolist()
     marks, codes = _split_marks(missing_marks)
     is_mark = np.array([_is_mark(text, marks) for text in texts], bool)
-    parsed = _read(table, [text for text, is_one in zip(texts, is_mark, strict=True) if not is_one])
+    form, plain = PLAIN, [text for text, is_one in zip(texts, is_mark, strict=True) if not is_one]
+    parsed = parse(plain, table.decimal)
+    if parsed is None and (read := read_form(plain, table.decimal, sure=table.decimal_is_sure)):
+        form, plain = read
+        parsed = parse(plain, table.decimal)
     if parsed is None:
         return None
     values = np.full(len(texts), np.nan)
-    values[~is_mark], form, plain = parsed
+    values[~is_mark] = parsed
     is_missing = is_mark | np.isin(values, codes)
     written = [text for text, is_code in zip(plain, is_missing[~is_mark], strict=True) if not is_code]
     values[is_missing] = np.nan
@@ -102,19 +106,6 @@ def find_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
 
 def _is_mark(text: str, marks: Collection[str]) -> bool:
     return text.casefold() in marks or text in NUMERIC_MARKS
-
-
-def _read(table: Delimited, texts: Sequence[str]) -> tuple[np.ndarray, NumberForm, Sequence[str]] | None:
-    """Numbers, the form that all of them have, and their plain texts; None where one of the texts is no number."""
-    parsed = parse(texts, table.decimal)
-    if parsed is not None:
-        return parsed, PLAIN, texts
-    read = read_form(texts, table.decimal, sure=table.decimal_is_sure)
-    if read is None:
-        return None
-    form, plain = read
-    parsed = parse(plain, table.decimal)
-    return None if parsed is None else (parsed, form, plain)
 
 
 def number_text(values: np.ndarray, decimals: int, decimal: str) -> list[str]:

@@ -205,10 +205,11 @@ def _with_half(columns: Sequence[pd.Series | pd.Index], at: int) -> tuple[Column
         hour = of_name.part("hour")
         wrong = (hour < 1) | (hour > 12)
         if wrong.any():
-            row, beside = int(np.argmax(wrong)), f"beside {halves.name!r}"
+            row, which = int(np.argmax(wrong)), repr(halves.name)
             raise RowError(
-                f"times of day {beside}, ", row, f": expected an hour from 1 to 12 {beside}, came {hour[row]}."
-            )
+                f"times of day beside {which}, ", row, f": expected an hour from 1 to 12 beside {which}, came "
+                f"{hour[row]}."
+            )  # fmt: skip
         times[name] = replace(of_name, clock=of_name.clock + (hour % 12 + 12 * after_noon - hour) * HOUR)
     words = [str(word).strip() for word in pd.unique(np.asarray(halves, object))]
     word_of = {word[0].lower(): word for word in reversed(words)}

@@ -177,7 +177,12 @@ class Format:
         for piece in self.pieces:
             directives += _DIRECTIVES[piece.field] if piece.field else str(piece.style)
             if piece.field in _WORDS:
-                body = _numbered(body, piece)
+                # Numbers stand in place of the names of months, nothing in place of those of days, which follow from
+                # dates: ``strptime`` reads names in the language of the process, and these are English.
+                names = re.compile("|".join(map(re.escape, piece.style[1:])))
+                is_month = _NUMBERS.get(piece.field) == "month"
+                number_of = {name: f" {n:02d} " if is_month else "" for n, name in enumerate(piece.style)}
+                body = [names.sub(lambda match, new=number_of: new[match[0]], text, count=1) for text in body]
             if piece.field not in ("quarter", "hour", "half", "offset"):
                 continue
             span = self._span(piece.field)
@@ -212,17 +217,6 @@ class Format:
         behind = sum(piece.width for piece in self.pieces[place + 1 :])
         width = 2 if field in _UNPADDED else self.pieces[place].width
         return -behind - width, -behind or None
-
-
-def _numbered(texts: Sequence[str], piece: Piece) -> list[str]:
-    """Texts with the numbers of months in place of their names, and without the names of days, which follow from dates.
-
-    ``strptime`` reads names in the language of the process, and these are English.
-    """
-    names = re.compile("|".join(map(re.escape, piece.style[1:])))
-    is_month = _NUMBERS.get(piece.field) == "month"
-    number_of = {name: f" {n:02d} " if is_month else "" for n, name in enumerate(piece.style)}
-    return [names.sub(lambda match: number_of[match[0]], text, count=1) for text in texts]
 
 
 def _sliced(texts: Sequence[str], span: tuple[int, int | None]) -> list[str]:
