@@ -101,7 +101,16 @@ def read_array(
         ConfigError: settings that do not apply to arrays, or another number of names than of features.
     """
     spec, time_options = spec or ColumnSpec(), time_options or TimeOptions()
-    _check_settings(spec, time_options)
+    settings = {name: getattr(spec, name) for name in ("time", "group", "feature", "value", "unit", "text")}
+    settings |= {"categories": tuple(spec.categories)}
+    settings |= {"timezone": time_options.timezone, "dayfirst": time_options.dayfirst}
+    for name, value in settings.items():
+        if value not in (None, ()):
+            raise ConfigError(
+                f"{name}: expected None for an array, which has steps and no names, came {value!r}. Leave it out, or "
+                "give a pandas data frame or an xarray object."
+            )
+    time_options.check_without_times()
     array = _array_in(table)
     cube = numbers_of(_as_cube(array))
     if spec.features is not None and len(spec.features) != cube.shape[2]:
@@ -119,19 +128,6 @@ def read_array(
             cube, features, names, rows_as_steps(np.zeros(cube.shape[1], int), 1), time_options.unit_without_times
         ),
     )
-
-
-def _check_settings(spec: ColumnSpec, time_options: TimeOptions) -> None:
-    settings = {name: getattr(spec, name) for name in ("time", "group", "feature", "value", "unit", "text")}
-    settings |= {"categories": tuple(spec.categories)}
-    settings |= {"timezone": time_options.timezone, "dayfirst": time_options.dayfirst}
-    for name, value in settings.items():
-        if value not in (None, ()):
-            raise ConfigError(
-                f"{name}: expected None for an array, which has steps and no names, came {value!r}. Leave it out, or "
-                "give a pandas data frame or an xarray object."
-            )
-    time_options.check_without_times()
 
 
 def _array_in(table: Any) -> np.ndarray:

@@ -54,11 +54,32 @@ def left_out_times(slots: Slots, weekend: np.ndarray, *, naive: bool) -> Iterato
     """
     if slots.wall is None or slots.step > DAY or slots.present.all():
         return
+    wall = slots.wall
     if naive and slots.step <= HOUR:
-        yield from _spring(slots, slots.wall)
-    yield from _leap_days(slots, slots.wall)
-    if weekend.any():
-        yield from _holidays(slots, slots.wall, weekend)
+        yield from _spring(slots, wall)
+    # 29 February, where it is always absent: in two years, or where nothing else is absent.
+    dates = pd.DatetimeIndex(wall.astype("M8[us]"))
+    leap = np.asarray((dates.month == 2) & (dates.day == 29))
+    if leap.any() and not (leap & slots.present).any():
+        first, last = _runs(slots)
+        whole = leap[first] & leap[last] & ~leap[first - 1] & ~leap[last + 1]
+        excluded = _filled(len(wall), first[whole], last[whole])
+        years = dates[excluded].year.nunique()
+        if years and (years >= 2 or whole.all()):
+            yield ExcludedTimes(excluded, f"{_counted(wall[excluded], slots.step)}: every 29 February is absent")
+    if not weekend.any():
+        return
+    # Whole working days that are public holidays, where hardly any other working day is absent.
+    days, day = np.unique(wall // DAY, return_inverse=True)
+    dates = pd.DatetimeIndex(days.astype("M8[D]").astype("M8[us]"))
+    holiday = dates.isin(_Holidays().holidays(dates[0], dates[-1] + Day(1)))[day]
+    cell = slots.series * len(days) + day
+    is_open = np.bincount(cell, weights=slots.present)[cell] > 0
+    excluded = ~slots.present & weekend & holiday & ~is_open
+    others = slots.present[weekend & ~holiday]
+    if excluded.any() and others.mean() >= MOSTLY:  # where many days are missing, a holiday is one of them
+        what = "public holidays in Europe or the United States"
+        yield ExcludedTimes(excluded, f"{_counted(wall[excluded], slots.step)}: {what}")
 
 
 def _runs(slots: Slots) -> tuple[np.ndarray, np.ndarray]:
@@ -99,35 +120,6 @@ def _spring(slots: Slots, wall: np.ndarray) -> Iterator[ExcludedTimes]:
                 f"{_counted(wall[excluded], slots.step)}: clocks go forward over this hour, as in {zone}",
                 f"If the table is on such a clock, name its time zone with timezone='{zone}' (--timezone {zone})",
             )
-
-
-def _leap_days(slots: Slots, wall: np.ndarray) -> Iterator[ExcludedTimes]:
-    """29 February, where it is always absent: in two years, or where nothing else is absent."""
-    dates = pd.DatetimeIndex(wall.astype("M8[us]"))
-    leap = np.asarray((dates.month == 2) & (dates.day == 29))
-    if (leap & slots.present).any() or not leap.any():
-        return
-    first, last = _runs(slots)
-    whole = leap[first] & leap[last] & ~leap[first - 1] & ~leap[last + 1]
-    excluded = _filled(len(wall), first[whole], last[whole])
-    years = dates[excluded].year.nunique()
-    if years and (years >= 2 or whole.all()):
-        yield ExcludedTimes(excluded, f"{_counted(wall[excluded], slots.step)}: every 29 February is absent")
-
-
-def _holidays(slots: Slots, wall: np.ndarray, weekend: np.ndarray) -> Iterator[ExcludedTimes]:
-    """Whole working days that are public holidays, where hardly any other working day is absent."""
-    days, day = np.unique(wall // DAY, return_inverse=True)
-    dates = pd.DatetimeIndex(days.astype("M8[D]").astype("M8[us]"))
-    holiday = dates.isin(_Holidays().holidays(dates[0], dates[-1] + Day(1)))[day]
-    cell = slots.series * len(days) + day
-    is_open = np.bincount(cell, weights=slots.present)[cell] > 0
-    excluded = ~slots.present & weekend & holiday & ~is_open
-    others = slots.present[weekend & ~holiday]
-    if excluded.any() and others.mean() >= MOSTLY:  # where many days are missing, a holiday is one of them
-        yield ExcludedTimes(
-            excluded, f"{_counted(wall[excluded], slots.step)}: public holidays in Europe or the United States"
-        )
 
 
 def _filled(n: int, first: np.ndarray, last: np.ndarray) -> np.ndarray:

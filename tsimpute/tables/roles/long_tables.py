@@ -126,7 +126,14 @@ def find_long(
     plainly = [i for i in plainly if _are_few(columns, i)] or plainly
     values = [i for i in free if i >= columns.n_levels and value_rank(columns.names[i]) is not None]
     values = [i for i in values if i not in plainly or len(plainly) > 1]
-    value = _best_value(columns, values, plainly)
+    rank = {at: value_rank(columns.names[at]) or 0 for at in values}
+    able = [i for i in values if is_number(columns[i]) and columns.codes(i).max() >= 0]
+    if not able and plainly:  # what is named as the values of names holds something that is no number
+        for i in sorted(values, key=rank.__getitem__):
+            if problem := text_problem(columns[i], columns.names[i]):
+                raise RowError("long table: ", *problem.parts)
+    best = [i for i in able if rank[i] == min(rank[at] for at in able)]
+    value = best[0] if len(best) == 1 else None  # several are named alike
     names, plainly = ([i for i in of if i != value] for of in (names, plainly))
     if value is None:
         pair = _without_values(search, plainly, values, notes)
@@ -135,22 +142,6 @@ def find_long(
     else:
         pair = _by_contents(search, names, value, notes)
     return ([], []) if pair is None else ([pair[0]], [pair[1]])
-
-
-def _best_value(columns: Columns, values: Sequence[int], names: Sequence[int]) -> int | None:
-    """The column of values that is named most plainly; None where there is none, or several are named alike.
-
-    Refused where there are names of quantities, and what is named as their values holds something that is no number.
-    """
-    rank = {at: value_rank(columns.names[at]) or 0 for at in values}
-    able = [i for i in values if is_number(columns[i]) and columns.codes(i).max() >= 0]
-    if not able:
-        problems = (text_problem(columns[i], columns.names[i]) for i in sorted(values, key=rank.__getitem__) if names)
-        if problem := next((problem for problem in problems if problem is not None), None):
-            raise RowError("long table: ", *problem.parts)
-        return None
-    best = [i for i in able if rank[i] == min(rank[at] for at in able)]
-    return best[0] if len(best) == 1 else None
 
 
 def _plain(search: _Search, names: Sequence[int], value: int) -> tuple[int, int] | None:

@@ -118,7 +118,13 @@ def read_file(
     if kind in TEXT:
         return read_text_table(path, spec, time_options, units, missing_marks=form.missing_marks, **settings)
     if kind in FRAMES + ARRAYS:
-        _check_no_text(path, form)
+        given = settings | {"missing_marks": ",".join(form.missing_marks) or None}
+        for name, value in given.items():
+            if value is not None:
+                raise ConfigError(
+                    f"{name}: expected a text file with it, came {value!r} for {path.name}, whose kind holds numbers "
+                    "as such. Leave it out."
+                )
         if kind in FRAMES:
             need("pyarrow")
         try:
@@ -136,17 +142,6 @@ def read_file(
         f"{path}: expected a file that ends in {', '.join(sum(KINDS, ()))}; came {kind or 'no ending'!r}. Save the "
         "table as one of these: a sheet of a workbook as .csv."
     )
-
-
-def _check_no_text(path: Path, form: TextForm) -> None:
-    settings = {"delimiter": form.delimiter, "decimal": form.decimal, "encoding": form.encoding}
-    settings["missing_marks"] = ",".join(form.missing_marks) or None
-    for name, value in settings.items():
-        if value is not None:
-            raise ConfigError(
-                f"{name}: expected a text file with it, came {value!r} for {path.name}, whose kind holds numbers as "
-                "such. Leave it out."
-            )
 
 
 def is_folder_of_files(path: Path) -> bool:

@@ -58,7 +58,7 @@ _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
 _TWO_POINTS = re.compile(r"\.[^.\n]*\.")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
-_PACKED = re.compile(r"[+-]?\d{3,},\d")
+_PACKED = re.compile(r"[+-]?\d{3,},\d")  # of NOAA: "+0028,5" is 2.8 degrees, and a code
 _SOME_PACKED = 3
 
 
@@ -231,8 +231,16 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
         joined = "\n".join(column)
         if "," not in joined and not _TWO_POINTS.search(joined):
             continue
-        _check_packed(column)
-        with_comma = [text if _COMMA_NUMBER.fullmatch(text) else core_of(text) for text in column if "," in text]
+        with_comma = [text for text in column if "," in text]
+        packed = [text for text in with_comma if _PACKED.fullmatch(text)]
+        if len(packed) >= max(_SOME_PACKED, len(with_comma)) and len({text.index(",") for text in packed}) == 1:
+            padded = next((text for text in packed if text.lstrip("+-").startswith("0")), None)
+            if padded is not None:
+                raise DataError(
+                    f"expected one number in each field, {padded!r} looks like a value and a code behind it, as in "
+                    'files of NOAA. Write them into two columns; if the comma is a decimal one, pass decimal=",".'
+                )
+        with_comma = [text if _COMMA_NUMBER.fullmatch(text) else core_of(text) for text in with_comma]
         with_point = [core_of(text) for text in column if text.count(".") > 1] if not with_comma else []
         marks = {decimal_of(text) for text in with_comma or with_point} - {""}
         if marks == {","}:
@@ -250,20 +258,6 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
             f'for a decimal comma, decimal="." where the comma separates thousands.'
         )
     return "."
-
-
-def _check_packed(column: Sequence[str]) -> None:
-    """Refuses fields of a value, with zeros before it up to one width, and a code: "+0028,5" of NOAA is 2.8 degrees."""
-    with_comma = [text for text in column if "," in text]
-    packed = [text for text in with_comma if _PACKED.fullmatch(text)]
-    if len(packed) < _SOME_PACKED or len(packed) < len(with_comma) or len({text.index(",") for text in packed}) > 1:
-        return
-    padded = next((text for text in packed if text.lstrip("+-").startswith("0")), None)
-    if padded is not None:
-        raise DataError(
-            f"expected one number in each field, {padded!r} looks like a value and a code behind it, as in files "
-            'of NOAA. Write them into two columns; if the comma is a decimal one, pass decimal=",".'
-        )
 
 
 def has_points(columns: Sequence[Sequence[str]]) -> bool:
