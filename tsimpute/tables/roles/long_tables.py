@@ -93,18 +93,13 @@ class _Search:
     @property
     def readings(self) -> list[int]:
         """Columns of numbers that may be measured: no ids, no times, no places."""
-        names = self.columns.names
-        return [
-            i
-            for i in self.free
-            if i >= self.columns.n_levels
-            and is_number(self.columns[i])
-            and self.columns.codes(i).max() >= 1
-            and plain(names[i]) not in (*CALENDAR_NAMES, *COORDINATES)
-            and not is_offset_name(names[i])
-            and not is_remark_name(plain(names[i]).replace("value", "").replace("result", ""))
-            and (has_fractions(self.columns[i]) or not (is_id_name(names[i]) or numbers_rows(self.columns, i)))
-        ]
+        columns, names = self.columns, self.columns.names
+        able = [i for i in self.free if i >= columns.n_levels and is_number(columns[i]) and columns.codes(i).max() >= 1]
+        able = [i for i in able if plain(names[i]) not in (*CALENDAR_NAMES, *COORDINATES)]
+        able = [i for i in able if not is_remark_name(plain(names[i]).replace("value", "").replace("result", ""))]
+        able = [i for i in able if not is_offset_name(names[i])]
+        is_id = lambda i: is_id_name(names[i]) or numbers_rows(columns, i)
+        return [i for i in able if has_fractions(columns[i]) or not is_id(i)]
 
 
 def find_long(

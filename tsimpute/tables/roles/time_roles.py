@@ -286,14 +286,9 @@ def _numeric_time(columns: Columns, free: Sequence[int]) -> list[int]:
     """The column of numbers whose name says that it counts time, or an index of fractions."""
     names = {i: plain(split_unit(str(columns.names[i]))[0]) for i in free}
     sure = [i for i in free if names[i] in TIME_NAMES and _are_numbers(columns[i])]
-    counts = [
-        i
-        for i in free
-        if (names[i] in COUNT_NAMES or may_be_offset_name(columns.names[i]))
-        and str(columns.names[i])[:1] != "T"  # a temperature, as a rule
-        and is_number(columns[i])
-        and not pd.isna(columns[i]).any()
-    ]
+    counts = [i for i in free if names[i] in COUNT_NAMES or may_be_offset_name(columns.names[i])]
+    counts = [i for i in counts if str(columns.names[i])[:1] != "T"]  # a temperature, as a rule
+    counts = [i for i in counts if is_number(columns[i]) and not pd.isna(columns[i]).any()]
     levels = [i for i in free if i < columns.n_levels and is_number(columns[i]) and columns[i].dtype.kind == "f"]
     counts = [i for i in counts if not is_later_time(columns.names[i])] or counts
     named = sure or counts

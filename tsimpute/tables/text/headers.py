@@ -66,12 +66,8 @@ class Profile:
 
     def alike(self, record: Sequence[str]) -> list[bool]:
         """Whether each field that is not empty looks as those of its column do."""
-        return [
-            c < len(self._columns)
-            and ((is_number_or_missing(text) and self.numeric[c]) or shape(text) in self.shapes[c])
-            for c, text in enumerate(record)
-            if text
-        ]
+        is_like = lambda c, text: (is_number_or_missing(text) and self.numeric[c]) or shape(text) in self.shapes[c]
+        return [c < len(self._columns) and is_like(c, text) for c, text in enumerate(record) if text]
 
     def is_row(self, record: Sequence[str]) -> bool:
         alike = self.alike(record)
@@ -156,13 +152,9 @@ def _are_annotations(fields: Sequence[str]) -> bool:
 def is_annotation(text: str) -> bool:
     """Whether a text says of a column what its values are: a unit, a kind of value, a format."""
     bare = text.strip("[]() ")
-    return (
-        is_unit(bare)
-        or bare.casefold() in TYPES
-        or _COLUMN_FORMAT.fullmatch(bare) is not None
-        or _DATE_FORMAT.fullmatch(bare) is not None
-        or (len(text) > 2 and text[0] + text[-1] in ("[]", "()"))
-    )
+    is_format = _COLUMN_FORMAT.fullmatch(bare) or _DATE_FORMAT.fullmatch(bare)
+    in_brackets = len(text) > 2 and text[0] + text[-1] in ("[]", "()")
+    return bool(is_unit(bare) or bare.casefold() in TYPES or is_format or in_brackets)
 
 
 def unit_of(text: str) -> str:

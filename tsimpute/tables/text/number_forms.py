@@ -166,11 +166,9 @@ def share_a_tail(texts: Sequence[str]) -> bool:
 def decimal_of(text: str) -> str:
     """The decimal mark that a number with both marks, or with two signs of thousands, must have; "" where none must."""
     core = core_of(text)
-    for mark, sign in ((".", re.escape(",")), (",", re.escape("."))):
-        if re.fullmatch(
-            rf"[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}})+{re.escape(mark)}\d+|[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}}){{2,}}",
-            core,
-        ):
+    for mark, sign in ((".", ","), (",", ".")):
+        grouped = rf"[+-]?[1-9]\d{{0,2}}(?:{re.escape(sign)}\d{{3}})"
+        if re.fullmatch(rf"{grouped}+{re.escape(mark)}\d+|{grouped}{{2,}}", core):
             return mark
     return ""
 

@@ -41,19 +41,12 @@ class RowError(_OfRows, DataError):
 
     def in_words(self, place: Callable[[int], str]) -> str:
         """The message with whatever ``place`` says of a row, as "line 3 of a.csv"."""
-        words = [
-            part if isinstance(part, str) else " and ".join(map(place, part if isinstance(part, tuple) else (part,)))
-            for part in self.parts
-        ]
-        return "".join(words)
+        rows = lambda part: " and ".join(map(place, part if isinstance(part, tuple) else (part,)))
+        return "".join(part if isinstance(part, str) else rows(part) for part in self.parts)
 
 
 def _message(parts: tuple[Part, ...], word: str, number: Callable[[int], int]) -> str:
-    def shown(part: Part) -> str:
-        if isinstance(part, str):
-            return part
-        if isinstance(part, tuple):
-            return f"{word}s {number(part[0])} and {number(part[1])}"
-        return f"{word} {number(part)}"
-
-    return "".join(map(shown, parts))
+    rows = lambda part: (
+        f"{word}s {number(part[0])} and {number(part[1])}" if isinstance(part, tuple) else f"{word} {number(part)}"
+    )
+    return "".join(part if isinstance(part, str) else rows(part) for part in parts)

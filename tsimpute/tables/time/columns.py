@@ -253,9 +253,8 @@ def looks_like_time(column: pd.Series | pd.Index) -> bool:
     series = pd.Series(column)
     if pd.api.types.is_numeric_dtype(series.dtype):
         return False
-    if not pd.api.types.is_datetime64_any_dtype(series.dtype) and any(
-        isinstance(item, str) and NUMBER.fullmatch(item.strip()) for item in series
-    ):
+    typed = pd.api.types.is_datetime64_any_dtype(series.dtype)
+    if not typed and any(isinstance(item, str) and NUMBER.fullmatch(item.strip()) for item in series):
         return False
     look = look_of(series)
     return bool(look.kind) and not look.n_bad

@@ -24,47 +24,46 @@ _OFFSET = r"(?:\s*(?P<offset>[Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
 _CLOCK = rf"(?:(?:\s*[Tt,;:_-]\s*|\s+)(?P<hour>\d{{1,2}}){_MINUTES}?{_HALF}{_OFFSET})?"
 _WEEKDAY = r"(?:(?P<weekday>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*)[.,]?\s+)?"
 _NAME = r"(?P<name>[A-Za-z]{3,9})"
-DATES = tuple(
-    re.compile(pattern, re.ASCII)
-    for pattern in (
-        rf"{_WEEKDAY}(?P<year>\d{{4}})(?P<dash>[-/.])(?P<month>\d{{1,2}})(?:(?P=dash)(?P<day>\d{{1,2}}))?{_CLOCK}",
-        rf"{_WEEKDAY}(?P<a>\d{{1,2}})(?P<dash>[-/. ])(?P<b>\d{{1,2}})(?P=dash)(?P<c>\d{{4}}|\d\d){_CLOCK}",
-        rf"(?P<a>\d{{1,2}}):(?P<b>\d{{1,2}}):(?P<c>\d{{4}}){_CLOCK}",
-        rf"(?P<year>(?:19|20)\d\d):(?P<month>\d\d):(?P<day>\d\d){_CLOCK}",
-        rf"{_WEEKDAY}(?P<day>\d{{1,2}})[-/. ]*{_NAME}[-/.,\s]*(?P<year>\d{{4}}|\d\d){_CLOCK}",
-        rf"{_WEEKDAY}{_NAME}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_CLOCK}",
-        rf"(?P<year>\d{{4}})[-/ ]{_NAME}[-/ ](?P<day>\d{{1,2}}){_CLOCK}",
-        r"(?P<month>\d{1,2})[-/](?P<year>\d{4})",
-        r"(?P<month>\d{1,2})\.(?P<year>(?:19|20)\d\d)",
-        rf"{_NAME}[-/. ](?P<year>\d{{4}})",
-        rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)"
-        rf"(?:[Tt _]?(?P<hour>\d\d)(?:(?P<minute>\d\d)(?P<second>\d\d)?)?{_OFFSET})?",
-        rf"{_WEEKDAY}{_NAME}\s+(?P<day>\d{{1,2}})\s+(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)\s+"
-        r"(?P<year>\d{4})",
-        rf"(?P<year>\d{{4}})-(?P<doy>\d{{3}}){_CLOCK}",
-        r"(?P<isoyear>\d{4})-?[Ww](?P<week>\d\d)(?:-?(?P<isoday>\d))?",
-        r"(?P<year>\d{4})[-/ .]?[Qq](?P<quarter>\d)",
-        r"[Qq](?P<quarter>\d)[-/ .]?(?P<year>\d{4})",
-    )
+
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.ASCII) for pattern in patterns)
+
+
+DATES = _compiled(
+    rf"{_WEEKDAY}(?P<year>\d{{4}})(?P<dash>[-/.])(?P<month>\d{{1,2}})(?:(?P=dash)(?P<day>\d{{1,2}}))?{_CLOCK}",
+    rf"{_WEEKDAY}(?P<a>\d{{1,2}})(?P<dash>[-/. ])(?P<b>\d{{1,2}})(?P=dash)(?P<c>\d{{4}}|\d\d){_CLOCK}",
+    rf"(?P<a>\d{{1,2}}):(?P<b>\d{{1,2}}):(?P<c>\d{{4}}){_CLOCK}",
+    rf"(?P<year>(?:19|20)\d\d):(?P<month>\d\d):(?P<day>\d\d){_CLOCK}",
+    rf"{_WEEKDAY}(?P<day>\d{{1,2}})[-/. ]*{_NAME}[-/.,\s]*(?P<year>\d{{4}}|\d\d){_CLOCK}",
+    rf"{_WEEKDAY}{_NAME}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_CLOCK}",
+    rf"(?P<year>\d{{4}})[-/ ]{_NAME}[-/ ](?P<day>\d{{1,2}}){_CLOCK}",
+    r"(?P<month>\d{1,2})[-/](?P<year>\d{4})",
+    r"(?P<month>\d{1,2})\.(?P<year>(?:19|20)\d\d)",
+    rf"{_NAME}[-/. ](?P<year>\d{{4}})",
+    rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)"
+    rf"(?:[Tt _]?(?P<hour>\d\d)(?:(?P<minute>\d\d)(?P<second>\d\d)?)?{_OFFSET})?",
+    rf"{_WEEKDAY}{_NAME}\s+(?P<day>\d{{1,2}})\s+(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)\s+"
+    r"(?P<year>\d{4})",
+    rf"(?P<year>\d{{4}})-(?P<doy>\d{{3}}){_CLOCK}",
+    r"(?P<isoyear>\d{4})-?[Ww](?P<week>\d\d)(?:-?(?P<isoday>\d))?",
+    r"(?P<year>\d{4})[-/ .]?[Qq](?P<quarter>\d)",
+    r"[Qq](?P<quarter>\d)[-/ .]?(?P<year>\d{4})",
 )
 _TAIL = r"(?:\s*(?:UTC|GMT|Z|Uhr|hrs|h))?"
-CLOCKS = tuple(
-    re.compile(pattern, re.ASCII)
-    for pattern in (
-        rf"(?P<hour>\d{{1,2}}){_MINUTES}(?:\s*(?P<half>[AaPp]\.?[Mm]\.?|[ap]))?{_TAIL}",
-        r"(?P<hour>\d{1,2})\s*(?P<half>[AaPp]\.?[Mm]\.?)",
-        rf"(?P<hour>\d\d)(?P<minute>\d\d){_TAIL}",
-        r"(?P<hour>\d{1,2})",
-        r"(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)",
-    )
+CLOCKS = _compiled(
+    rf"(?P<hour>\d{{1,2}}){_MINUTES}(?:\s*(?P<half>[AaPp]\.?[Mm]\.?|[ap]))?{_TAIL}",
+    r"(?P<hour>\d{1,2})\s*(?P<half>[AaPp]\.?[Mm]\.?)",
+    rf"(?P<hour>\d\d)(?P<minute>\d\d){_TAIL}",
+    r"(?P<hour>\d{1,2})",
+    r"(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)",
 )
 """Times of day; those after ``MARKED_CLOCKS`` are numbers, too."""
 MARKED_CLOCKS = CLOCKS[:3]
-ELAPSED = (
-    re.compile(r"(?P<hours>\d{1,5}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?", re.ASCII),
-    re.compile(r"(?P<hours>\d{1,5})\.(?P<minute>\d\d)\.(?P<second>\d\d)", re.ASCII),
+ELAPSED = _compiled(  # hours and minutes since a start, which may be more than a day
+    r"(?P<hours>\d{1,5}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?",
+    r"(?P<hours>\d{1,5})\.(?P<minute>\d\d)\.(?P<second>\d\d)",
 )
-"""Hours and minutes since a start, which may be more than a day."""
 _DIRECTIVES = {
     "year": "%Y", "year2": "%y", "month": "%m", "name": " %m ", "fullname": " %m ", "day": "%d", "doy": "%j",
     "quarter": "%m", "isoyear": "%G", "week": "%V", "isoday": "%u", "weekday": "", "fullweekday": "",
@@ -188,10 +187,8 @@ class Format:
             span = self._span(piece.field)
             words = _sliced(body, span)
             if piece.field == "quarter":
-                body = [
-                    _replaced([text], span, _QUARTERS.get(word, "99"))[0]
-                    for text, word in zip(body, words, strict=True)
-                ]
+                first_months = [_QUARTERS.get(word, "99") for word in words]
+                body = [_replaced([text], span, m)[0] for text, m in zip(body, first_months, strict=True)]
             elif piece.field == "hour":
                 if "24" in words:
                     midnight = _replaced(body, span, "00")
