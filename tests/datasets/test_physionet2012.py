@@ -66,8 +66,7 @@ def test_bad_codes_are_kept_as_they_are(real_stays: Windows) -> None:
 
 def test_minus_17_8_degrees_stands_23_times_in_the_files(data_root: Path) -> None:
     rows = join_rows(read_files(PhysioNet2012().locate(data_root)))
-    here = rows.parameter == rows.parameters.index("Temp")
-    assert (rows.value[here] == -17.8).sum() == 23
+    assert ((rows["parameter"] == "Temp") & (rows["value"] == -17.8)).sum() == 23
 
 
 def test_ids_are_sorted_numbers(real_stays: Windows) -> None:

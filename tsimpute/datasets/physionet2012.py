@@ -11,7 +11,7 @@ import tarfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from tsimpute.datasets._physionet_variables import FEATURES, LIMITS, OTHER_UNITS
 from tsimpute.datasets.base import Card, Source, TableRules, given_root
 from tsimpute.datasets.fetching import check_sha256, download_with_tsdb, sha256
 from tsimpute.errors import ConfigError, DataError, SourceError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WithinHour = Literal["last", "mean"]
 
@@ -106,9 +109,8 @@ class PhysioNet2012:
         """
         files = read_files(self.locate(given_root(self.name, root)))
         rows = join_rows(files)
-        number_code = rows.parameters.index("RecordID") if "RecordID" in rows.parameters else -1
-        numbers = rows.where(rows.parameter == number_code)
-        for record, number in zip(numbers.record, numbers.value, strict=True):
+        numbers = rows[rows["parameter"] == "RecordID"]
+        for record, number in zip(numbers["record"], numbers["value"], strict=True):
             if int(files[record].record_id) != number:
                 raise DataError(f"{files[record].name}: expected the RecordID of its name, came {number:.0f}.")
         changes: dict[str, int] = {}
@@ -155,29 +157,6 @@ class RecordFile:
     content: bytes
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """R rows of all files, in the order of the files and of their lines.
-
-    Attributes:
-        record: (R,) index into the list of files.
-        minute: (R,) minutes since admission.
-        parameter: (R,) index into ``parameters``.
-        value: (R,) float64, finite; -1 still stands for unknown.
-        parameters: the distinct names.
-    """
-
-    record: np.ndarray
-    minute: np.ndarray
-    parameter: np.ndarray
-    value: np.ndarray
-    parameters: tuple[str, ...]
-
-    def where(self, keep: np.ndarray) -> Rows:
-        """The rows at ``keep``, a bool mask or indices."""
-        return Rows(self.record[keep], self.minute[keep], self.parameter[keep], self.value[keep], self.parameters)
-
-
 def read_files(path: Path) -> list[RecordFile]:
     """The stays of a folder or ``.tar.gz``, sorted by record number; nothing is unpacked to disk.
 
@@ -196,8 +175,11 @@ def read_files(path: Path) -> list[RecordFile]:
     return sorted(files, key=lambda file: int(file.record_id))
 
 
-def join_rows(files: list[RecordFile]) -> Rows:
-    """The rows of all files; an empty file contributes none.
+def join_rows(files: list[RecordFile]) -> pd.DataFrame:
+    """The rows of all files, in the order of the files and of their lines; an empty file contributes none.
+
+    Columns: "record" (index into the list of files), "minute" (since admission), "parameter" (a category), "value"
+    (float64, finite; -1 still stands for unknown).
 
     Raises:
         DataError: a file has another header, or a line is not ``HH:MM,Parameter,number``; file, line number and content
@@ -210,7 +192,7 @@ def join_rows(files: list[RecordFile]) -> Rows:
     joined = b"\n".join(body for body in bodies if body)
     if not joined:
         none = np.empty(0, np.int64)
-        return Rows(none, none, none, np.empty(0), ())
+        return pd.DataFrame({"record": none, "minute": none, "parameter": pd.Categorical([]), "value": np.empty(0)})
     try:
         table = pd.read_csv(
             io.BytesIO(joined), header=None, names=["time", "parameter", "value"], dtype="category", encoding="latin-1",
@@ -224,12 +206,10 @@ def join_rows(files: list[RecordFile]) -> Rows:
     well_formed = all(all(map(pattern.fullmatch, texts[column])) for column, pattern in _PATTERNS.items())
     if len(table) != n_rows.sum() or not well_formed or any((code < 0).any() for code in codes.values()):
         raise _broken_line(files)
-    return Rows(
-        record=np.repeat(np.arange(len(files)), n_rows),
-        minute=np.array([60 * int(text[:-3]) + int(text[-2:]) for text in texts["time"]])[codes["time"]],
-        parameter=codes["parameter"].astype(np.int64),
-        value=np.array([float(text) for text in texts["value"]])[codes["value"]],
-        parameters=tuple(texts["parameter"]),
+    minutes = np.array([60 * int(text[:-3]) + int(text[-2:]) for text in texts["time"]])
+    values = np.array([float(text) for text in texts["value"]])
+    return table[["parameter"]].assign(
+        record=np.repeat(np.arange(len(files)), n_rows), minute=minutes[codes["time"]], value=values[codes["value"]]
     )
 
 
@@ -267,28 +247,29 @@ def _broken_line(files: list[RecordFile]) -> DataError:
     return DataError("expected lines HH:MM,Parameter,number, but the files cannot be read as such.")
 
 
-def _grid(rows: Rows, n_records: int, within_hour: WithinHour, changes: dict[str, int]) -> np.ndarray:
+def _grid(rows: pd.DataFrame, n_records: int, within_hour: WithinHour, changes: dict[str, int]) -> np.ndarray:
     """(N, 35, 48) values; what is out of order, falls off or falls together is counted in ``changes``."""
-    clock = rows.record * (rows.minute.max(initial=0) + 1) + rows.minute
+    clock = (rows["record"] * (rows["minute"].max() + 1) + rows["minute"]).to_numpy()
     changes["rows out of time order (sorted)"] = int((np.diff(clock) < 0).sum())
-    moment = np.sort(clock * len(rows.parameters) + rows.parameter)  # ten times faster here than np.unique
+    parameters = rows["parameter"].cat
+    moment = np.sort(clock * len(parameters.categories) + parameters.codes)  # ten times faster here than np.unique
     changes["rows that repeat a record, time and parameter"] = int((np.diff(moment) == 0).sum())
-    rows = rows.where(np.argsort(clock, kind="stable"))  # ties stay in the order of the file
-    unknown = rows.value == UNKNOWN
-    _count_per_parameter(rows.where(unknown), "{} = -1, which means unknown (made missing)", changes)
-    rows = rows.where(~unknown)
+    rows = rows.iloc[np.argsort(clock, kind="stable")]  # ties stay in the order of the file
+    unknown = (rows["value"] == UNKNOWN).to_numpy()
+    _count_per_parameter(rows[unknown], "{} = -1, which means unknown (made missing)", changes)
+    rows = rows[~unknown]
 
     names = [feature.name for feature in FEATURES]
-    to_feature = np.array([names.index(p) if p in names else -1 for p in rows.parameters], dtype=np.int64)
-    feature, hour = to_feature[rows.parameter], rows.minute // 60
+    to_feature = np.array([names.index(p) if p in names else -1 for p in parameters.categories], dtype=np.int64)
+    feature, hour = to_feature[rows["parameter"].cat.codes], rows["minute"].to_numpy() // 60
     late = hour >= N_HOURS
     changes["rows at 48:00 or later (dropped)"] = int(late.sum())
-    outside = rows.where(~late & (feature < 0))
+    outside = rows[~late & (feature < 0)]
     _count_per_parameter(outside, "rows of {}, not one of the 35 variables (dropped)", changes)
 
     keep = ~late & (feature >= 0)
-    value = rows.value[keep]
-    cell = np.ravel_multi_index((rows.record[keep], feature[keep], hour[keep]), (n_records, len(FEATURES), N_HOURS))
+    record, value = rows["record"].to_numpy(), rows["value"].to_numpy()[keep]
+    cell = np.ravel_multi_index((record[keep], feature[keep], hour[keep]), (n_records, len(FEATURES), N_HOURS))
     flat = np.full(n_records * len(FEATURES) * N_HOURS, np.nan)
     if within_hour == "last":
         flat[cell] = value  # of a repeated index the last value stays
@@ -299,9 +280,9 @@ def _grid(rows: Rows, n_records: int, within_hour: WithinHour, changes: dict[str
     return flat.reshape(n_records, len(FEATURES), N_HOURS)
 
 
-def _count_per_parameter(rows: Rows, what: str, changes: dict[str, int]) -> None:
-    counts = np.bincount(rows.parameter, minlength=len(rows.parameters))
-    changes.update((what.format(name), int(count)) for name, count in zip(rows.parameters, counts, strict=True))
+def _count_per_parameter(rows: pd.DataFrame, what: str, changes: dict[str, int]) -> None:
+    counts = rows["parameter"].value_counts(sort=False)
+    changes.update((what.format(name), int(count)) for name, count in counts.items())
 
 
 PLUGIN = PhysioNet2012
