@@ -69,6 +69,7 @@ class TableModel(Protocol):
         regular_: whether all training records keep to it; where not, records of any steps are taken.
         n_steps_: steps of a training record; 0 = they have no common length.
         no_data_: names of the features without a training cell.
+        name, method, sampler: what tables call it; the method, and how it samples, in a few words.
     """
 
     features_: tuple[Feature, ...]
@@ -82,19 +83,13 @@ class TableModel(Protocol):
     def whole_series(self) -> bool: ...
 
     @property
-    def name(self) -> str:
-        """What tables call it."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def method(self) -> str:
-        """The method, in a few words."""
-        ...
+    def method(self) -> str: ...
 
     @property
-    def sampler(self) -> str:
-        """How it samples, in a few words."""
-        ...
+    def sampler(self) -> str: ...
 
     @property
     def no_data_(self) -> tuple[str, ...]: ...
