@@ -124,7 +124,7 @@ class TrainingConfig:
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
         mask_policy: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps"; or an
-            import path of a function from training records to a mask policy, see ``pipeline.masking``.
+            import path of a function from training records to a mask policy, see ``tsimpute.batches.masking``.
         masks_per_record: with the base "gaussian" only: different masks that each record gets over the epochs. The
             posterior of each takes time once, and memory.
         base_folds: with the base "gaussian" only: number of folds of cross-fitting. The folds are runs of consecutive
@@ -134,6 +134,8 @@ class TrainingConfig:
         query_unobserved: share of records in which all unobserved cells are queried beside the targets, as in use,
             where every missing cell is; without a loss on them. Flow matching only.
         query_from: share of the epochs after which that begins.
+        teacher: model file whose samples the network learns to draw in the steps of ``sampling``, starting from its
+            weights; see ``tsimpute.generative.distillation``. None = training from data.
         patience: stop after so many epochs without a better validation loss, and keep the best; None = never stop
             early, and keep the last.
         seed: of order, masks, times and noise.
@@ -160,6 +162,7 @@ class TrainingConfig:
     base_folds: int = 1
     query_unobserved: float = 0.0
     query_from: float = 0.9
+    teacher: str | None = None
     patience: int | None = None
     seed: int = 0
     checkpoint_minutes: float = 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,21 @@ def _rollout_unobserved(
     return torch.zeros_like(noise).index_copy(0, rows.to(noise.device), states)
 
 
-def loss_per_record(errors: Tensor, target_mask: Tensor) -> Tensor:
-    """(B,) mean error over each record's own targets; 0 for a record without targets."""
-    return errors.sum((1, 2)) / target_mask.sum((1, 2)).clamp(min=1)
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """The loss of a process, at a process time and with noise of each record's own seed."""
+
+    process: Process
+
+    def __call__(self, network: Backbone, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(B, K, L) squared errors, and the cells that they are of: the targets."""
+        tau, noise = draw(batch, self.process)
+        return squared_errors(network, self.process, batch, tau, noise), batch.target_mask
+
+
+def loss_per_record(errors: Tensor, mask: Tensor) -> Tensor:
+    """(B,) mean error over the cells of ``mask`` in each record; 0 for a record without any."""
+    return errors.sum((1, 2)) / mask.sum((1, 2)).clamp(min=1)
 
 
 def draw(batch: Batch, process: Process) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import chain
 from operator import attrgetter
@@ -25,6 +25,7 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
+from tsimpute.generative.distillation import Distillation
 from tsimpute.generative.window_averaging import WindowAveraging, usual_stride
 from tsimpute.imputers.network.fitted import (
     FittedModel,
@@ -197,11 +198,18 @@ class GenerativeImputer:
                 f"training.query_unobserved: expected 0 with {self.process.name}, which has levels and no times "
                 f"between them; came {training.query_unobserved}."
             )
+        teacher = self._teacher(train.features)
+        if teacher is not None:
+            scaler, base = teacher.scaler_, teacher.base_
         scaler = scaler or Standardizer.fit(train)
         start = base_process(train, scaler, self.network.base, base, training.seed, training.base_folds)
         network = new_network(self.network, train.features, process.tau_frequency, training.seed)
         clock, usual = RecordClock.of(train, time_unit), usual_cells(train)
         model = FittedModel(network, scaler, train.features, clock, self.network.base, start, usual, {})
+        objective = None
+        if teacher is not None:
+            network.load_state_dict(teacher.network_.state_dict())
+            objective = Distillation(teacher.network_.eval(), teacher._sampler.path, self._sampler.path)
         self.model_, policy, base_of_record = model, make_policy(training.mask_policy, train), None
         if start is not None and training.base_folds > 1:
             base_of_record = cross_fitted(train, scaler, start, training.base_folds, training.seed)
@@ -224,7 +232,13 @@ class GenerativeImputer:
             should_stop,
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
             + f", base estimate {self.network.base}" * (model.base is not None)
-            + (f", base {digest_of(base)}" if base else ""),
+            + (f", base {digest_of(base.to_arrays())}" if base else "")
+            + (
+                f", teacher {digest_of(teacher.model_.arrays())}, {self.sampler}, grid {self.grid_power}"
+                if teacher
+                else ""
+            ),
+            objective=objective,
         )
         for step in trainer.run():
             model.network, model.fitted = trainer.output_network, {"epoch": trainer.epochs_done, "step": step.step}
@@ -235,6 +249,18 @@ class GenerativeImputer:
             model.network.load_state_dict(trainer.best)
             best = trainer.at.best_epoch
             model.fitted = {"epoch": best, "step": min(best * trainer.train.n_batches, trainer.n_steps)}
+
+    def _teacher(self, features: Sequence[Feature]) -> GenerativeImputer | None:
+        """The fitted imputer of ``training.teacher``."""
+        if self.training.teacher is None:
+            return None
+        teacher = GenerativeImputer.load(Path(self.training.teacher))
+        for name in ("process", "network"):
+            theirs, mine = getattr(teacher, name), getattr(self, name)
+            if theirs != mine:
+                raise ConfigError(f"training.teacher: expected a model of {name} {mine}, came one of {theirs}.")
+        check_features(teacher.features_, features)
+        return teacher
 
     def _loader(
         self, model: FittedModel, windows: Windows, policy: MaskPolicy, seed: int,

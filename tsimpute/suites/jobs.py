@@ -120,6 +120,8 @@ def settings_that_count(config: RunConfig) -> dict[str, Any]:
         del values["training"][name]
     if config.training.max_steps is None:
         del values["training"]["max_steps"]
+    if config.training.teacher is None:
+        del values["training"]["teacher"]
     if not config.sampling.antithetic:
         del values["sampling"]["antithetic"]
     return values
@@ -230,7 +232,8 @@ def _with_files(suite: Suite, job: Job) -> Job:
         return replace(
             job, source=folder, files=tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
         )
-    return job
+    teacher = None if job.config is None else job.config.training.teacher
+    return job if teacher is None else replace(job, files=(_existing(Path(teacher)),))
 
 
 def _existing(path: Path) -> Path:

@@ -21,7 +21,7 @@ from tsimpute.batches.loading import Loader, RankShard
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.core.containers import Batch
 from tsimpute.errors import CheckpointError, ConfigError, TrainingError
-from tsimpute.generative.objective import draw, loss_per_record, squared_errors
+from tsimpute.generative.objective import Regression, loss_per_record
 from tsimpute.models.checkpoints import read_state, write_state
 from tsimpute.processes.base import Process
 from tsimpute.system.files import exclusive_lock, remove_partial
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 _REST = 10.0
 """Seconds between two files of the last model, at least, where training is of a number of steps."""
+
+Objective = Callable[[nn.Module, Batch], tuple[torch.Tensor, torch.Tensor]]
+"""(network, B records) -> (B, K, L) squared errors, and the mask of the cells that they are of."""
 
 SaveModel = Callable[[str, nn.Module, dict[str, Any]], None]
 """(name such as "last", "best" or "epoch-0005", network, where it stands) -> writes a model file."""
@@ -72,6 +75,7 @@ class Trainer:
         save_model: writes a model file; called with the averaged network where there is one.
         should_stop: called after each step; True ends training with its state written.
         identity: more settings that must not change when a run resumes, as text, such as the options of the network.
+        objective: what is minimised; None = the process's regression.
 
     Attributes:
         best: weights of the best epoch of this call, where there is patience and no folder to keep them in.
@@ -91,6 +95,7 @@ class Trainer:
         save_model: SaveModel = lambda name, network, fitted: None,
         should_stop: Callable[[], bool] = lambda: False,
         identity: str = "",
+        objective: Objective | None = None,
     ) -> None:
         if settings.patience is not None and valid is None:
             raise ConfigError(
@@ -99,6 +104,7 @@ class Trainer:
             )
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
         self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
+        self.objective: Objective = objective or Regression(process)  # type: ignore[assignment]
         self.fabric = launched(settings)
         wait_for_gloo(self.fabric)
         # A fused step differs from a plain one in last bits, which results of time series keep.
@@ -197,18 +203,14 @@ class Trainer:
         return Step(self.at.epoch, self.at.step, self.n_steps, loss, rate, ends_epoch)
 
     def _losses(self, network: nn.Module, batch: Batch) -> torch.Tensor:
-        return loss_per_record(self._errors(network, batch), batch.target_mask)
-
-    def _errors(self, network: nn.Module, batch: Batch) -> torch.Tensor:
-        tau, noise = draw(batch, self.process)
-        return squared_errors(network, self.process, batch, tau, noise)  # type: ignore[arg-type]
+        return loss_per_record(*self.objective(network, batch))
 
     @torch.no_grad()
     def _culprit(self, loader: Loader, batch: Batch) -> str:
         """Names a record whose loss is not finite, in any process, and its feature with the largest value."""
         network = self.output_network if loader is self.valid else self.network
         # Each record by itself: in a batch, cells of several records may share one attention bin.
-        errors = torch.cat([self._errors(network, batch.select(slice(b, b + 1))) for b in range(len(batch))])
+        errors = torch.cat([self.objective(network, batch.select(slice(b, b + 1)))[0] for b in range(len(batch))])
         bad = (~errors.isfinite()).flatten(1).any(1).nonzero()
         cell = -1
         if len(bad):

@@ -205,7 +205,7 @@ class Training:
             return None
         windows = training_windows(self.panel, window_steps(self.panel))
         name = fingerprint(windows, self.base.scaler_, self.effort, self.seed)
-        return folder / f"{name}-{digest_of(self.base.model_)}"
+        return folder / f"{name}-{digest_of(self.base.model_.to_arrays())}"
 
 
 def masks_of_panel(training: Training, run: Run) -> PosteriorMasks:

@@ -214,11 +214,11 @@ def base_process(
     return fit(records, settings=None if n_folds == 1 else Regularisation(), seed=seed)
 
 
-def digest_of(base: GaussianModel) -> str:
-    """A short text that identifies a process."""
+def digest_of(arrays: Mapping[str, Any]) -> str:
+    """A short text that identifies arrays, such as those of a process."""
     digest = hashlib.blake2b(digest_size=8)
-    for name, array in sorted(base.to_arrays().items()):
-        digest.update(name.encode() + array.tobytes())
+    for name, array in sorted(arrays.items()):
+        digest.update(name.encode() + np.asarray(array).tobytes())
     return digest.hexdigest()
 
 

@@ -16,6 +16,7 @@ from tsimpute.config.registry import make, options_of
 from tsimpute.config.settings import ProcessConfig, SamplingConfig
 from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError
+from tsimpute.generative.distillation import Path
 from tsimpute.generative.sampling import sample
 from tsimpute.generative.window_averaging import window_starts
 from tsimpute.processes.base import Process
@@ -53,6 +54,20 @@ class Sampler:
                 f"sampling.eta: solver {self.solver_name} is deterministic, expected 0 or none, came {self.eta}."
             )
         return make("solvers", self.solver_name)
+
+    @property
+    def path(self) -> Path:
+        """The way from noise to a sample, where noise alone decides where it ends.
+
+        Raises:
+            ConfigError: the sampler draws noise on the way.
+        """
+        if "eta" in options_of("solvers", self.solver_name) and self.eta:
+            raise ConfigError(
+                f"training.teacher: expected deterministic samplers, came {self.solver_name} with eta {self.eta:g}. "
+                "Set sampling.eta to 0."
+            )
+        return Path(self.process, self.solver, self.process.grid(self.n_steps, self.grid_power))
 
     def draw(
         self,
