@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from tsimpute.backbones.base import Backbone, VectorField
+from tsimpute.backbones.base import VectorField
 from tsimpute.core.containers import Batch
 from tsimpute.generative.objective import draw
 from tsimpute.processes.base import Process
@@ -38,20 +39,21 @@ class Distillation:
     2022, with the whole path at once). Hidden values are not used: the teacher sees what the student sees.
 
     Attributes:
-        teacher: a fitted network, on the device of the batches.
+        teacher: a fitted network; it goes to the device of the batches.
         its_path: how the teacher draws, with many steps.
         path: how the network that is trained is going to draw.
     """
 
-    teacher: Backbone
+    teacher: nn.Module
     its_path: Path
     path: Path
 
-    def __call__(self, network: Backbone, batch: Batch) -> tuple[Tensor, Tensor]:
+    def __call__(self, network: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """(B, K, L) errors, and the cells that they are of: targets, and unobserved cells that are queried."""
         _, noise = draw(batch, self.path.process)
         condition = batch.condition
         with torch.no_grad():
-            wanted = self.its_path.end(self.teacher.condition_on(condition), noise)
+            teacher: Any = self.teacher.to(noise.device)
+            wanted = self.its_path.end(teacher.condition_on(condition), noise)
         errors = self.path.end(lambda state, tau: network(state, tau, condition), noise) - wanted
         return errors.square() * condition.query_mask, condition.query_mask

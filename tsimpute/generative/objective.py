@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import ndtri
-from torch import Tensor
+from torch import Tensor, nn
 
 from tsimpute.backbones.base import Backbone
 from tsimpute.core.containers import Batch, CellLayout, Condition
@@ -79,10 +79,10 @@ class Regression:
 
     process: Process
 
-    def __call__(self, network: Backbone, batch: Batch) -> tuple[Tensor, Tensor]:
+    def __call__(self, network: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """(B, K, L) squared errors, and the cells that they are of: the targets."""
         tau, noise = draw(batch, self.process)
-        return squared_errors(network, self.process, batch, tau, noise), batch.target_mask
+        return squared_errors(network, self.process, batch, tau, noise), batch.target_mask  # type: ignore[arg-type]
 
 
 def loss_per_record(errors: Tensor, mask: Tensor) -> Tensor:

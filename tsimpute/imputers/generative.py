@@ -15,9 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tsimpute.batches.base_estimates import BaseMethod
-from tsimpute.batches.loading import Loader, usual_cells
-from tsimpute.batches.masking import MaskPolicy, Masks, make_policy
+from tsimpute.batches.masking import Masks, make_policy
 from tsimpute.config.registry import check_imported
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, named_parts
 from tsimpute.config.yaml_files import from_dict, to_dict
@@ -27,15 +25,9 @@ from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.generative.distillation import Distillation
 from tsimpute.generative.window_averaging import WindowAveraging, usual_stride
-from tsimpute.imputers.network.fitted import (
-    FittedModel,
-    RecordClock,
-    base_process,
-    cross_fitted,
-    digest_of,
-    new_network,
-)
+from tsimpute.imputers.network.fitted import FittedModel
 from tsimpute.imputers.network.sampler import Sampler, WindowProgress, check_times, pieces, steps_within
+from tsimpute.imputers.network.starting import Teacher, cross_fitted, digest_of, loader, starting_model
 from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
@@ -198,34 +190,23 @@ class GenerativeImputer:
                 f"training.query_unobserved: expected 0 with {self.process.name}, which has levels and no times "
                 f"between them; came {training.query_unobserved}."
             )
-        teacher = self._teacher(train.features)
-        if teacher is not None:
-            scaler, base = teacher.scaler_, teacher.base_
-        scaler = scaler or Standardizer.fit(train)
-        start = base_process(train, scaler, self.network.base, base, training.seed, training.base_folds)
-        network = new_network(self.network, train.features, process.tau_frequency, training.seed)
-        clock, usual = RecordClock.of(train, time_unit), usual_cells(train)
-        model = FittedModel(network, scaler, train.features, clock, self.network.base, start, usual, {})
-        objective = None
-        if teacher is not None:
-            network.load_state_dict(teacher.network_.state_dict())
-            objective = Distillation(teacher.network_.eval(), teacher._sampler.path, self._sampler.path)
+        teacher = None if training.teacher is None else self._teacher(Path(training.teacher), train.features)
+        model = starting_model(self.network, training, process, train, scaler, base, time_unit, teacher)
         self.model_, policy, base_of_record = model, make_policy(training.mask_policy, train), None
-        if start is not None and training.base_folds > 1:
-            base_of_record = cross_fitted(train, scaler, start, training.base_folds, training.seed)
+        if model.base_process is not None and training.base_folds > 1:
+            base_of_record = cross_fitted(train, model.scaler, model.base_process, training.base_folds, training.seed)
 
         def save_model(name: str, network: nn.Module, fitted: dict[str, Any]) -> None:
             if folder is not None:
                 description = self._description(model) | {"fitted": fitted}
                 write_model(folder / f"{name}.safetensors", model.arrays(network), description)
 
+        checked = None if valid is None or not len(valid) else valid
         trainer = Trainer(
-            network,
+            model.network,
             process,
-            self._loader(model, train, policy, training.seed, base_of_record, masks),
-            None
-            if valid is None or not len(valid)
-            else self._loader(model, valid, policy, derive_seed(training.seed, "valid")),
+            loader(training, model, train, policy, training.seed, base_of_record, masks),
+            loader(training, model, checked, policy, derive_seed(training.seed, "valid")) if checked else None,
             training,
             folder,
             save_model,
@@ -233,12 +214,8 @@ class GenerativeImputer:
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
             + f", base estimate {self.network.base}" * (model.base is not None)
             + (f", base {digest_of(base.to_arrays())}" if base else "")
-            + (
-                f", teacher {digest_of(teacher.model_.arrays())}, {self.sampler}, grid {self.grid_power}"
-                if teacher
-                else ""
-            ),
-            objective=objective,
+            + (f", teacher {teacher.digest}, {self.sampler}, grid {self.grid_power}" if teacher else ""),
+            objective=Distillation(teacher.model.network, teacher.path, self._sampler.path) if teacher else None,
         )
         for step in trainer.run():
             model.network, model.fitted = trainer.output_network, {"epoch": trainer.epochs_done, "step": step.step}
@@ -250,27 +227,16 @@ class GenerativeImputer:
             best = trainer.at.best_epoch
             model.fitted = {"epoch": best, "step": min(best * trainer.train.n_batches, trainer.n_steps)}
 
-    def _teacher(self, features: Sequence[Feature]) -> GenerativeImputer | None:
-        """The fitted imputer of ``training.teacher``."""
-        if self.training.teacher is None:
-            return None
-        teacher = GenerativeImputer.load(Path(self.training.teacher))
+    def _teacher(self, path: Path, features: Sequence[Feature]) -> Teacher:
+        """The model of ``training.teacher``; a ConfigError or DataError where it is of another kind."""
+        teacher = GenerativeImputer.load(path)
         for name in ("process", "network"):
             theirs, mine = getattr(teacher, name), getattr(self, name)
             if theirs != mine:
                 raise ConfigError(f"training.teacher: expected a model of {name} {mine}, came one of {theirs}.")
         check_features(teacher.features_, features)
-        return teacher
-
-    def _loader(
-        self, model: FittedModel, windows: Windows, policy: MaskPolicy, seed: int,
-        base_of_record: Callable[[int], BaseMethod] | None = None, masks: Masks | None = None,
-    ) -> Loader:  # fmt: skip
-        settings = self.training
-        asks = settings.query_unobserved, 1 + round(settings.query_from * settings.epochs)
-        n_masks = 0 if model.base_process is None else settings.masks_per_record
-        bases = model.base, base_of_record, n_masks, masks
-        return Loader(windows, model.scale, policy, settings.batch_size, seed, *asks, *bases)
+        teacher.network_.eval()
+        return Teacher(teacher.model_, teacher._sampler.path)
 
     def impute(
         self,

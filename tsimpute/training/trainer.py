@@ -104,7 +104,7 @@ class Trainer:
             )
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
         self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
-        self.objective: Objective = objective or Regression(process)  # type: ignore[assignment]
+        self.objective: Objective = objective or Regression(process)
         self.fabric = launched(settings)
         wait_for_gloo(self.fabric)
         # A fused step differs from a plain one in last bits, which results of time series keep.

@@ -25,7 +25,7 @@ from tsimpute.filling.preparing.summary import FIRST
 from tsimpute.generative.window_averaging import usual_stride, window_starts
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.network.fitted import digest_of
+from tsimpute.imputers.network.starting import digest_of
 from tsimpute.system.run import Run
 from tsimpute.training.progress import Step
 

@@ -1,12 +1,8 @@
-"""A fitted network with all that is needed to use it: scaler, features, clock, base estimate; and how files keep it.
-
-At the end: a new network, and the Gaussian process that a generative imputer starts from.
-"""
+"""A fitted network with all that is needed to use it: scaler, features, clock, base estimate; and how files keep it."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
@@ -21,11 +17,8 @@ from tsimpute.config.settings import NetworkConfig
 from tsimpute.core.containers import Condition
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.errors import ConfigError
-from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.posterior import GaussianBase, Scores
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.gaussian.records import Records
 from tsimpute.imputers.shared.records import check_features, check_steps, usual_step
 from tsimpute.models.checkpoints import part_of
 from tsimpute.scaling.standardizer import Scale, Standardizer
@@ -185,56 +178,3 @@ def new_network(config: NetworkConfig, features: Sequence[Feature], tau_frequenc
         # Not torch.manual_seed: that would reseed every other device, too.
         torch.default_generator.manual_seed(derive_seed(seed, "network"))
         return make("backbones", config.name, n_features=len(features), **options)
-
-
-def base_process(
-    train: Windows, scaler: Standardizer, name: str, base: GaussianModel | None, seed: int, n_folds: int = 1
-) -> GaussianModel | None:
-    """The process given, or one fitted to what ``train`` shows, standardised; None where ``name`` is not "gaussian".
-
-    With more than one fold, see ``cross_fitted``, what regularises is not chosen on hidden cells of the records: for
-    other records that is too little (PM2.5 fitted on its training months: MAE of the test months 9.86, chosen 10.71).
-
-    Raises:
-        ConfigError: a process is given for another base, or of another number of features.
-    """
-    if name != "gaussian":
-        if base is not None:
-            raise ConfigError(f'base: expected none with network.base {name!r}, came one. Set it to "gaussian".')
-        return None
-    n_features = len(train.features)
-    if base is not None:
-        if len(base.maps) != n_features:
-            raise ConfigError(
-                f"base: expected a Gaussian process of {n_features} features, as the records have; came one of "
-                f"{len(base.maps)}. Fit it on these records, or pass none."
-            )
-        return base
-    records = Records(tuple(scaler.transform(train.known)), tuple(train.times.astype(np.float64)), usual_step(train)[0])
-    return fit(records, settings=None if n_folds == 1 else Regularisation(), seed=seed)
-
-
-def digest_of(arrays: Mapping[str, Any]) -> str:
-    """A short text that identifies arrays, such as those of a process."""
-    digest = hashlib.blake2b(digest_size=8)
-    for name, array in sorted(arrays.items()):
-        digest.update(name.encode() + np.asarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def cross_fitted(
-    train: Windows, scaler: Standardizer, base: GaussianModel, n_folds: int, seed: int
-) -> Callable[[int], GaussianBase]:
-    """The base estimate for a training record, by its index, of a process learnt from the other stretches."""
-    if n_folds > len(train):
-        raise ConfigError(f"training.base_folds: expected at most {len(train)}, the training records; came {n_folds}.")
-    times, step = train.times.astype(np.float64), usual_step(train)[0]
-    scores = Scores(scaler, base).transform(train.known)
-    rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
-    fold_of = np.arange(len(train)) * n_folds // len(train)
-    bases = []
-    for fold in range(n_folds):
-        others = np.flatnonzero(fold_of != fold)
-        records = Records(tuple(rest[n] for n in others), tuple(times[n] for n in others), step)
-        bases.append(GaussianBase(base, fit(records, settings=Regularisation(normality=0.0), seed=seed)))
-    return lambda record: bases[fold_of[record]]

@@ -15,7 +15,7 @@ from tsimpute.gaussian.posterior import GaussianBase, Scores
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.network.fitted import base_process, cross_fitted
+from tsimpute.imputers.network.starting import base_process, cross_fitted
 from tsimpute.scaling.standardizer import Standardizer
 
 TRAIN = waves(24)
