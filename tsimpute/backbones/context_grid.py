@@ -105,21 +105,14 @@ class _MaskedAttention:
 
     def _in_rows(self, qkv: Tensor, n_heads: int, shared: Tensor | None) -> Tensor:
         """The same with torch's kernel."""
-        q, k, v = self._rows(qkv, n_heads)
-        mask = self._mask(len(qkv))
-        if shared is not None:
-            _, keys, values = self._rows(shared, n_heads)
-            k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
-        read = F.scaled_dot_product_attention(q, k, v, mask.to(q.dtype))
-        n_records = len(qkv)
-        if self.axis == "time":
-            return rearrange(read, "(b k) h l d -> b k l (h d)", b=n_records)
-        return rearrange(read, "(b l) h k d -> b k l (h d)", b=n_records)
-
-    def _rows(self, qkv: Tensor, n_heads: int) -> Tensor:
-        """Queries, keys and values, each (rows, heads, tokens, channels)."""
         rows = "(b k) h l d" if self.axis == "time" else "(b l) h k d"
-        return rearrange(qkv, f"b k l (three h d) -> three {rows}", three=3, h=n_heads)
+        apart = f"b k l (three h d) -> three {rows}"
+        q, k, v = rearrange(qkv, apart, three=3, h=n_heads)
+        if shared is not None:
+            _, keys, values = rearrange(shared, apart, three=3, h=n_heads)
+            k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        read = F.scaled_dot_product_attention(q, k, v, self._mask(len(qkv)).to(q.dtype))
+        return rearrange(read, f"{rows} -> b k l (h d)", b=len(qkv))
 
     def _mask(self, n_records: int) -> Tensor:
         """(rows, 1, tokens or 1, keys) to be added to scores: of shown cells, then of those to fill."""

@@ -295,7 +295,12 @@ class Trunk(nn.Module):
             if is_noisy is not None:
                 noisy = noisy * is_noisy
             inputs = torch.stack([*(of_cells.expand_as(noisy) for of_cells in known_inputs), noisy], -1)
-            return layout.put(self._forward_cells(inputs, tau, side_information, cells), state)
+            hidden, of_tau, skips = F.relu(self.enter(inputs)), self.of_tau(tau), []
+            for block, side in zip(self.blocks, side_information, strict=True):
+                hidden, skip = block(hidden, of_tau, side, cells)
+                skips.append(skip)
+            total = sum(skips[1:], skips[0]) / math.sqrt(len(skips))
+            return layout.put(self.leave(F.relu(self.gather(total)))[..., 0], state)
 
         return field
 
@@ -327,14 +332,3 @@ class Trunk(nn.Module):
             cells, _ = block.gated(cells, block.along_axes(cells, tau, layout), block.side(layout))
         layout.along_features(append_kv, last.along_time(cells, tau, layout))
         return kv_cache
-
-    def _forward_cells(self, inputs: Tensor, tau: Tensor, side_information: list[Tensor], layout: Grid) -> Tensor:
-        """(..., 2 or 3) the inputs of cells and their noisy values, (R,) process times -> (...) a number per cell."""
-        cells = F.relu(self.enter(inputs))
-        tau = self.of_tau(tau)
-        skips = []
-        for block, side in zip(self.blocks, side_information, strict=True):
-            cells, skip = block(cells, tau, side, layout)
-            skips.append(skip)
-        total = sum(skips[1:], skips[0]) / math.sqrt(len(skips))
-        return self.leave(F.relu(self.gather(total)))[..., 0]

@@ -156,12 +156,19 @@ def describe(windows: Windows, card: Card | None = None) -> Description:
         at = split == name
         n_cells = int(at.sum()) * windows.n_features * windows.n_steps
         parts.append(PartSummary(str(name), int(at.sum()), n_cells, int(observed[at].sum()), int(held_out[at].sum())))
+    _, starts, stops = runs_of(missing.reshape(-1, missing.shape[-1]))
+    lengths = (stops - starts)[stops - starts < missing.shape[-1]]
+    gaps = {
+        str(low) if high == low + 1 else f"{low}-{high - 1}": int(((lengths >= low) & (lengths < high)).sum())
+        for low, high in pairwise(GAP_EDGES)
+    }
+    whole = int(missing.all(-1).sum())
     return Description(
         title="" if card is None else f"{card.title} [{'SYNTHETIC, ' * card.synthetic}licence: {card.licence}]",
         n_steps=windows.n_steps,
         parts=tuple(parts),
         features=tuple(_feature(windows, k, missing[:, k], limits) for k in range(windows.n_features)),
-        gaps=_gaps(missing),
+        gaps=gaps | {f"{GAP_EDGES[-1]}+": int((lengths >= GAP_EDGES[-1]).sum()), "whole record": whole},
         n_records_without_value=int(missing.all((1, 2)).sum()),
         n_steps_without_value=int(missing.all(1).sum()),
         changes=dict(windows.changes),
@@ -240,17 +247,6 @@ def _stuck_remarks(table: np.ndarray, missing: np.ndarray) -> list[str]:
         f"stuck? records with one value for {STUCK_STEPS} steps or more: {len(np.unique(rows[long]))} "
         f"(longest {lengths.max() + 1} steps)"
     ]
-
-
-def _gaps(missing: np.ndarray) -> dict[str, int]:
-    _, starts, stops = runs_of(missing.reshape(-1, missing.shape[-1]))
-    lengths = (stops - starts)[stops - starts < missing.shape[-1]]
-    counts = {
-        str(low) if high == low + 1 else f"{low}-{high - 1}": int(((lengths >= low) & (lengths < high)).sum())
-        for low, high in pairwise(GAP_EDGES)
-    }
-    whole = int(missing.all(-1).sum())
-    return counts | {f"{GAP_EDGES[-1]}+": int((lengths >= GAP_EDGES[-1]).sum()), "whole record": whole}
 
 
 def examples(values: np.ndarray) -> str:

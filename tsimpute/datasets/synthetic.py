@@ -70,8 +70,14 @@ class SyntheticAirQuality:
 
     def load(self, root: Path | None = None) -> Windows:
         """All records, without held-out cells and without a split; ``root`` is not looked at."""
-        complete = self.complete()
-        series = np.where(_gaps(complete.shape[1], np.random.default_rng([self.seed, 1])), np.nan, complete)
+        complete, rng = self.complete(), np.random.default_rng([self.seed, 1])
+        n_hours = complete.shape[1]
+        network = _bursts(n_hours, 1 / 160, rng)  # outages of the whole network
+        gaps = np.stack([_bursts(n_hours, 1 / 26, rng) for _ in FEATURES]) | network
+        n_dead = n_hours // 20
+        start = int(rng.integers(n_hours - n_dead + 1))
+        gaps[DEAD_SENSOR, start : start + n_dead] = True
+        series = np.where(gaps, np.nan, complete)
         cut = series.reshape(len(FEATURES), self.n_records, self.n_steps).swapaxes(0, 1)
         return Windows(
             values=np.ascontiguousarray(cut),
@@ -86,7 +92,8 @@ class SyntheticAirQuality:
         hour = np.arange(n_hours)
         day_angle, year_angle = 2 * np.pi * (hour % 24) / 24, 2 * np.pi * hour / (24 * 365.25)
         # Autocorrelation exp(-h/27) cos(h/30.6): that of log PM2.5 in Beijing at 6, 24 and 48 h.
-        weather = _damped_oscillation(n_hours, 27.0, 30.6, rng)
+        noise = rng.normal(size=(n_hours + 1, 2)) @ np.array([1, 1j])
+        weather = np.real(_recursion(noise[:1], noise[1:, None], np.exp(-1 / 27.0 + 1j / 30.6))[:, 0])
         gusts = _autoregression(n_hours, 1, 1.2, rng)[0]
         local = _autoregression(n_hours, len(FEATURES), 3.0, rng)
 
@@ -114,13 +121,6 @@ def _rush(hour: np.ndarray, peak: float) -> np.ndarray:
     return np.exp(-((((hour % 24) - peak) / 1.8) ** 2) / 2)
 
 
-def _damped_oscillation(n_hours: int, decay: float, period: float, rng: np.random.Generator) -> np.ndarray:
-    """(T,) stationary, unit variance, autocorrelation exp(-h / decay) cos(h / period)."""
-    factor = np.exp(-1 / decay + 1j / period)
-    noise = rng.normal(size=(n_hours + 1, 2)) @ np.array([1, 1j])
-    return np.real(_recursion(noise[:1], noise[1:, None], factor)[:, 0])
-
-
 def _autoregression(n_hours: int, n_series: int, decay: float, rng: np.random.Generator) -> np.ndarray:
     """(n_series, T) independent, stationary, unit variance, autocorrelation exp(-h / decay)."""
     noise = rng.normal(size=(n_hours + 1, n_series))
@@ -133,16 +133,6 @@ def _recursion(state: np.ndarray, noise: np.ndarray, factor: complex) -> np.ndar
     for i, shock in enumerate(noise):
         out[i] = state = factor * state + innovation * shock
     return out
-
-
-def _gaps(n_hours: int, rng: np.random.Generator) -> np.ndarray:
-    """(8, T) bool: single gaps, outages of the whole network, and one dead sensor."""
-    network = _bursts(n_hours, 1 / 160, rng)
-    gaps = np.stack([_bursts(n_hours, 1 / 26, rng) for _ in FEATURES]) | network
-    outage = n_hours // 20
-    start = int(rng.integers(n_hours - outage + 1))
-    gaps[DEAD_SENSOR, start : start + outage] = True
-    return gaps
 
 
 def _bursts(n_hours: int, start_probability: float, rng: np.random.Generator) -> np.ndarray:

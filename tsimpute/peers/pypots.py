@@ -175,7 +175,13 @@ class PypotsImputer:
         """The worker's answer and the weights that it left."""
         settings = {key: getattr(self, key) for key in _SETTINGS} | {"sizes": SIZES[self.model] | self.sizes}
         steps = {"n_steps": windows.n_steps, "n_features": windows.n_features, "device": self.device}
-        python = _interpreter(self.python)
+        python = self.python or os.environ.get(INTERPRETER)
+        if not python or not Path(python).is_file():
+            raise MissingExtraError(
+                "peer 'pypots': expected the interpreter of an environment that holds PyPOTS in the option `python` or in "
+                f"{INTERPRETER}, came {python!r}. benchmarks/peers/install_pypots makes one in benchmarks/peers/.venv; "
+                "by hand: a new environment, and in it `pip install torch==2.13.0 pypots==1.5`."
+            )
         with tempfile.TemporaryDirectory(prefix="tsimpute_pypots_") as name:
             folder = Path(name)
             (folder / "request.json").write_text(json.dumps(settings | steps | request), encoding="utf-8")
@@ -194,17 +200,6 @@ _SETTINGS = ("model", "epochs", "batch_size", "learning_rate", "patience", "size
 def _coded(windows: Windows, scaler: Standardizer) -> np.ndarray:
     """(N, L, K) float32, NaN where a cell is not shown."""
     return np.ascontiguousarray(scaler.transform(windows.known).transpose(0, 2, 1), np.float32)
-
-
-def _interpreter(given: str | None) -> str:
-    python = given or os.environ.get(INTERPRETER)
-    if python and Path(python).is_file():
-        return python
-    raise MissingExtraError(
-        f"peer 'pypots': expected the interpreter of an environment that holds PyPOTS in the option `python` or in "
-        f"{INTERPRETER}, came {python!r}. benchmarks/peers/install_pypots makes one in benchmarks/peers/.venv; by "
-        "hand: a new environment, and in it `pip install torch==2.13.0 pypots==1.5`."
-    )
 
 
 def _call(python: str, folder: Path, time_limit: float | None, progress: bool) -> None:
