@@ -178,7 +178,7 @@ class PypotsImputer:
         python = self.python or os.environ.get(INTERPRETER)
         if not python or not Path(python).is_file():
             raise MissingExtraError(
-                "peer 'pypots': expected the interpreter of an environment that holds PyPOTS in the option `python` or in "
+                "peer 'pypots': expected the interpreter of an environment that holds PyPOTS in `python` or in "
                 f"{INTERPRETER}, came {python!r}. benchmarks/peers/install_pypots makes one in benchmarks/peers/.venv; "
                 "by hand: a new environment, and in it `pip install torch==2.13.0 pypots==1.5`."
             )
