@@ -24,7 +24,7 @@ from tsimpute.filling.measuring.hidden_draws import HiddenDraws
 from tsimpute.filling.preparing.series import Policy, fill_series, provenance_of
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer
-from tsimpute.suites.breakdowns import breakdown
+from tsimpute.suites.scoring import breakdown
 from tsimpute.tables.sources.records import to_frame
 
 DRAWS = (20, 100)

@@ -24,7 +24,7 @@ from tsimpute.filling.preparing.summary import behind, shortened
 
 PACKAGE = Path(tsimpute.__file__).parent
 OF_TABLES = (
-    "tables", "screening", "filling", "reports/table_report.py", "reports/table_counts.py",
+    "tables", "screening", "filling", "reports/table_report.py",
     "core/limits.py", "core/panel.py", "core/quantiles.py", "models/pretrained.py", "system/files.py",
 )  # fmt: skip
 PYTHON_ONLY = {

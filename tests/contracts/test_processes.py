@@ -16,7 +16,7 @@ from tsimpute.processes.diffusion import Diffusion
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.one_step import OneStep
 from tsimpute.testing import Case, cases, subject
-from tsimpute.testing._posterior import recovers_the_posterior
+from tsimpute.testing._records import recovers_the_posterior
 from tsimpute.testing.processes import normal
 
 PROCESSES = [*registry.available("processes"), FlowMatching("trigonometric")]

@@ -12,8 +12,8 @@ from tsimpute.errors import ConfigError
 from tsimpute.processes.flow_matching import FlowMatching
 from tsimpute.solvers.one_step import OneStep
 from tsimpute.testing import Case, cases, subject
-from tsimpute.testing._records import ExactGaussian
-from tsimpute.testing.solvers import COVARIANCE, MEAN, no_noise, solved
+from tsimpute.testing._records import ExactGaussian, solved
+from tsimpute.testing.solvers import COVARIANCE, MEAN, no_noise
 
 every_process = pytest.mark.parametrize("process_name", registry.available("processes"))
 
@@ -63,4 +63,4 @@ def test_eta_0_draws_no_noise_and_eta_1_draws_some(process_name: str):
 @pytest.mark.parametrize("eta", [-0.1, 1.1, float("nan")])
 def test_eta_out_of_range_is_refused(eta: float):
     with pytest.raises(ConfigError, match="eta: expected a number from 0"):
-        solved(FlowMatching(), OneStep(eta), 3)
+        solved(FlowMatching(), OneStep(eta), ExactGaussian(FlowMatching(), MEAN, COVARIANCE), 3)

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from tsimpute.core.windows import Feature, Windows
 from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.imputers.simple import LinearImputer
-from tsimpute.suites.breakdowns import BINS, LEVELS, breakdown, gap_lengths
+from tsimpute.suites.scoring import BINS, LEVELS, breakdown, gap_lengths
 
 
 @given(arrays(bool, st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 40))))

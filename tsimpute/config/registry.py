@@ -114,7 +114,21 @@ def named(kind: str, given: Any) -> tuple[str, dict[str, Any]]:
     cls = given if is_class else type(given)
     name = _name_of(kind, cls)
     _checked(kind, name, given)
-    return name, {} if is_class else _kept_options(name, cls, given)
+    if is_class:
+        return name, {}
+    options = _options_of(cls)
+    lacks = [option for option in options if not hasattr(given, option)]
+    if lacks:
+        raise ConfigError(
+            f"{name}: expected each option as an attribute of the instance, it has no {', '.join(lacks)}. Set it in "
+            "the constructor, or give the name and the options."
+        )
+    changed = {}
+    for option in options:
+        value, default = getattr(given, option), inspect.signature(cls).parameters[option].default
+        if not (type(value) is type(default) and bool(value == default)):
+            changed[option] = value
+    return name, changed
 
 
 def imported(kind: str, path: str) -> Any:
@@ -173,22 +187,6 @@ def _name_of(kind: str, cls: Any) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def _kept_options(name: str, cls: Any, instance: Any) -> dict[str, Any]:
-    lacks = [option for option in _options_of(cls) if not hasattr(instance, option)]
-    if lacks:
-        raise ConfigError(
-            f"{name}: expected each option as an attribute of the instance, it has no {', '.join(lacks)}. Set it in "
-            "the constructor, or give the name and the options."
-        )
-    defaults = {} if cls.__init__ is object.__init__ else inspect.signature(cls).parameters
-    options = {option: getattr(instance, option) for option in _options_of(cls)}
-    return {option: value for option, value in options.items() if not _is_same(value, defaults[option].default)}
-
-
-def _is_same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and bool(value == default)
-
-
 def _options_of(cls: Callable[..., Any]) -> list[str]:
     if inspect.isclass(cls) and cls.__init__ is object.__init__:
         return []
@@ -208,16 +206,12 @@ def _files(kind: str) -> dict[str, str]:
     for module in modules:
         if module.name == "base" or module.name.startswith("_"):
             continue
-        variables = _variables(module)
+        # The names in the compiled module's own code: to import all of a folder would load torch to name two.
+        spec = module.module_finder.find_spec(module.name, None)
+        loader: Any = None if spec is None else spec.loader
+        variables = () if loader is None else loader.get_code(module.name).co_names
         if "PLUGIN" in variables:
             files[module.name] = module.name
         elif "PLUGINS" in variables:
             files |= dict.fromkeys(importlib.import_module(f"tsimpute.{kind}.{module.name}").PLUGINS, module.name)
     return dict(sorted(files.items()))
-
-
-def _variables(module: pkgutil.ModuleInfo) -> tuple[str, ...]:
-    """The names in a compiled module's own code: to import all of a folder would load torch to name two."""
-    spec = module.module_finder.find_spec(module.name, None)
-    loader: Any = None if spec is None else spec.loader
-    return () if loader is None else loader.get_code(module.name).co_names

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 
-T = TypeVar("T")
 MASK_POLICIES = ("random", "historical", "mix", "gaps")
 """Names of the package's own mask policies."""
 

@@ -177,18 +177,14 @@ def _arguments(cls: type, values: Any, where: str, source: str) -> dict[str, Any
         raise ConfigError(f"{source}: unknown key {where}{unknown[0]}; expected {', '.join(kinds)}.")
     arguments = {}
     for key, value in values.items():
-        nested = dataclasses.is_dataclass(kinds[key])
-        check = _arguments if nested else _checked
-        arguments[key] = check(kinds[key], value, f"{where}{key}{'.' * nested}", source)
+        kind, value = kinds[key], tuple(value) if isinstance(value, list) else value
+        if dataclasses.is_dataclass(kind):
+            value = _arguments(kind, value, f"{where}{key}.", source)
+        elif not _is_a(kind, value):
+            expected = str(kind) if get_args(kind) else getattr(kind, "__name__", str(kind))
+            raise ConfigError(f"{source}: {where}{key}: expected {expected.replace('typing.', '')}, came {value!r}.")
+        arguments[key] = value
     return arguments
-
-
-def _checked(kind: Any, value: Any, name: str, source: str) -> Any:
-    value = tuple(value) if isinstance(value, list) else value
-    if not _is_a(kind, value):
-        expected = str(kind) if get_args(kind) else getattr(kind, "__name__", str(kind))
-        raise ConfigError(f"{source}: {name}: expected {expected.replace('typing.', '')}, came {value!r}.")
-    return value
 
 
 def save_config(config: RunConfig, path: Path) -> None:

@@ -84,7 +84,15 @@ def evaluate(
         DataError: no cell is held out, the scaler has another number of features, or the imputer gave back other
             records, other shown values, another number of samples, or NaN at a cell that is scored.
     """
-    _check_request(windows, n_samples, fill, scaler, records_at_once)
+    for name, number in (("n_samples", n_samples), ("records_at_once", records_at_once)):
+        if number is not None and number < 1:
+            raise ConfigError(f"{name}: expected at least 1, came {number}.")
+    if fill not in FILLS:
+        raise ConfigError(f"fill: expected one of {', '.join(FILLS)}; came {fill!r}.")
+    if not windows.held_out_mask.any():
+        raise DataError("windows: expected held-out cells to score; none is marked. Choose some with held_out.")
+    if scaler is not None and (len(scaler.mean), len(scaler.std)) != (windows.n_features,) * 2:
+        raise DataError(f"scaler: expected {windows.n_features} features, came {len(scaler.mean)}.")
     if context is None:
         context = EvaluationContext(**getattr(imputer, "sampler_context", {}))
     header = Header(
@@ -129,20 +137,6 @@ def rescore(path: Path) -> Report:
     for cells in chunks:
         _add(scores, cells, header)
     return _report(scores, header)
-
-
-def _check_request(
-    windows: Windows, n_samples: int, fill: str, scaler: Scaler | None, records_at_once: int | None
-) -> None:
-    for name, number in (("n_samples", n_samples), ("records_at_once", records_at_once)):
-        if number is not None and number < 1:
-            raise ConfigError(f"{name}: expected at least 1, came {number}.")
-    if fill not in FILLS:
-        raise ConfigError(f"fill: expected one of {', '.join(FILLS)}; came {fill!r}.")
-    if not windows.held_out_mask.any():
-        raise DataError("windows: expected held-out cells to score; none is marked. Choose some with held_out.")
-    if scaler is not None and (len(scaler.mean), len(scaler.std)) != (windows.n_features,) * 2:
-        raise DataError(f"scaler: expected {windows.n_features} features, came {len(scaler.mean)}.")
 
 
 def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cells, float]:

@@ -172,7 +172,14 @@ class Scores:
         ignored = np.bincount(features[~known], minlength=len(self.features))
         draws = np.ascontiguousarray(draws[known], np.float64)
         truth, records, features = truth[known].astype(np.float64), records[known], features[known]
-        self._check_finite(draws, truth, records, features, record_ids)
+        for name, bad in (("sample", ~np.isfinite(draws)), ("truth", ~np.isfinite(truth)[:, None])):
+            if bad.any():
+                m = int(np.flatnonzero(bad.any(1))[0])
+                raise DataError(
+                    f"{name}: expected finite numbers at every scored cell; {int(bad.any(1).sum())} of {len(bad)} "
+                    f"cells hold NaN or infinity, first in record {record_ids[records[m]]!r}, feature "
+                    f"{self.features[features[m]]!r} ({int(bad[m].sum())} of {bad.shape[1]} values)."
+                )
         self.n_samples = n_samples
         self._ignored += ignored
         shape = (len(record_ids), len(self.features))
@@ -218,7 +225,13 @@ class Scores:
                 return None, "undefined: the sum of |truth| is 0"
             return self._sums.total(CELL_SCORES.index("pinball"), chosen) / magnitude, ""
         mean = self._sums.total(CELL_SCORES.index(SOURCE.get(metric, metric)), chosen) / n_cells
-        return (math.sqrt(mean) if metric.startswith("rmse") else mean), _note_on_samples(metric, s)
+        note = "one sample: equals the mean absolute error" if metric == "crps" and s == 1 else ""
+        if metric.startswith("coverage"):
+            percent = int(metric.removeprefix("coverage_"))
+            needed, most = fewest_draws(percent), most_coverage(s)
+            if s < needed:
+                note = f"range of {s} samples, expected {most:.3f} at best; {percent} % needs {needed} samples"
+        return (math.sqrt(mean) if metric.startswith("rmse") else mean), note
 
     def _means_over_features(self) -> Iterator[Score]:
         one_each = np.eye(len(self.features), dtype=bool)
@@ -236,18 +249,6 @@ class Scores:
                     note = "; ".join(filter(None, (note, over)))
             yield Score(metric, "all", value, int(self._cells.sum()), self._any_records, note)
 
-    def _check_finite(
-        self, draws: np.ndarray, truth: np.ndarray, records: np.ndarray, features: np.ndarray, ids: Sequence[str]
-    ) -> None:
-        for name, bad in (("sample", ~np.isfinite(draws)), ("truth", ~np.isfinite(truth)[:, None])):
-            if bad.any():
-                m = int(np.flatnonzero(bad.any(1))[0])
-                raise DataError(
-                    f"{name}: expected finite numbers at every scored cell; {int(bad.any(1).sum())} of {len(bad)} "
-                    f"cells hold NaN or infinity, first in record {ids[records[m]]!r}, feature "
-                    f"{self.features[features[m]]!r} ({int(bad[m].sum())} of {bad.shape[1]} values)."
-                )
-
 
 class _CarrySum:
     """Sums of float64 arrays with three words of carry: about 150 bits, so the order of adding does not show."""
@@ -264,13 +265,3 @@ class _CarrySum:
 
     def total(self, row: int, chosen: np.ndarray) -> float:
         return math.fsum(self.words[:, row, chosen].ravel())
-
-
-def _note_on_samples(metric: str, s: int) -> str:
-    if metric == "crps" and s == 1:
-        return "one sample: equals the mean absolute error"
-    if metric.startswith("coverage"):
-        percent = int(metric.removeprefix("coverage_"))
-        if s < (needed := fewest_draws(percent)):
-            return f"range of {s} samples, expected {most_coverage(s):.3f} at best; {percent} % needs {needed} samples"
-    return ""

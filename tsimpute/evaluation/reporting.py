@@ -229,7 +229,32 @@ class Report:
                 groups.setdefault(_values(row, _ASKED), {})[row.metric] = row
         if not groups:
             return "No headline metric was measured.\n"
-        return _table(list(groups), list(groups.values()))
+        metrics = [m for m in HEADLINES if any(m in rows for rows in groups.values())]
+        first = [next(iter(rows.values())) for rows in groups.values()]
+        columns: dict[str, list[object]] = {name: [key[i] for key in groups] for i, name in enumerate(_ASKED)}
+        columns["n_records"], columns["n_cells"] = [r.n_records for r in first], [r.n_cells for r in first]
+        columns["units"] = [next((r.units for r in rows.values() if r.units != "1"), "") for rows in groups.values()]
+        fixed = {name: x[0] for name, x in columns.items() if len(set(x)) == 1 and name not in ("imputer", "n_cells")}
+        shown = [name for name in columns if name not in fixed]
+        notes: list[str] = []
+        body = [
+            [_label(columns[name][i]) for name in shown]
+            + [_cell(rows.get(m), notes) for m in metrics]
+            + [f"{first[i].seconds:.3g}"]
+            for i, rows in enumerate(groups.values())
+        ]
+        title = "; ".join(f"{name}: {_label(x)}" for name, x in fixed.items() if x not in ("", None))
+        lines = [f"{title}.", ""] if title else []
+        lines += ["| " + " | ".join([*shown, *metrics, "seconds"]) + " |"]
+        lines += ["|" + "|".join(["---"] * len(shown) + ["---:"] * (len(metrics) + 1)) + "|"]
+        lines += ["| " + " | ".join(line) + " |" for line in body]
+        lines += [
+            "",
+            "CRPS, MAE and RMSE are in the units given and better when lower, as is ncrps (a pure number); "
+            "coverage_c is best at c %. Seconds are the imputer's.",
+        ]
+        lines += [f"{'' if i else chr(10)}[{i + 1}] {note}." for i, note in enumerate(notes)]
+        return "\n".join(lines) + "\n"
 
 
 def _text_table(evaluation: Sequence[Row]) -> str:
@@ -251,35 +276,6 @@ def _text_table(evaluation: Sequence[Row]) -> str:
     samples = "1 sample" if first.n_samples == 1 else f"{first.n_samples} samples"
     cells = f"{first.n_cells:,} cells of {first.n_records:,} records, units: {units}"
     return "\n".join([f"{first.imputer}{sampler}{epoch}, {samples}", cells, "", *lines])
-
-
-def _table(contexts: Sequence[tuple], evaluations: Sequence[dict[str, Row]]) -> str:
-    metrics = [m for m in HEADLINES if any(m in rows for rows in evaluations)]
-    first = [next(iter(rows.values())) for rows in evaluations]
-    columns: dict[str, list[object]] = {name: [key[i] for key in contexts] for i, name in enumerate(_ASKED)}
-    columns["n_records"], columns["n_cells"] = [r.n_records for r in first], [r.n_cells for r in first]
-    columns["units"] = [next((r.units for m, r in rows.items() if r.units != "1"), "") for rows in evaluations]
-    fixed = {name: x[0] for name, x in columns.items() if len(set(x)) == 1 and name not in ("imputer", "n_cells")}
-    shown = [name for name in columns if name not in fixed]
-    notes: list[str] = []
-    body = [
-        [_label(columns[name][i]) for name in shown]
-        + [_cell(rows.get(m), notes) for m in metrics]
-        + [f"{first[i].seconds:.3g}"]
-        for i, rows in enumerate(evaluations)
-    ]
-    title = "; ".join(f"{name}: {_label(x)}" for name, x in fixed.items() if x not in ("", None))
-    lines = [f"{title}.", ""] if title else []
-    lines += ["| " + " | ".join([*shown, *metrics, "seconds"]) + " |"]
-    lines += ["|" + "|".join(["---"] * len(shown) + ["---:"] * (len(metrics) + 1)) + "|"]
-    lines += ["| " + " | ".join(line) + " |" for line in body]
-    lines += [
-        "",
-        "CRPS, MAE and RMSE are in the units given and better when lower, as is ncrps (a pure number); "
-        "coverage_c is best at c %. Seconds are the imputer's.",
-    ]
-    lines += [f"{'' if i else chr(10)}[{i + 1}] {note}." for i, note in enumerate(notes)]
-    return "\n".join(lines) + "\n"
 
 
 def _cell(row: Row | None, notes: list[str]) -> str:

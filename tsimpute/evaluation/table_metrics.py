@@ -25,7 +25,7 @@ Of tables of more than 5,000 rows, ``w2`` and the MMDs take 5,000 rows, the same
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,11 +68,12 @@ def table_metrics(
     drawn = np.random.default_rng(seed).permutation(len(x))
     rows, bandwidth = np.sort(drawn[:MAX_ROWS]), median_distance(x[drawn[:BANDWIDTH_ROWS]])
     by_cell, lost = crps(filled, np.where(hidden, x, np.nan)), hidden.any(0)
+    distances = [mmds(x[rows], one[rows], bandwidth) for one in filled]
     values = {
         "w2": float(np.mean([wasserstein(x[rows], one[rows]) for one in filled])),
         "rmse": float(np.sqrt(((filled - x)[:, hidden] ** 2).mean(1)).mean()),
         "crps": float(np.nanmean(by_cell[:, lost], axis=0).mean()),
-        **_mean([mmds(x[rows], one[rows], bandwidth) for one in filled]),
+        **{name: float(np.mean([of_table[name] for of_table in distances])) for name in distances[0]},
     }
     return values | _of_outcome(x[:, varies], filled[:, :, varies], target, seed)
 
@@ -182,7 +183,3 @@ def _class_chances(x: np.ndarray, target: np.ndarray, rows: Sequence[np.ndarray]
 
 def _with_ones(x: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones((*x.shape[:-1], 1)), x], axis=-1)
-
-
-def _mean(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([one[name] for one in values])) for name in values[0]}

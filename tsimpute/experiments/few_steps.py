@@ -9,14 +9,13 @@ from pathlib import Path
 
 from tsimpute.config.registry import available, make, options_of
 from tsimpute.config.settings import RunConfig, SamplingConfig
-from tsimpute.config.yaml_files import load_config
+from tsimpute.config.yaml_files import load_config, with_settings
 from tsimpute.errors import ConfigError
 from tsimpute.evaluation.reporting import Report, Row
 from tsimpute.experiments import runs
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.plots import steps
-from tsimpute.processes.base import Process, takes
-from tsimpute.tasks.task import Task
+from tsimpute.processes.base import takes
 
 EVALUATIONS = (1, 2, 4, 8, 16, 32, 100)
 
@@ -55,34 +54,33 @@ def few_steps(
         ConfigError: no such solver or grid, or a number of evaluations below 1.
         CheckpointError, SourceError, DataError: no model, no data, or results in ``out`` that cannot be read.
     """
-    config = _changed(load_config(run / "config.yaml"), n_samples, max_records, root, device)
-    task = runs.task_of(config)
-    context = _asked(config, task)
+    given = {
+        "evaluation.n_samples": n_samples,
+        "evaluation.max_records": max_records,
+        "data.root": root,
+        "sampling.device": device,
+    }
+    config = load_config(run / "config.yaml")
+    config = with_settings(config, {path: value for path, value in given.items() if value is not None})
+    task, settings = runs.task_of(config), config.evaluation
+    shared = {  # by all rows of this study, whatever the sampler
+        "dataset": config.data.name, "protocol": task.protocol, "fold": task.fold, "rate": task.rate,
+        "n_samples": settings.n_samples, "n_records": len(runs.scored_records(task, settings.max_records)),
+        "fill": settings.fill, "seed": settings.seed,
+    }  # fmt: skip
     for sampling in _samplers(config, evaluations, solvers, grid_powers):
         imputer = GenerativeImputer.load(run / f"{model}.safetensors", sampling)
-        wanted = context | imputer.sampler_context
+        wanted = shared | imputer.sampler_context
         if not Report.kept_in(out).where(**wanted).rows:
             scores = runs.score(config, task, imputer).where(feature="all")
             Report.kept_in(out).updated(scores).write(out)  # read once more: others may have written meanwhile
         report = Report.kept_in(out)
         (row,) = report.where(**wanted, metric="crps_fair", feature="all").rows
         yield row
-    _draw(row, report, out / "steps.png")
-
-
-def _changed(
-    config: RunConfig, n_samples: int | None, max_records: int | None, root: str | None, device: str | None
-) -> RunConfig:
-    given = {
-        "evaluation": {"n_samples": n_samples, "max_records": max_records},
-        "data": {"root": root},
-        "sampling": {"device": device},
-    }
-    parts = {
-        part: dataclasses.replace(getattr(config, part), **{k: v for k, v in values.items() if v is not None})
-        for part, values in given.items()
-    }
-    return dataclasses.replace(config, **parts)
+    # What was scored in the same way as the last row, of its process at its epoch only.
+    alike = report.alike(row).where(n_samples=row.n_samples)
+    alike = Report(tuple(r for r in alike.rows if r.process != row.process or r.epoch == row.epoch))
+    steps(alike, path=out / "steps.png")
 
 
 def _samplers(
@@ -94,7 +92,9 @@ def _samplers(
     process = make("processes", config.process.name, **config.process.options)
     scored: set[SamplingConfig] = set()
     for n, name in product(sorted(evaluations), solvers or available("solvers")):
-        n_steps = _n_steps(process, name, n)
+        n_steps, solver = n, make("solvers", name)  # the most steps within so many evaluations that the process has
+        while solver.n_evaluations(n_steps) > n or not takes(process, n_steps):
+            n_steps -= 1
         etas = sorted({0.0, process.default_eta}) if "eta" in options_of("solvers", name) else [None]
         # A single step has no spacing.
         powers = sorted(grid_powers or {1.0, process.default_power}) if n_steps > 1 else [1.0]
@@ -103,31 +103,3 @@ def _samplers(
             if sampling not in scored:
                 scored.add(sampling)
                 yield sampling
-
-
-def _n_steps(process: Process, solver: str, n_evaluations: int) -> int:
-    """The most steps of a solver within ``n_evaluations`` that the process has."""
-    n_steps = n_evaluations
-    while make("solvers", solver).n_evaluations(n_steps) > n_evaluations or not takes(process, n_steps):
-        n_steps -= 1
-    return n_steps
-
-
-def _asked(config: RunConfig, task: Task) -> dict[str, object]:
-    """What all rows of this study have in common, whatever the sampler."""
-    return {
-        "dataset": config.data.name,
-        "protocol": task.protocol,
-        "fold": task.fold,
-        "rate": task.rate,
-        "n_samples": config.evaluation.n_samples,
-        "n_records": len(runs.scored_records(task, config.evaluation.max_records)),
-        "fill": config.evaluation.fill,
-        "seed": config.evaluation.seed,
-    }
-
-
-def _draw(row: Row, report: Report, path: Path) -> None:
-    """The picture of what was scored in the same way as ``row``, of its process at its epoch only."""
-    alike = report.alike(row).where(n_samples=row.n_samples)
-    steps(Report(tuple(r for r in alike.rows if r.process != row.process or r.epoch == row.epoch)), path=path)

@@ -36,7 +36,10 @@ def leakage_of(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples
             that looks at ``values`` where ``held_out`` is True is detected.
     """
     parts = {name: _few(getattr(task, name), number) for name, number in _RECORDS.items()}
-    parts |= {name: _with_holes(parts[name], seed) for name in ("train", "valid")}
+    for name in ("train", "valid"):
+        if not parts[name].held_out_mask.any():
+            chosen = np.random.default_rng(seed).random(parts[name].values.shape) < 0.1
+            parts[name] = replace(parts[name], held_out=parts[name].observed & chosen)
     parts = {name: _without_truth(part, seed) for name, part in parts.items()}
     imputer, first = _fit_and_fill(make, parts, seed, n_samples)
     turned = _fill(imputer, parts["test"].select(slice(None, None, -1)), seed, n_samples)[:, ::-1]
@@ -53,11 +56,11 @@ def leakage_of(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples
     return _result_text(moved, repeats, remarks)
 
 
-def leakage_of_filling(imputer: Imputer, test: Windows, seed: int = 0, n_samples: int = 2) -> str:
+def leakage_of_filling(imputer: Imputer, test: Windows, seed: int = 0) -> str:
     """The same for an imputer that was fitted elsewhere: only its draws are compared."""
     few = _without_truth(_few(test, _RECORDS["test"]), seed)
-    draws, again = (_fill(imputer, few, seed, n_samples) for _ in range(2))
-    moved = [_moved(_fill(imputer, _spoilt(few, value), seed, n_samples), draws, again) for value in VALUES]
+    draws, again = (_fill(imputer, few, seed, 2) for _ in range(2))
+    moved = [_moved(_fill(imputer, _spoilt(few, value), seed, 2), draws, again) for value in VALUES]
     return _result_text(["draws"] if any(moved) else [], _equal(draws, again), ["filling only"])
 
 
@@ -116,13 +119,6 @@ def _few(windows: Windows, number: int) -> Windows:
     """The first records with something held out; where none has, the first ones."""
     with_holes = np.flatnonzero(windows.held_out_mask.any((1, 2)))
     return windows.select((with_holes if len(with_holes) else np.arange(len(windows)))[:number])
-
-
-def _with_holes(windows: Windows, seed: int) -> Windows:
-    if windows.held_out_mask.any():
-        return windows
-    chosen = np.random.default_rng(seed).random(windows.values.shape) < 0.1
-    return replace(windows, held_out=windows.observed & chosen)
 
 
 def _without_truth(windows: Windows, seed: int) -> Windows:

@@ -114,7 +114,6 @@ def train(
     folder: Path,
     *,
     should_stop: Callable[[], bool] = lambda: False,
-    progress: Progress | None = None,
 ) -> Iterator[Step]:
     """Trains ``imputer`` on ``task`` with everything on disk in ``folder``, going on from a state found there.
 
@@ -140,7 +139,7 @@ def train(
         if due:
             done = {row.epoch for row in Report.kept_in(folder).rows}
             if epochs := [epoch for epoch in at_epochs if epoch <= step.epoch and epoch not in done]:
-                score_run(config, task, folder, epochs, progress=progress)
+                score_run(config, task, folder, epochs)
 
 
 def is_first_process() -> bool:
@@ -177,7 +176,7 @@ def score_run(
     config: RunConfig,
     task: Task,
     folder: Path,
-    epochs: Iterable[int] = (),
+    epochs: Iterable[int],
     *,
     out: Path | None = None,
     progress: Progress | None = None,
@@ -254,11 +253,11 @@ def score(
     )
 
 
-def score_baselines(config: RunConfig, task: Task, names: Iterable[str] = BASELINES) -> Report:
+def score_baselines(config: RunConfig, task: Task) -> Report:
     """The metrics of simple imputers on the same cells; they give one answer, so one draw says all."""
     once = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, n_samples=1))
     return Report.concat(
-        score(once, task, make("imputers", name).fit(task.train, task.valid_or_none)) for name in names
+        score(once, task, make("imputers", name).fit(task.train, task.valid_or_none)) for name in BASELINES
     )
 
 
@@ -277,12 +276,12 @@ def add_results(report: Report, folder: Path) -> Report:
     return whole
 
 
-def draw_records(config: RunConfig, task: Task, imputer: Imputer, path: Path, n_records: int = 2) -> None:
-    """A picture of the scored records with most held-out cells: observed, held out, median and bands."""
+def draw_records(config: RunConfig, task: Task, imputer: Imputer, path: Path) -> None:
+    """A picture of the two scored records with most held-out cells: observed, held out, median and bands."""
     from tsimpute.plots import imputed_records
 
     test = scored_records(task, config.evaluation.max_records)
-    most = np.argsort(-test.held_out_mask.sum((1, 2)), kind="stable")[:n_records]
+    most = np.argsort(-test.held_out_mask.sum((1, 2)), kind="stable")[:2]
     chosen = test.select(most)
     samples = imputer.impute(chosen.without_held_out(), max(config.evaluation.n_samples, 20), config.evaluation.seed)
     imputed_records(samples, chosen, path=path, time_label="hours")

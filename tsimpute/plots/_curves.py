@@ -47,7 +47,6 @@ def curves(
     report: Report,
     metrics: Sequence[str] = ("crps", "rmse_mean"),
     path: Path | None = None,
-    feature: str = "all",
     order: Sequence[str] = (),
 ) -> Figure:
     """Metrics versus training epochs, one panel per metric, in rows of two.
@@ -59,7 +58,6 @@ def curves(
     Args:
         report: rows of one data set, split, protocol, fold, mechanism and rate.
         path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
-        feature: a feature's name, or "all".
         order: imputers by the place of their colour; those that are not named take the first ones.
 
     Raises:
@@ -67,10 +65,10 @@ def curves(
     """
     figure, axes = panels(len(metrics))
     for axis, metric in zip(axes, metrics, strict=True):
-        rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None]
-        check_comparable(rows, metric, feature)
+        rows = [r for r in report.where(metric=metric, feature="all").rows if r.value is not None]
+        check_comparable(rows, metric)
         _draw_epochs(axis, rows, metric, order)
-    rows = report.where(metric=metrics[0], feature=feature).rows
+    rows = report.where(metric=metrics[0], feature="all").rows
     n_runs = len({r.run for r in rows if r.epoch is not None})
     return finish_metrics(figure, context_text(rows[0]), path, f"95 % band over {n_runs} runs" if n_runs > 1 else "")
 
@@ -131,7 +129,7 @@ def _by_method(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def check_comparable(
-    rows: Sequence[Row], metric: str, feature: str, same: Sequence[str] = COMPARABLE, key: Sequence[str] = METHOD
+    rows: Sequence[Row], metric: str, same: Sequence[str] = COMPARABLE, key: Sequence[str] = METHOD
 ) -> None:
     """Refuses rows that differ in what should be the same, or of which two are of one method.
 
@@ -139,7 +137,7 @@ def check_comparable(
         DataError: they do, or there is no row.
     """
     if not rows:
-        raise DataError(f"report: no value of metric {metric!r} for feature {feature!r} to draw.")
+        raise DataError(f"report: no value of metric {metric!r} for feature 'all' to draw.")
     for name in same:
         values = sorted({str(getattr(row, name)) for row in rows})
         if len(values) > 1:
@@ -162,7 +160,6 @@ def steps(
     report: Report,
     metrics: Sequence[str] = ("crps_fair", "mae_median", "rmse_mean"),
     path: Path | None = None,
-    feature: str = "all",
 ) -> Figure:
     """Metrics versus network evaluations per draw, one panel per metric and one line per process and solver.
 
@@ -174,7 +171,6 @@ def steps(
     Args:
         report: rows of generative imputers on the same cells, with one number of draws.
         path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
-        feature: a feature's name, or "all".
 
     Raises:
         DataError: a metric has no value, rows are not comparable, or one sampler has two values.
@@ -182,8 +178,8 @@ def steps(
     figure = new_figure(4.6 * len(metrics), 4.6)
     axes = figure.subplots(1, len(metrics), squeeze=False)[0]
     for axis, metric in zip(axes, metrics, strict=True):
-        rows = [r for r in report.where(metric=metric, feature=feature).rows if r.value is not None and r.n_steps]
-        check_comparable(rows, metric, feature, ("n_samples", "fill", *COMPARABLE), ("process", "solver", "n_steps"))
+        rows = [r for r in report.where(metric=metric, feature="all").rows if r.value is not None and r.n_steps]
+        check_comparable(rows, metric, ("n_samples", "fill", *COMPARABLE), ("process", "solver", "n_steps"))
         _draw_evaluations(axis, rows, metric)
     ring = f"ring: fewest evaluations at most {100 * WITHIN:g} % above"
     return finish_metrics(figure, f"{context_text(rows[0])} · {rows[0].n_samples} draws · {ring}", path)

@@ -78,17 +78,17 @@ def png(figure: Figure) -> bytes:
     return reduced.getvalue()
 
 
-def number(value: float, digits: int = 4) -> str:
+def number(value: float) -> str:
     """Four digits, never fewer than a whole number has; "-" where there is none."""
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
         return "-"
     if value == 0 or 1e-4 <= abs(value) < 1e7:
-        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+        decimals = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
         text = f"{value:,.{decimals}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.{digits - 1}e}"
+    return f"{value:.3e}"
 
 
 def share(part: int, whole: int) -> str:

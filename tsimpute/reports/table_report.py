@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.core.panel import IMPUTED, INVALID, LEFT_EMPTY, NO_INFORMATION, OBSERVED, PROVENANCE, RULE, Filling, Panel
+from tsimpute.core.shapes import check_shape
+from tsimpute.errors import DataError
 from tsimpute.reports.pages import Picture, number, png, render, several, share
-from tsimpute.reports.table_counts import FeatureCounts, check_fillings, count_features
 from tsimpute.system.files import atomic_write
 
 MOST_FEATURES = 40
@@ -26,6 +27,41 @@ MEANINGS = {
     INVALID: "A value stood there and was declared invalid; filled as a gap is.",
     RULE: "Missing in the table; filled without a model, as a constant or between the neighbours of a counter.",
 }
+
+
+Range = tuple[float, float, float]
+"""Smallest value, median and largest value; NaN where there is none."""
+
+
+@dataclass(frozen=True)
+class FeatureCounts:
+    """One feature over all series.
+
+    Attributes:
+        unit: "" where the name says it.
+        cells: how many cells are what, in the order of ``PROVENANCE``.
+        observed, filled: of the values, in the feature's unit.
+        width: mean over filled cells of the distance between the outermost two quantiles; NaN where there are none.
+    """
+
+    name: str
+    unit: str
+    cells: tuple[int, ...]
+    observed: Range
+    filled: Range
+    width: float
+
+    @property
+    def n_cells(self) -> int:
+        return sum(self.cells)
+
+    @property
+    def n_observed(self) -> int:
+        return self.cells[OBSERVED]
+
+    @property
+    def n_filled(self) -> int:
+        return self.n_cells - self.cells[OBSERVED] - self.cells[LEFT_EMPTY]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +91,31 @@ class ReportContent:
     fillings: Sequence[Filling]
 
     def __post_init__(self) -> None:
-        check_fillings(self.panel, self.fillings)
+        if len(self.fillings) != len(self.panel.series):
+            raise DataError(
+                f"fillings: expected one for each of {len(self.panel.series)} series, came {len(self.fillings)}."
+            )
+        for series, filling in zip(self.panel.series, self.fillings, strict=True):
+            check_shape(f"filling of {series.name!r}", filling.point, series.values.shape)
+            levels = self.fillings[0].levels
+            if filling.levels != levels:
+                raise DataError(
+                    f"filling of {series.name!r}: expected the quantile levels {levels} of the first series, "
+                    f"came {filling.levels}."
+                )
+            if (filling.provenance >= len(PROVENANCE)).any():
+                raise DataError(
+                    f"provenance of {series.name!r}: expected codes 0 to {len(PROVENANCE) - 1}, "
+                    f"came {filling.provenance.max()}."
+                )
+            changed = (filling.provenance == OBSERVED) & (filling.point != series.values)
+            if changed.any():
+                k, t = (int(axis[0]) for axis in np.nonzero(changed))
+                raise DataError(
+                    f"filling of {series.name!r}: expected observed values unchanged, {self.panel.features[k].name} at "
+                    f"{series.labels[t]} is {series.values[k, t]} in the table and {filling.point[k, t]} in the "
+                    "filling."
+                )
 
 
 def write_report(content: ReportContent, path: Path) -> None:
@@ -66,13 +126,14 @@ def write_report(content: ReportContent, path: Path) -> None:
 
 def report_html(content: ReportContent) -> str:
     """One page without anything from elsewhere: its pictures are inside, at most about 5 MB of them."""
-    features, levels = count_features(content.panel, content.fillings), content.fillings[0].levels
+    panel, levels = content.panel, content.fillings[0].levels
+    features = [_count(panel, content.fillings, k) for k in range(len(panel.features))]
     cells = np.sum([feature.cells for feature in features], axis=0)
     has_interval = len(levels) > 1
     return render(
         "table_report.html",
         title=content.title,
-        summary=_summary(content.panel, cells),
+        summary=_summary(panel, cells),
         warnings=content.warnings,
         understood=content.understood,
         done=content.done,
@@ -87,6 +148,27 @@ def report_html(content: ReportContent) -> str:
         **_gap_pictures(content),
         **_feature_pictures(content, features),
     )
+
+
+def _count(panel: Panel, fillings: Sequence[Filling], k: int) -> FeatureCounts:
+    feature = panel.features[k]
+    codes = np.concatenate([filling.provenance[k] for filling in fillings])
+    is_filled = (codes != OBSERVED) & (codes != LEFT_EMPTY)
+    values = np.concatenate([series.values[k] for series in panel.series])[codes == OBSERVED]
+    filled = np.concatenate([filling.point[k] for filling in fillings])[is_filled]
+    widths = np.empty(0)
+    if len(fillings[0].levels) > 1:
+        low, high = (np.concatenate([filling.quantiles[i, k] for filling in fillings]) for i in (0, -1))
+        widths = (high - low)[is_filled]
+    cells = tuple(np.bincount(codes, minlength=len(PROVENANCE)).tolist())
+    width = float(widths.mean()) if len(widths) else float("nan")
+    return FeatureCounts(feature.name, feature.unit_beside, cells, _range(values), _range(filled), width)
+
+
+def _range(values: np.ndarray) -> Range:
+    if not len(values):
+        return float("nan"), float("nan"), float("nan")
+    return float(values.min()), float(np.median(values)), float(values.max())
 
 
 def _summary(panel: Panel, cells: np.ndarray) -> str:
@@ -178,7 +260,7 @@ def _feature_table(features: Sequence[FeatureCounts], levels: Sequence[float]) -
     rows = [
         [
             f.name, f.unit, f"{f.n_observed:,}", share(f.n_cells - f.n_observed, f.n_cells),
-            f"{f.n_cells - f.n_observed - f.cells[LEFT_EMPTY]:,}", f"{f.cells[NO_INFORMATION]:,}",
+            f"{f.n_filled:,}", f"{f.cells[NO_INFORMATION]:,}",
             f"{f.cells[INVALID]:,}", f"{f.cells[LEFT_EMPTY]:,}", *map(number, f.observed), *map(number, f.filled),
             *([number(f.width)] * bool(wide)),
         ]
@@ -191,7 +273,7 @@ def _feature_pictures(content: ReportContent, features: Sequence[FeatureCounts])
     """Pictures of the features with most filled cells, as many as the page can hold, in the order of the table."""
     from tsimpute.plots import fillings as plots
 
-    filled = np.array([f.n_cells - f.n_observed - f.cells[LEFT_EMPTY] for f in features])
+    filled = np.array([f.n_filled for f in features])
     is_empty = np.array([f.n_observed == 0 for f in features]) & (filled == 0)
     candidates = np.sort(np.lexsort((-filled, is_empty))[:MOST_FEATURES]).tolist()
     pictures: dict[int, Picture] = {}
@@ -209,19 +291,14 @@ def _feature_pictures(content: ReportContent, features: Sequence[FeatureCounts])
             break
         where = f" in {', '.join(names)}" if any(names) else ""
         alt = f"{features[k].name}{where}: observed and filled values, {over}"
-        pictures[k] = Picture(data, alt, _caption(features[k], names, int(filled[k])))
+        unit = f" in {features[k].unit}" if features[k].unit not in ("", "1") else ""
+        cells, which = several(int(filled[k]), "cell"), "the series" if len(names) == 1 else "series"
+        what = f"{cells} filled." if filled[k] else "Nothing was filled."
+        if filled[k] and any(names):
+            what = f"{cells} filled in all; shown: {', '.join(names)} ({which} in which most was filled)."
+        pictures[k] = Picture(data, alt, f"{features[k].name}{unit}. {what}")
     return {
         "features": [(features[k].name, picture) for k, picture in pictures.items()],
         "empty_features": [features[k].name for k in np.flatnonzero(is_empty).tolist()],
         "left_out": [f.name for k, f in enumerate(features) if k not in pictures and not is_empty[k]],
     }
-
-
-def _caption(feature: FeatureCounts, names: Sequence[str], filled: int) -> str:
-    unit = f" in {feature.unit}" if feature.unit not in ("", "1") else ""
-    if not filled:
-        return f"{feature.name}{unit}. Nothing was filled."
-    if not any(names):
-        return f"{feature.name}{unit}. {several(filled, 'cell')} filled."
-    which = "the series in which most was filled" if len(names) == 1 else "series in which most was filled"
-    return f"{feature.name}{unit}. {several(filled, 'cell')} filled in all; shown: {', '.join(names)} ({which})."

@@ -154,10 +154,8 @@ def _job(suite: Suite, task: str, method: str, fold: int, seed: int) -> Job:
         task, method, fold, seed, task_config, method_config, n_cells, suite.device, suite.leakage_test, scoring
     )  # fmt: skip
     try:
-        if method_config.config is not None:
-            job = replace(job, config=_training_config(suite, job))
-        job = _with_files(suite, job)
-        return replace(job, epochs=_epochs(suite, job), n_steps=_n_steps(job), key=_key(suite, job))
+        job = _resolved(suite, job)
+        return replace(job, key=_key(suite, job))
     except TsimputeError as error:
         return replace(job, problem=error)
 
@@ -213,27 +211,39 @@ def _of_data_set(value: str | dict[str, Any] | None, task: TaskConfig) -> str:
     return str(values[task.data.name])
 
 
-def _with_files(suite: Suite, job: Job) -> Job:
-    """With the files that its numbers depend on.
+def _resolved(suite: Suite, job: Job) -> Job:
+    """With its training, the files that its numbers depend on, and the checkpoints that are scored.
 
     Raises:
-        AbsentFileError: one does not exist.
+        AbsentFileError: a file does not exist.
     """
-    method = job.method_config
-    if is_import_path(method.imputer):
+    method, at_epochs, n_steps = job.method_config, _at_epochs(suite, job.task_config), job.task_config.n_steps
+    process = None
+    if method.config is not None:
+        job = replace(job, config=_training_config(suite, job))
+        process, last = job.config.process, job.config.training.epochs
+        if job.config.training.max_steps is None:
+            job = replace(job, epochs=(*(epoch for epoch in at_epochs if epoch < last), last))
+        if job.config.training.teacher is not None:
+            job = replace(job, files=(_existing(Path(job.config.training.teacher)),))
+    elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
-        return replace(job, source=folder, files=files)
-    if method.weights is not None:
-        path = suite.path(method.weights)
-        return replace(job, source=path, files=(_existing(path),))
-    if method.run is not None:
+        job = replace(job, source=folder, files=files)
+    elif method.weights is not None:
+        path, process = _existing(suite.path(method.weights)), ProcessConfig("diffusion")
+        job = replace(job, source=path, files=(path,))
+    elif method.run is not None:
         folder = suite.path(_of_data_set(method.run, job.task_config))
-        _existing(folder / "config.yaml")
-        return replace(
-            job, source=folder, files=tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
-        )
-    teacher = None if job.config is None else job.config.training.teacher
-    return job if teacher is None else replace(job, files=(_existing(Path(teacher)),))
+        config = _existing(folder / "config.yaml")
+        files = tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
+        last = int(GenerativeImputer.load(model_file(folder, LAST)).fitted_["epoch"])
+        kept = (e for e in at_epochs if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file())
+        job = replace(job, source=folder, files=files, epochs=(*kept, last))
+        process = load_config(config).process if n_steps else None
+    if process is None or not n_steps:
+        return job
+    made = make("processes", process.name, **process.options)
+    return replace(job, n_steps=tuple(n for n in n_steps if takes(made, n)))
 
 
 def _existing(path: Path) -> Path:
@@ -242,56 +252,26 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _epochs(suite: Suite, job: Job) -> tuple[int | None, ...]:
-    """Of a finished run those that it kept, and its last."""
-    at_epochs = _at_epochs(suite, job.task_config)
-    if job.config is not None and job.config.training.max_steps is not None:
-        return (None,)
-    if job.config is not None:
-        last = job.config.training.epochs
-        return (*(epoch for epoch in at_epochs if epoch < last), last)
-    if job.method_config.run is None:
-        return (None,)
-    assert job.source is not None
-    last = int(GenerativeImputer.load(model_file(job.source, LAST)).fitted_["epoch"])
-    return (*(e for e in at_epochs if e < last and (job.source / f"epoch-{e:04d}.safetensors").is_file()), last)
-
-
-def _n_steps(job: Job) -> tuple[int, ...]:
-    """The task's further numbers of solver steps that the method's process can take."""
-    numbers = job.task_config.n_steps
-    if not numbers or job.method_config.imputer:
-        return ()
-    config = ProcessConfig("diffusion")  # of CSDI's weights
-    if job.config is not None:
-        config = job.config.process
-    elif job.method_config.run is not None and job.source is not None:
-        config = load_config(job.source / "config.yaml").process
-    process = make("processes", config.name, **config.options)
-    return tuple(n for n in numbers if takes(process, n))
-
-
 def _key(suite: Suite, job: Job) -> str:
     # Of a training the content of its settings counts, and not the name of their file.
     skipped = ("tasks",) if job.config is None else ("tasks", "config", "settings")
+    files = {}  # by path from the folder of the first one, where it is in it; else by name
+    for path in job.files:
+        folder = job.files[0].parent
+        name = path.relative_to(folder) if folder in path.parents else path.name
+        files[str(name)] = hashlib.sha256(path.read_bytes()).hexdigest()
     depends: dict[str, Any] = {
         "task": {k: v for k, v in to_dict(job.task_config).items() if k not in _WITHOUT_NUMBERS},
         "method": {k: v for k, v in to_dict(job.method_config).items() if k not in skipped},
         "entry": job.names,
         "draws": [suite.n_samples, suite.fill, suite.leakage_test],
-        "files": _digests(job.files),
+        "files": files,
     }
     if job.device != "cpu" and not job.method_config.imputer:
         depends["device"] = job.device
     if job.config is not None:
         depends["training"] = settings_that_count(job.config)
     return hashlib.sha256(json.dumps(_with_text_keys(depends), sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _digests(paths: Sequence[Path]) -> dict[str, str]:
-    """By path from the folder of the first one, where it is in it; else by name."""
-    names = [path.relative_to(paths[0].parent) if paths[0].parent in path.parents else path.name for path in paths]
-    return {str(name): hashlib.sha256(path.read_bytes()).hexdigest() for name, path in zip(names, paths, strict=True)}
 
 
 def _with_text_keys(value: Any) -> Any:

@@ -16,10 +16,10 @@ from tsimpute.evaluation.reporting import Report, csv_text
 from tsimpute.plots import by_gap, calibration, curves, versus
 from tsimpute.reports.pages import Picture
 from tsimpute.reports.pages import render as render_page
-from tsimpute.suites.breakdowns import BINS
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.paired import difference_table
 from tsimpute.suites.results import Part, Result, not_shown, read_results
+from tsimpute.suites.scoring import BINS
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import (
     FEWEST_SAMPLES,

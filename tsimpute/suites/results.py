@@ -41,7 +41,7 @@ class Part:
 
     Attributes:
         epoch: of the checkpoint.
-        kind: "gap" (``key`` is one of ``breakdowns.BINS``) or "interval" (``key`` is its width in percent).
+        kind: "gap" (``key`` is one of ``scoring.BINS``) or "interval" (``key`` is its width in percent).
         metric: one of the metrics, or "coverage" of an interval.
         value: None where nothing was scored.
     """

@@ -127,7 +127,12 @@ def _check_numbers_of_cells(jobs: Sequence[Job], out: Path) -> None:
         expected = of_task[0].n_cells
         if expected is None:
             continue
-        numbers = {_stored_number(job, out) for job in of_task}
+        numbers = set()
+        for job in of_task:
+            record = None
+            with suppress(DataError):  # reported where the job is run
+                record = stored(job, out)
+            numbers.add(None if record is None else record.n_cells_of_all)
         if None in numbers:
             with suppress(SourceError):  # reported where the job is run: other tasks may have their data
                 numbers = {int(task_of(of_task[0].scoring).test.held_out_mask.sum())}
@@ -137,14 +142,6 @@ def _check_numbers_of_cells(jobs: Sequence[Job], out: Path) -> None:
                 f"suite: task {task!r}, fold {fold}: expected {expected:,} scored cells in the test records, came "
                 f"{wrong[0]:,}. Other data, or another protocol?"
             )
-
-
-def _stored_number(job: Job, out: Path) -> int | None:
-    """Scored cells of all test records, as a result states them."""
-    with suppress(DataError):  # reported where the job is run
-        record = stored(job, out)
-        return None if record is None else record.n_cells_of_all
-    return None
 
 
 def _run(

@@ -257,7 +257,9 @@ def task_sentences(results: Sequence[Result]) -> list[str]:
         units += " (features of different units together: large ones dominate)"
     counts = sorted({(r.job.fold, r.record.n_cells, r.record.n_records) for r in results})
     cells = "; ".join(f"fold {fold}: {n:,} cells of {records:,} records" for fold, n, records in counts)
-    sure = " (as many as expected)" if all(map(_as_expected, results)) else ""
+    whole = first.job.task_config.max_records is None
+    numbers = [(r.record.n_cells if whole else r.record.n_cells_of_all, r.job.n_cells) for r in results]
+    sure = " (as many as expected)" if all(n is not None and n == expected for n, expected in numbers) else ""
     kinds = {(r.job.fold, r.record.records) for r in results if r.record.records}
     others = "Its entries were made with different records or holes: do not compare them. "
     unlike = others if len(kinds) > len({fold for fold, _ in kinds}) else ""
@@ -268,13 +270,6 @@ def task_sentences(results: Sequence[Result]) -> list[str]:
     )
     of_what = f"{report.rows[0].dataset}, {report.rows[0].split}, {units}. {cells}{sure}."
     return [of_what, f"{unlike}{first.record.order} {leak}"]
-
-
-def _as_expected(result: Result) -> bool:
-    """Whether the suite states the number of scored cells, and it is right."""
-    whole = result.job.task_config.max_records is None
-    n_cells = result.record.n_cells if whole else result.record.n_cells_of_all
-    return n_cells is not None and n_cells == result.job.n_cells
 
 
 def published(suite: Suite, task: str) -> Table:

@@ -18,6 +18,9 @@ from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.shared.standardised import StandardisedImputer
 
+_IMPORTED: dict[str, list[bytes]] = {}
+"""Contents of files when a module of them was imported, by its import path."""
+
 
 class AbsentFileError(ConfigError):
     """A file that a method names does not exist."""
@@ -72,32 +75,22 @@ def user_imputer(
     importlib.invalidate_caches()  # the file may have been written just now
     target = imported("imputers", path)
     module = sys.modules[name]
-    _check_source(module.__file__ or "", files, path)
-    if inspect.isfunction(target):
-        return FunctionImputer(name, target, getattr(module, "learn", None), options, seed)
-    seeded = {"seed": seed} if "seed" in _keywords(target)[0] else {}
-    return plugin("imputers", path)(**seeded | dict(options))
-
-
-_IMPORTED: dict[str, list[bytes]] = {}
-"""Contents of files when a module of them was imported, by its import path."""
-
-
-def _check_source(source: str, files: Sequence[Path], path: str) -> None:
-    """Results are stored with the content of ``files``: the module that Python has must be made of it."""
-    if not files:
-        return
-    if Path(source).resolve() not in [file.resolve() for file in files]:
+    # Results are stored with the content of ``files``: the module that Python has must be made of it.
+    source, contents = module.__file__ or "", [file.read_bytes() for file in files]
+    if files and Path(source).resolve() not in [file.resolve() for file in files]:
         raise ConfigError(
             f"suite: imputer {path!r}: expected the module in {files[0]}, Python has imported {source} under this "
             "name. Rename the file."
         )
-    contents = [file.read_bytes() for file in files]
-    if _IMPORTED.setdefault(source, contents) != contents:
+    if files and _IMPORTED.setdefault(source, contents) != contents:
         raise ConfigError(
             f"suite: imputer {path!r}: {files[0]} has changed since it was imported. Start Python anew; in a notebook, "
             "the kernel."
         )
+    if inspect.isfunction(target):
+        return FunctionImputer(name, target, getattr(module, "learn", None), options, seed)
+    seeded = {"seed": seed} if "seed" in _keywords(target)[0] else {}
+    return plugin("imputers", path)(**seeded | dict(options))
 
 
 def with_source(error: BaseException, files: Sequence[Path], name: str) -> TsimputeError:

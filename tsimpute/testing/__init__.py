@@ -36,7 +36,6 @@ With pytest, one test per law and case says more at once::
 '''
 
 from tsimpute.errors import ContractError
-from tsimpute.testing._checking import cases, check_plugin, laws, subject
-from tsimpute.testing._laws import Case, DoesNotApply, Law
+from tsimpute.testing._laws import Case, DoesNotApply, Law, cases, check_plugin, laws, subject
 
 __all__ = ["Case", "ContractError", "DoesNotApply", "Law", "cases", "check_plugin", "laws", "subject"]

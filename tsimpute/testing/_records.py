@@ -7,18 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tsimpute.core.containers import Batch, Condition
+from tsimpute.core.containers import Batch, Condition, Prediction
 from tsimpute.core.windows import Feature
 from tsimpute.processes.base import Process
+from tsimpute.solvers.base import Solver
+from tsimpute.testing._laws import expect
 
 SIZES: dict[str, Any] = {
-    "width": 8,
-    "n_heads": 2,
-    "n_blocks": 1,
-    "width_time": 8,
-    "width_feature": 4,
-    "width_tau": 8,
-}
+    "width": 8, "n_heads": 2, "n_blocks": 1, "width_time": 8, "width_feature": 4, "width_tau": 8,
+}  # fmt: skip
 FEATURES = (Feature("HR", "bpm"), Feature("Temp", "degC"), Feature("Urine", "mL"))
 
 
@@ -73,3 +70,46 @@ class ExactGaussian:
         gain = alpha * torch.linalg.solve(of_state, self.covariance)
         clean = self.mean + (state - alpha * self.mean) @ gain
         return self.process.target(clean, (state - alpha * clean) / sigma, tau)
+
+
+def solved(
+    process: Process, solver: Solver, network: ExactGaussian, n_steps: int, n: int = 8, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Start and end (n, 1, M) of paths with ``network`` in place of a trained one."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw_noise() -> Tensor:
+        return torch.randn(n, 1, len(network.mean), generator=generator, dtype=torch.float64)
+
+    def predict(state: Tensor, tau: Tensor) -> Prediction:
+        return process.predict(network(state, tau), state, tau)
+
+    start = draw_noise()
+    return start, solver.solve(predict, process.scales, start.clone(), process.grid(n_steps), draw_noise)
+
+
+def recovers_the_posterior(process: Process, solver: Solver, n_steps: int) -> None:
+    """Cells 0 and 3 of four correlated ones are shown; the draws of 1 and 2 have the known conditional distribution.
+
+    Raises:
+        AssertionError: their mean or covariance is another.
+    """
+    factor = torch.tensor([[1.0, 0, 0, 0], [0.8, 0.6, 0, 0], [0.3, 0.7, 0.5, 0], [-0.5, 0.2, 0.4, 0.8]]).double()
+    joint, mean = factor @ factor.T, torch.tensor([1.0, -2.0, 0.5, 3.0]).double()
+    shown, hidden, value = [0, 3], [1, 2], torch.tensor([2.0, 2.5]).double()
+    regression = joint[hidden][:, shown] @ torch.linalg.inv(joint[shown][:, shown])
+    expected_mean = mean[hidden] + regression @ (value - mean[shown])
+    expected_cov = joint[hidden][:, hidden] - regression @ joint[shown][:, hidden]
+    draws = solved(process, solver, ExactGaussian(process, expected_mean, expected_cov), n_steps, 10_000)[1][:, 0]
+    scale = expected_cov.diagonal().sqrt()
+    sample_mean, sample_cov = draws.mean(0), draws.T.cov()
+    expect(
+        ((sample_mean - expected_mean).abs() < 0.04 * scale).all(),
+        f"a mean of {expected_mean.tolist()}, within .04 standard deviations",
+        sample_mean.tolist(),
+    )
+    expect(
+        ((sample_cov - expected_cov).abs() < 0.06 * scale[:, None] * scale).all(),
+        f"a covariance of {expected_cov.tolist()}, within .06 variances",
+        sample_cov.tolist(),
+    )

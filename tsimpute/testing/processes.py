@@ -12,7 +12,7 @@ from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 from tsimpute.processes.base import Process
 from tsimpute.testing._laws import Laws, expect, expect_name, expect_refused, over
-from tsimpute.testing._posterior import recovers_the_posterior
+from tsimpute.testing._records import recovers_the_posterior
 
 LAWS = Laws()
 

@@ -15,8 +15,7 @@ from tsimpute.processes.base import Process, takes
 from tsimpute.solvers.base import Solver
 from tsimpute.solvers.one_step import OneStep
 from tsimpute.testing._laws import Laws, expect, expect_name
-from tsimpute.testing._posterior import recovers_the_posterior
-from tsimpute.testing._records import ExactGaussian
+from tsimpute.testing._records import ExactGaussian, recovers_the_posterior, solved
 
 LAWS = Laws()
 
@@ -49,21 +48,6 @@ def each_process_and_power() -> Iterable[dict[str, Any]]:
 
 def no_noise() -> Tensor:
     raise AssertionError("expected a deterministic solver, as its default options make it; it drew noise")
-
-
-def solved(process: Process, solver: Solver, n_steps: int, seed: int = 0) -> tuple[Tensor, Tensor, int]:
-    """Start (8, 1, 2), end (8, 1, 2), and how often the network was called."""
-    network, generator = ExactGaussian(process, MEAN, COVARIANCE), torch.Generator().manual_seed(seed)
-
-    def predict(state: Tensor, tau: Tensor) -> Prediction:
-        return process.predict(network(state, tau), state, tau)
-
-    def draw_noise() -> Tensor:
-        return torch.randn(8, 1, 2, generator=generator, dtype=torch.float64)
-
-    start = draw_noise()
-    end = solver.solve(predict, process.scales, start.clone(), process.grid(n_steps), draw_noise)
-    return start, end, network.calls
 
 
 class TwoPeaks:
@@ -125,8 +109,10 @@ def order_on_a_flow_that_is_not_linear_is_the_declared_one(solver: Solver, proce
 @LAWS.law(each_process_and_steps)
 def declared_evaluations_are_those_made(solver: Solver, process_name: str, n_steps: int) -> None:
     """``n_evaluations`` is how often the network is called."""
-    _, end, calls = solved(registry.make("processes", process_name), solver, n_steps)
-    declared = solver.n_evaluations(n_steps)
+    process = registry.make("processes", process_name)
+    network, declared = ExactGaussian(process, MEAN, COVARIANCE), solver.n_evaluations(n_steps)
+    _, end = solved(process, solver, network, n_steps)
+    calls = network.calls
     expect(calls == declared, f"{declared} calls of the network, as n_evaluations({n_steps}) declares", calls)
     expect(end.isfinite().all(), "finite numbers at the end", end.flatten().tolist())
 
@@ -186,7 +172,8 @@ def a_row_does_not_depend_on_the_others(solver: Solver, process_name: str) -> No
 def same_seed_same_result_another_seed_another(solver: Solver, process_name: str) -> None:
     """The same noise gives the same bits, and other noise gives others."""
     process = registry.make("processes", process_name)
-    first, again, other = (solved(process, solver, 6, seed)[1] for seed in (0, 0, 1))
+    network = ExactGaussian(process, MEAN, COVARIANCE)
+    first, again, other = (solved(process, solver, network, 6, seed=seed)[1] for seed in (0, 0, 1))
     expect(torch.equal(first, again), "the same end from the same noise", (first - again).abs().max().item())
     expect(not torch.allclose(first, other), "another end from other noise", "the same")
 

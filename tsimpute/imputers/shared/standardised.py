@@ -71,7 +71,7 @@ class StandardisedImputer:
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
         header = {
             "imputer": self.name,
-            "settings": {name: getattr(self, name) for name in signature(type(self)).parameters},
+            "settings": self._settings(),
             "features": [[f.name, f.unit, f.given] for f in self.features_],
             "scaler": self.scaler_.to_dict(),
         }
@@ -88,6 +88,10 @@ class StandardisedImputer:
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path}: the file is damaged: {error}. Fit and save again.") from error
         return imputer
+
+    def _settings(self) -> dict[str, Any]:
+        """The constructor's arguments, as the file holds them."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     _LEARNT: ClassVar[tuple[str, ...]]
     """Names of the arrays that ``_learn`` gives."""
