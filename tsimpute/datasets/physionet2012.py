@@ -256,15 +256,15 @@ def _grid(rows: pd.DataFrame, n_records: int, within_hour: WithinHour, changes: 
     changes["rows that repeat a record, time and parameter"] = int((np.diff(moment) == 0).sum())
     rows = rows.iloc[np.argsort(clock, kind="stable")]  # ties stay in the order of the file
     unknown = (rows["value"] == UNKNOWN).to_numpy()
-    _count_per_parameter(rows[unknown], "{} = -1, which means unknown (made missing)", changes)
-    rows = rows[~unknown]
+    _count_per_parameter(rows.loc[unknown], "{} = -1, which means unknown (made missing)", changes)
+    rows = rows.loc[~unknown]
 
     names = [feature.name for feature in FEATURES]
     to_feature = np.array([names.index(p) if p in names else -1 for p in parameters.categories], dtype=np.int64)
     feature, hour = to_feature[rows["parameter"].cat.codes], rows["minute"].to_numpy() // 60
     late = hour >= N_HOURS
     changes["rows at 48:00 or later (dropped)"] = int(late.sum())
-    outside = rows[~late & (feature < 0)]
+    outside = rows.loc[~late & (feature < 0)]
     _count_per_parameter(outside, "rows of {}, not one of the 35 variables (dropped)", changes)
 
     keep = ~late & (feature >= 0)

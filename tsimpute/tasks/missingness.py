@@ -290,7 +290,7 @@ def named_features(windows: Windows, features: Sequence[str] | None) -> np.ndarr
     return np.array([name in features for name in names])
 
 
-def check_rate(rate: object) -> None:
+def check_rate(rate: float | None) -> None:
     """Refuses a rate that is not a number between 0 and 1."""
     if not (isinstance(rate, Real) and 0 < rate < 1):
         raise ConfigError(f"rate of cells to hide: expected a number between 0 and 1, both excluded; came {rate!r}.")
