@@ -20,7 +20,7 @@ from tsimpute.batches.loading import Loader
 from tsimpute.batches.masking import make_policy
 from tsimpute.core.windows import Windows
 from tsimpute.gaussian.posterior import Scores
-from tsimpute.imputers.network.fitted import base_process, cross_fitted
+from tsimpute.imputers.network.starting import base_process, cross_fitted
 
 
 def joined(first: Windows, second: Windows) -> Windows:

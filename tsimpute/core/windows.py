@@ -148,24 +148,13 @@ class Windows(ShortRepr):
     def select(self, index: np.ndarray | Sequence[int] | slice) -> Windows:
         """The records at ``index`` (integers, a bool mask or a slice), in that order."""
         at = np.arange(len(self))[index]
-        return replace(
-            self,
-            values=self.values[at],
-            times=self.times[at],
-            record_ids=tuple(self.record_ids[i] for i in at),
-            held_out=None if self.held_out is None else self.held_out[at],
-            split=None if self.split is None else self.split[at],
-            pattern_donor=None if self.pattern_donor is None else self.pattern_donor[at],
-        )
+        arrays = {name: x[at] for name, x in vars(self).items() if isinstance(x, np.ndarray)}  # all have N rows
+        return replace(self, record_ids=tuple(self.record_ids[i] for i in at), **arrays)
 
     def steps(self, index: slice) -> Windows:
         """All records at those steps only."""
-        return replace(
-            self,
-            values=self.values[..., index],
-            times=self.times[:, index],
-            held_out=None if self.held_out is None else self.held_out[..., index],
-        )
+        held_out = None if self.held_out is None else self.held_out[..., index]
+        return replace(self, values=self.values[..., index], times=self.times[:, index], held_out=held_out)
 
     def named(self, record_ids: Sequence[str] | None) -> Windows:
         """The records of those names, in that order, all where None; an unknown name is a DataError."""

@@ -140,10 +140,7 @@ def csdi(
         limits: by feature, "*" = all others. Not in the original: after cells are held out, values outside are made
             missing, and the scaler keeps to them; scores stay in the units of the original's scaler.
 
-    Raises:
-        ConfigError: rate, fold or seed out of range; a rate where the data set holds out cells, or none where it does
-            not.
-        DataError: too few records for a split, or nothing to train on or to score.
+    Raises: see ``clean``.
     """
     prescribed = _is_own(windows, rate)
     windows = windows.select(np.argsort(np.array(windows.record_ids), kind="stable"))
@@ -213,10 +210,7 @@ def transductive(
         mechanism: a name out of ``TABLE_MECHANISMS`` or ``MECHANISMS``, or an import path of a function like those.
         features, limits: as for ``clean``.
 
-    Raises:
-        ConfigError: rate, fold or mechanism out of range; a rate where the data set holds out cells, or none where it
-            does not.
-        DataError: nothing to train on or to score.
+    Raises: see ``clean``.
     """
     prescribed, known = _is_own(windows, rate), TABLE_MECHANISMS | MECHANISMS
     _check_mechanism(mechanism, prescribed, features, known)
