@@ -75,7 +75,9 @@ class Known:
 
 def scored(samples: Samples, windows: Windows) -> dict[str, float]:
     scores = Scores(windows.features)
-    scores.update(samples.values, windows.values, windows.held_out_mask)
+    mask = windows.held_out_mask
+    records, features, _ = np.nonzero(mask)
+    scores.update(samples.values[:, mask].T, windows.values[mask], records, features, windows.record_ids)
     return {s.metric: s.value for s in scores.values() if s.feature == "all" and s.value is not None}
 
 

@@ -37,8 +37,15 @@ def crps(samples: np.ndarray, truth: np.ndarray, *, fair: bool = False) -> np.nd
     Raises:
         DataError: shapes disagree, one draw with ``fair``, or a draw is not finite where there is a truth.
     """
+    named = [tuple(d)[skip:] for x, skip in ((samples, 1), (truth, 0)) if (d := getattr(x, "dims", None))]
+    if any(names != named[0] for names in named):
+        raise DataError(f"axes: expected the same names in samples and truth, came {named}. Transpose them.")
     samples, truth = np.asarray(samples), np.asarray(truth)
-    check_axes(samples, truth, None)
+    if samples.ndim != truth.ndim + 1 or samples.shape[1:] != truth.shape or samples.shape[0] < 1:
+        raise DataError(
+            f"samples and truth: expected (samples, *cells) and (*cells), came {samples.shape} and {truth.shape}. "
+            "One draw is a leading axis of length 1; are the two arguments swapped?"
+        )
     if fair and len(samples) < 2:
         raise DataError("samples: the fair CRPS needs at least 2 draws, came 1.")
     known = ~np.isnan(truth)
@@ -91,17 +98,3 @@ def interval_holds(draws: np.ndarray, truth: np.ndarray, percent: float) -> np.n
 def _holds(ordered: np.ndarray, truth: np.ndarray, percent: float) -> np.ndarray:
     low, high = quantiles_of_sorted(ordered, central_levels(percent))
     return (low <= truth) & (truth <= high)
-
-
-def check_axes(samples: np.ndarray, truth: np.ndarray, mask: np.ndarray | None) -> None:
-    """Shapes, and names of axes where the arrays carry them (xarray)."""
-    if samples.ndim != truth.ndim + 1 or samples.shape[1:] != truth.shape or samples.shape[0] < 1:
-        raise DataError(
-            f"samples and truth: expected (samples, *cells) and (*cells), came {samples.shape} and {truth.shape}. "
-            "One draw is a leading axis of length 1; are the two arguments swapped?"
-        )
-    if mask is not None and (mask.shape != truth.shape or mask.dtype != bool):
-        raise DataError(f"mask: expected bool of shape {truth.shape}, came {mask.dtype} of shape {mask.shape}.")
-    named = [tuple(d)[skip:] for x, skip in ((samples, 1), (truth, 0), (mask, 0)) if (d := getattr(x, "dims", None))]
-    if any(names != named[0] for names in named):
-        raise DataError(f"axes: expected the same names in samples, truth and mask, came {named}. Transpose them.")

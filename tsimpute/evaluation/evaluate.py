@@ -161,7 +161,7 @@ def _impute_cells(imputer: Imputer, chunk: Windows, header: Header) -> tuple[Cel
 
 def _add(scores: Scores, cells: Cells, header: Header) -> None:
     draws, truth = header.in_units(cells)
-    scores.update_cells(draws, truth, cells.record, cells.feature, cells.record_ids.tolist())
+    scores.update(draws, truth, cells.record, cells.feature, cells.record_ids.tolist())
 
 
 def _report(scores: Scores, header: Header) -> Report:

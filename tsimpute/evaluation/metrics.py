@@ -15,7 +15,7 @@ import numpy as np
 from tsimpute.core.quantiles import fewest_draws, most_coverage
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import DataError
-from tsimpute.evaluation.ensembles import CELL_SCORES, INTERVALS, cell_scores, check_axes
+from tsimpute.evaluation.ensembles import CELL_SCORES, INTERVALS, cell_scores
 
 METRICS = (
     "crps",
@@ -122,31 +122,6 @@ class Scores:
         self._any_records = 0
 
     def update(
-        self, samples: np.ndarray, truth: np.ndarray, mask: np.ndarray, record_ids: Sequence[str] | None = None
-    ) -> None:
-        """Adds a chunk of whole records.
-
-        Args:
-            samples: (S, N, K, L).
-            truth: (N, K, L); NaN outside ``mask`` is not looked at, NaN within it is ignored and counted.
-            mask: (N, K, L) bool, the cells to score.
-            record_ids: N names for messages.
-
-        Raises:
-            DataError: shapes, named axes (of xarray) or the number of draws disagree, or a draw is not finite at a
-                scored cell.
-        """
-        check_axes(samples, truth, mask)
-        samples, truth, mask = np.asarray(samples), np.asarray(truth), np.asarray(mask)
-        if truth.ndim != 3 or truth.shape[1] != len(self.features):
-            raise DataError(
-                f"truth: expected shape (records, {len(self.features)} features, steps), came {truth.shape}."
-            )
-        records, features, _ = np.nonzero(mask)
-        names = [str(i) for i in range(len(truth))] if record_ids is None else record_ids
-        self.update_cells(samples[:, mask].T, truth[mask], records, features, names)
-
-    def update_cells(
         self,
         draws: np.ndarray,
         truth: np.ndarray,
@@ -163,7 +138,7 @@ class Scores:
             record_ids: names for messages.
 
         Raises:
-            DataError: as in ``update``.
+            DataError: another number of draws than before, or a draw is not finite at a cell with a truth.
         """
         n_samples = draws.shape[1]
         if n_samples < 1 or self.n_samples not in (None, n_samples):

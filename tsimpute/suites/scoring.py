@@ -164,7 +164,7 @@ def breakdown(windows: Windows, samples: Path) -> list[Part]:
         records = np.array([place[str(record_id)] for record_id in cells.record_ids])
         lengths = lengths_of_gaps[records[cells.record], cells.feature, cells.step]
         bins = np.where(lengths < 0, len(BINS) - 1, np.searchsorted(_STARTS, lengths, side="right") - 1)
-        scores.update_cells(draws, truth, cells.record, bins, cells.record_ids.tolist())
+        scores.update(draws, truth, cells.record, bins, cells.record_ids.tolist())
         holds += [interval_holds(draws, truth, level).sum() for level in LEVELS]
         n_cells += len(truth)
     gaps = [score for score in scores.values() if score.feature != "all" and score.metric in BY_GAP]
