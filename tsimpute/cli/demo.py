@@ -8,16 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tsimpute.config.settings import (
-    DataConfig,
-    EvaluationConfig,
-    NetworkConfig,
-    ProcessConfig,
-    ProtocolConfig,
-    RunConfig,
-    SamplingConfig,
-    TrainingConfig,
-)
+from tsimpute.config import settings
 from tsimpute.datasets.synthetic import DEAD_SENSOR, FEATURES, SyntheticAirQuality
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments import runs
@@ -30,18 +21,20 @@ from tsimpute.system.terminal import Bar
 PROCESSES = ("flow_matching", "diffusion")
 
 
-def demo_config(process: str, epochs: int) -> RunConfig:
+def demo_config(process: str, epochs: int) -> settings.RunConfig:
     """Settings that reach a useful model of the generated data in about a minute."""
     at = tuple(sorted({max(epochs * share // 6, 1) for share in (1, 3, 6)}))
     steps, eta = (8, 0.0) if process == "flow_matching" else (25, 1.0)
-    return RunConfig(
-        data=DataConfig("synthetic"),
-        protocol=ProtocolConfig("clean", rate=0.2, mechanism="random"),
-        process=ProcessConfig(process),
-        network=NetworkConfig(options={"width": 32, "n_heads": 4, "n_blocks": 2}),
-        training=TrainingConfig(epochs=epochs, micro_batch=16, learning_rate=2e-3, ema=0.99, mask_policy="mix"),
-        sampling=SamplingConfig("one_step", n_steps=steps, eta=eta),
-        evaluation=EvaluationConfig(n_samples=20, max_records=20, at_epochs=at),
+    return settings.RunConfig(
+        data=settings.DataConfig("synthetic"),
+        protocol=settings.ProtocolConfig("clean", rate=0.2, mechanism="random"),
+        process=settings.ProcessConfig(process),
+        network=settings.NetworkConfig(options={"width": 32, "n_heads": 4, "n_blocks": 2}),
+        training=settings.TrainingConfig(
+            epochs=epochs, micro_batch=16, learning_rate=2e-3, ema=0.99, mask_policy="mix"
+        ),
+        sampling=settings.SamplingConfig("one_step", n_steps=steps, eta=eta),
+        evaluation=settings.EvaluationConfig(n_samples=20, max_records=20, at_epochs=at),
     )
 
 
@@ -86,8 +79,8 @@ def fill_demo_table(out: Path, say: Callable[[str], None], n_days: int = 90) -> 
     source, target = out / "stations.csv", out / "filled.csv"
     atomic_write(source, lambda partial: given.to_csv(partial))
     limits = {feature.name: (0.0, None) for feature in FEATURES[1:]}
-    settings = {"effort": "instant", "limits": limits, "units": {f.name: f.unit for f in FEATURES}}
-    result = fill_file(source, target, settings, force=True, say=say)
+    chosen = {"effort": "instant", "limits": limits, "units": {f.name: f.unit for f in FEATURES}}
+    result = fill_file(source, target, chosen, force=True, say=say)
     assert result is not None
     figure = filled_feature(
         result.prepared.panel, result.fillings, DEAD_SENSOR, stretches(result.fillings, DEAD_SENSOR)

@@ -85,14 +85,11 @@ def _option(name: str, value: str) -> str:
         name, given = NEGATED[name], not given
     if name in (*FLAGS, *NEGATED.values()) and given in (True, False):
         return f"--{name}" if given else f"no --{name}"
-    return f"--{name} {_word(given)}"
-
-
-def _word(value: object) -> str:
-    if isinstance(value, dict):
-        return shlex.quote(",".join(f"{name}={item}" for name, item in value.items()))
-    if isinstance(value, list | tuple):
-        return shlex.quote(",".join(f'"{one}"' if "," in str(one) else str(one) for one in value)) if value else "none"
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if re.fullmatch(r"[\w./:,+-]+", str(value)) else shlex.quote(str(value))
+    if isinstance(given, dict):
+        word = shlex.quote(",".join(f"{key}={item}" for key, item in given.items()))
+    elif isinstance(given, list | tuple):
+        word = shlex.quote(",".join(f'"{one}"' if "," in str(one) else str(one) for one in given) or "none")
+    else:
+        word = str(given).lower() if given is None or isinstance(given, bool) else str(given)
+        word = word if re.fullmatch(r"[\w./:,+-]+", word) else shlex.quote(word)
+    return f"--{name} {word}"

@@ -41,13 +41,13 @@ def leakage_of(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples
             chosen = np.random.default_rng(seed).random(parts[name].values.shape) < 0.1
             parts[name] = replace(parts[name], held_out=parts[name].observed & chosen)
     parts = {name: _without_truth(part, seed) for name, part in parts.items()}
-    imputer, first = _fit_and_fill(make, parts, seed, n_samples)
-    turned = _fill(imputer, parts["test"].select(slice(None, None, -1)), seed, n_samples)[:, ::-1]
-    _, again = _fit_and_fill(make, parts, seed, n_samples)
+    first = _fit_and_fill(make, parts, seed, n_samples)
+    turned = _fill(first.imputer, parts["test"].select(slice(None, None, -1)), seed, n_samples)[:, ::-1]
+    again = _fit_and_fill(make, parts, seed, n_samples)
     learns_the_same, moved = first.state == again.state, []
     for value in VALUES:
         spoilt = {name: _spoilt(part, value) for name, part in parts.items()}
-        _, changed = _fit_and_fill(make, spoilt, seed, n_samples)
+        changed = _fit_and_fill(make, spoilt, seed, n_samples)
         moved += ["what is learnt"] if learns_the_same and changed.state != first.state else []
         moved += ["draws"] if _moved(changed.draws, first.draws, again.draws) else []
     repeats = _equal(first.draws, again.draws)
@@ -92,15 +92,14 @@ def scaler_moves(task: Task, make_task: Callable[[Windows], Task], windows: Wind
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """What was learnt, as it is saved, and the draws."""
+    """A fitted imputer, what it has learnt, as it is saved, and its draws."""
 
+    imputer: Imputer
     state: bytes
     draws: np.ndarray
 
 
-def _fit_and_fill(
-    make: Callable[[], Imputer], parts: dict[str, Windows], seed: int, n_samples: int
-) -> tuple[Imputer, _Answer]:
+def _fit_and_fill(make: Callable[[], Imputer], parts: dict[str, Windows], seed: int, n_samples: int) -> _Answer:
     imputer = make()
     # Copies: what a method does to its records must not reach the next fit.
     imputer.fit(*(parts[name].select(slice(None)) for name in ("train", "valid") if len(parts[name])))
@@ -108,7 +107,7 @@ def _fit_and_fill(
         path = Path(folder) / "imputer"
         imputer.save(path)
         state = path.read_bytes()
-    return imputer, _Answer(state, _fill(imputer, parts["test"], seed, n_samples))
+    return _Answer(imputer, state, _fill(imputer, parts["test"], seed, n_samples))
 
 
 def _fill(imputer: Imputer, windows: Windows, seed: int, n_samples: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,7 @@ from tsimpute.config.registry import is_known
 from tsimpute.core.quantiles import central_levels, quantiles
 from tsimpute.errors import DataError
 from tsimpute.evaluation.reporting import Report, Row
-from tsimpute.plots._style import (
-    GREY,
-    INK,
-    LINES,
-    MARKERS,
-    draw_levels,
-    finish_metrics,
-    label_metric,
-    new_figure,
-    nominal_level,
-    panels,
-    scale_values,
-)
+from tsimpute.plots import _style as style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,14 +52,15 @@ def curves(
     Raises:
         DataError: a metric has no value, rows are not comparable, or one run has two values for one epoch.
     """
-    figure, axes = panels(len(metrics))
+    figure, axes = style.panels(len(metrics))
     for axis, metric in zip(axes, metrics, strict=True):
         rows = [r for r in report.where(metric=metric, feature="all").rows if r.value is not None]
         check_comparable(rows, metric)
         _draw_epochs(axis, rows, metric, order)
     rows = report.where(metric=metrics[0], feature="all").rows
     n_runs = len({r.run for r in rows if r.epoch is not None})
-    return finish_metrics(figure, context_text(rows[0]), path, f"95 % band over {n_runs} runs" if n_runs > 1 else "")
+    band = f"95 % band over {n_runs} runs" if n_runs > 1 else ""
+    return style.finish_metrics(figure, context_text(rows[0]), path, band)
 
 
 def _draw_epochs(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[str]) -> None:
@@ -79,16 +69,16 @@ def _draw_epochs(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[s
     trained = [(label, of_method) for label, of_method in methods if of_method[0].epoch is not None]
     for i, (label, of_method) in enumerate(trained):
         place = order.index(of_method[0].imputer) if of_method[0].imputer in order else i
-        colour, marker = LINES[place % len(LINES)], MARKERS[place % len(MARKERS)]
+        colour, marker = style.LINES[place % len(style.LINES)], style.MARKERS[place % len(style.MARKERS)]
         epochs = sorted({r.epoch for r in of_method if r.epoch is not None})
         low, middle, high = np.array([_over_runs(of_method, epoch) for epoch in epochs]).T
         axis.plot(epochs, middle, color=colour, marker=marker, markersize=4.5, lw=1.8, label=label, zorder=3)
         if len({r.run for r in of_method}) > 1:
             axis.fill_between(epochs, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
     if not metric.startswith("coverage_"):
-        scale_values(axis, [r.value for r in rows if r.value is not None])
+        style.scale_values(axis, [r.value for r in rows if r.value is not None])
     levels = [(label, float(_over_runs(rows, None)[1])) for label, rows in methods if rows[0].epoch is None]
-    draw_levels(axis, [*levels, *nominal_level(metric)])
+    style.draw_levels(axis, [*levels, *style.nominal_level(metric)])
     if all_epochs and all_epochs[0] > 0 and all_epochs[-1] / all_epochs[0] >= 10:
         axis.set_xscale("log")
         axis.minorticks_off()
@@ -99,7 +89,7 @@ def _draw_epochs(axis: Axes, rows: Sequence[Row], metric: str, order: Sequence[s
         axis.set_xticks(spaced[::-1], [str(epoch) for epoch in spaced[::-1]])
     elif len(all_epochs) <= 12:
         axis.set_xticks(all_epochs)
-    label_metric(axis, metric, "training epochs", rows[0].units)
+    style.label_metric(axis, metric, "training epochs", rows[0].units)
 
 
 def _over_runs(of_method: Sequence[Row], epoch: int | None) -> np.ndarray:
@@ -175,14 +165,14 @@ def steps(
     Raises:
         DataError: a metric has no value, rows are not comparable, or one sampler has two values.
     """
-    figure = new_figure(4.6 * len(metrics), 4.6)
+    figure = style.new_figure(4.6 * len(metrics), 4.6)
     axes = figure.subplots(1, len(metrics), squeeze=False)[0]
     for axis, metric in zip(axes, metrics, strict=True):
         rows = [r for r in report.where(metric=metric, feature="all").rows if r.value is not None and r.n_steps]
         check_comparable(rows, metric, ("n_samples", "fill", *COMPARABLE), ("process", "solver", "n_steps"))
         _draw_evaluations(axis, rows, metric)
     ring = f"ring: fewest evaluations at most {100 * WITHIN:g} % above"
-    return finish_metrics(figure, f"{context_text(rows[0])} · {rows[0].n_samples} draws · {ring}", path)
+    return style.finish_metrics(figure, f"{context_text(rows[0])} · {rows[0].n_samples} draws · {ring}", path)
 
 
 def evaluations(row: Row) -> int:
@@ -206,7 +196,8 @@ def fewest(rows: Sequence[Row]) -> Row | None:
 
 def _draw_evaluations(axis: Axes, rows: Sequence[Row], metric: str) -> None:
     processes, solvers = list(dict.fromkeys(row.process for row in rows)), sorted({row.solver for row in rows})
-    colours = {name: LINES[i % len(LINES)] for i, name in enumerate(dict.fromkeys(_plain(name) for name in solvers))}
+    plain = dict.fromkeys(_plain(name) for name in solvers)
+    colours = dict(zip(plain, cycle(style.LINES), strict=False))
     for process, dashes, marker in zip(processes, ("-", "--", ":"), "os^", strict=False):
         of_process = [row for row in rows if row.process == process]
         for solver in [name for name in solvers if any(row.solver == name for row in of_process)]:
@@ -220,11 +211,11 @@ def _draw_evaluations(axis: Axes, rows: Sequence[Row], metric: str) -> None:
         if best is not None and best.value is not None and cheapest is not None:
             band = best.value * (1 - WITHIN), best.value * (1 + WITHIN)
             label = f"{_sampler(best.process, best.solver)}, {evaluations(best)}: ±{100 * WITHIN:g} %"
-            axis.axhspan(*band, color=GREY, alpha=0.25, lw=0, zorder=1, label=label)
+            axis.axhspan(*band, color=style.GREY, alpha=0.25, lw=0, zorder=1, label=label)
             ring: Any = evaluations(cheapest), cheapest.value  # the cheapest sampler that reaches the reference
-            axis.plot(*ring, marker="o", markersize=12, mfc="none", mec=INK, ls="", zorder=4)
+            axis.plot(*ring, marker="o", markersize=12, mfc="none", mec=style.INK, ls="", zorder=4)
     _scale(axis, rows)
-    label_metric(axis, metric, "network evaluations per draw", rows[0].units)
+    style.label_metric(axis, metric, "network evaluations per draw", rows[0].units)
 
 
 def _scale(axis: Axes, rows: Sequence[Row]) -> None:
@@ -243,7 +234,8 @@ def _scale(axis: Axes, rows: Sequence[Row]) -> None:
     if max(values) > top:
         low = min(values)
         axis.set_ylim(low - 0.05 * (top - low), top)  # not as far down as the highest would have it
-        axis.text(0.98, 0.97, f"up to {max(values):.3g}", transform=axis.transAxes, ha="right", va="top", color=GREY)
+        at_top: Any = {"transform": axis.transAxes, "ha": "right", "va": "top", "color": style.GREY}
+        axis.text(0.98, 0.97, f"up to {max(values):.3g}", **at_top)
 
 
 def _sampler(process: str, solver: str) -> str:

@@ -6,21 +6,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tsimpute.plots._style import (
-    INK,
-    LINES,
-    MARKERS,
-    draw_levels,
-    finish_metrics,
-    label_metric,
-    new_figure,
-    nominal_level,
-    panels,
-    plain_ticks,
-    scale_values,
-)
+from tsimpute.plots import _style as style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,16 +41,16 @@ def versus(
         path: PNG (or what matplotlib writes by that ending) to write; None = only give back the figure.
         bands: metric -> method -> band over runs, drawn around the method's line.
     """
-    figure, axes = panels(len(by_metric))
+    figure, axes = style.panels(len(by_metric))
     for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
         _draw_lines(axis, points, (bands or {}).get(metric, {}))
         axis.set_xscale("log")
-        plain_ticks(axis.xaxis)
-        label_metric(axis, metric, x_label)
-        scale_values(axis, [*_values(points), *levels.get(metric, {}).values()])
-        draw_levels(axis, list(levels.get(metric, {}).items()))
+        style.plain_ticks(axis.xaxis)
+        style.label_metric(axis, metric, x_label)
+        style.scale_values(axis, [*_values(points), *levels.get(metric, {}).values()])
+        style.draw_levels(axis, list(levels.get(metric, {}).items()))
     banded = any(band for of_metric in (bands or {}).values() for band in of_metric.values())
-    return finish_metrics(figure, title, path, "median over runs, 2.5th to 97.5th percentile" if banded else "")
+    return style.finish_metrics(figure, title, path, "median over runs, 2.5th to 97.5th percentile" if banded else "")
 
 
 def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, path: Path | None = None) -> Figure:
@@ -73,17 +61,17 @@ def by_gap(by_metric: Mapping[str, Points], bins: Sequence[str], title: str, pat
         bins: names of the lengths.
         title, path: as in ``versus``.
     """
-    figure, axes = panels(len(by_metric))
+    figure, axes = style.panels(len(by_metric))
     for axis, (metric, points) in zip(axes, by_metric.items(), strict=True):
         _draw_lines(axis, points)
         axis.set_xticks(range(len(bins)), [textwrap.fill(name, 9) for name in bins])
         axis.set_xlim(-0.4, len(bins) - 0.6)
-        label_metric(axis, metric, "length of the gap, steps")
-        if nominal := nominal_level(metric):
-            draw_levels(axis, nominal)
+        style.label_metric(axis, metric, "length of the gap, steps")
+        if nominal := style.nominal_level(metric):
+            style.draw_levels(axis, nominal)
         else:
-            scale_values(axis, _values(points))
-    return finish_metrics(figure, title, path)
+            style.scale_values(axis, _values(points))
+    return style.finish_metrics(figure, title, path)
 
 
 def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
@@ -93,27 +81,26 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
         points: method -> (width, coverage), both from 0 to 1.
         title, path: as in ``versus``.
     """
-    figure = new_figure(6.4, 4.4)
+    figure = style.new_figure(6.4, 4.4)
     axis = figure.subplots()
     _draw_lines(axis, {name: [(100 * x, 100 * (y - x)) for x, y in curve] for name, curve in points.items()})
-    axis.axhline(0, color=INK, lw=1.1, zorder=1)
+    axis.axhline(0, color=style.INK, lw=1.1, zorder=1)
     axis.set_xlabel("width of the central interval, %")
     axis.set_ylabel("coverage less width, percentage points")
     axis.set_title("coverage of central intervals", loc="left", fontsize=11)
-    return finish_metrics(figure, title, path)
+    return style.finish_metrics(figure, title, path)
 
 
 def _draw_lines(axis: Axes, points: Points, bands: Bands = MappingProxyType({})) -> None:
     for i, (name, curve) in enumerate(points.items()):
+        colour, marker = style.LINES[i % len(style.LINES)], style.MARKERS[i % len(style.MARKERS)]
         if bands.get(name):
             x, low, high = zip(*bands[name], strict=True)
-            axis.fill_between(x, low, high, color=LINES[i % len(LINES)], alpha=0.2, lw=0, zorder=2)
+            axis.fill_between(x, low, high, color=colour, alpha=0.2, lw=0, zorder=2)
         if curve:
-            axis.plot(
-                *zip(*curve, strict=True), label=name, color=LINES[i % len(LINES)],
-                marker=MARKERS[i % len(MARKERS)], ls=("-", "--", ":")[i // len(LINES) % 3], markersize=4.5, lw=1.6,
-                zorder=3,
-            )  # fmt: skip
+            dashes = ("-", "--", ":")[i // len(style.LINES) % 3]
+            look: Any = {"marker": marker, "ls": dashes, "markersize": 4.5, "lw": 1.6, "zorder": 3}
+            axis.plot(*zip(*curve, strict=True), label=name, color=colour, **look)
 
 
 def _values(points: Points) -> list[float]:

@@ -11,7 +11,7 @@ import numpy as np
 from tsimpute.core.gaps import runs_of
 from tsimpute.core.panel import OBSERVED, Filling, Panel
 from tsimpute.plots._style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, finish, new_figure
-from tsimpute.plots.fillings import drawn, shortened, span, time_axis, time_name
+from tsimpute.plots.fillings import drawn, span, time_axis, time_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,7 +136,7 @@ def filled_map(panel: Panel, cells: CellMap) -> Figure:
     if 1 < n_rows <= 60:
         axis.hlines(np.arange(n_rows - 1) + 0.5, *extent[:2], color="white", lw=0.8)
     every = -(-n_rows // 48)
-    names = [drawn(shortened(name, 32)) for name in cells.rows[::every]]
+    names = [drawn(name, 32) for name in cells.rows[::every]]
     axis.set_yticks(np.arange(0, n_rows, every), names, parse_math=False)
     labels = panel.series[0].labels
     time_axis(axis, labels, len(cells.edges) - 1)

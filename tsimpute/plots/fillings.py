@@ -49,9 +49,9 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
     figure = new_figure(9.6, 0.75 + 1.75 * len(chosen))
     axes = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
     kinds: set[int] = set()
-    name = drawn(shortened(panel.features[feature].name, 22))
+    name = drawn(panel.features[feature].name, 22)
     unit = panel.features[feature].unit_beside
-    unit = "" if unit == "1" else drawn(shortened(unit, 20))
+    unit = "" if unit == "1" else drawn(unit, 20)
     regular = panel.clock.step is not None
     for axis, stretch in zip(axes, chosen, strict=True):
         filling, series = fillings[stretch.series], panel.series[stretch.series]
@@ -60,7 +60,7 @@ def filled_feature(panel: Panel, fillings: Sequence[Filling], feature: int, chos
         kinds |= set(np.unique(kind).tolist())
         bands = [(filling.quantiles[a, feature, here], filling.quantiles[b, feature, here]) for a, b in pairs(filling)]
         _draw(axis, series.labels[here], filling.point[feature, here], bands, kind, regular)
-        axis.set_title(drawn(_title(series, stretch)), loc="left", fontsize=9.5, parse_math=False)
+        axis.set_title(_title(series, stretch), loc="left", fontsize=9.5, parse_math=False)
         axis.set_ylabel(f"{name}\n({unit})" if unit else name, fontsize=9, parse_math=False)
         time_axis(axis, series.labels, stretch.stop - stretch.start)
     axes[-1].set_xlabel(time_name(panel.clock, panel.series[0].labels))
@@ -83,8 +83,8 @@ def distribution(panel: Panel, fillings: Sequence[Filling], feature: int) -> Fig
             axis.hist(values, edges, density=True, color=colour, alpha=0.35, histtype="stepfilled", label=name)
             axis.hist(values, edges, density=True, color=colour, lw=1.2, histtype="step")
     unit = panel.features[feature].unit_beside
-    name = drawn(shortened(panel.features[feature].name, 40))
-    axis.set_xlabel(f"{name} ({drawn(shortened(unit, 20))})" if unit not in ("", "1") else name, parse_math=False)
+    name = drawn(panel.features[feature].name, 40)
+    axis.set_xlabel(f"{name} ({drawn(unit, 20)})" if unit not in ("", "1") else name, parse_math=False)
     axis.set_ylabel("density", fontsize=9)
     axis.legend(frameon=False, fontsize=8.5)
     return finish(figure, None)
@@ -162,14 +162,14 @@ def _draw(
 
 
 def _title(series: Series, stretch: Stretch) -> str:
-    n, n_steps = stretch.stop - stretch.start, len(series.times)
+    n, n_steps, name = stretch.stop - stretch.start, len(series.times), drawn(series.name, 50)
     if not n:
-        return f"{shortened(series.name, 50)}: no step" if series.name else "No step"
+        return f"{name}: no step" if name else "No step"
     what = f"all {n:,} steps" if n > 1 else "one step"
     if n < n_steps:
         what = f"{n:,} of {n_steps:,} steps, around where most is filled"
     what += f", {span(series.labels[stretch.start : stretch.stop])}"
-    return f"{shortened(series.name, 50)}: {what}" if series.name else what[0].upper() + what[1:]
+    return f"{name}: {what}" if name else what[0].upper() + what[1:]
 
 
 def span(labels: np.ndarray) -> str:
@@ -230,13 +230,10 @@ def time_name(clock: Clock, labels: np.ndarray) -> str:
     return {"steps": "step", "rows": "row", "hours": "time (hours)", "": "time"}[clock.unit]
 
 
-def shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def drawn(text: str) -> str:
-    """The text in characters that the font of the pictures has; a box stands for each other."""
+def drawn(text: str, most: int | None = None) -> str:
+    """The text, shortened, in characters that the font of the pictures has; a box stands for each other."""
     known = _characters()
+    text = text if most is None or len(text) <= most else text[: most - 1] + "…"
     return "".join(
         " " if c.isspace() else c if ord(c) in known and unicodedata.category(c)[0] != "C" else "\u25a1" for c in text
     )

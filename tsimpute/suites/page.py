@@ -16,25 +16,13 @@ from tsimpute.evaluation.reporting import Report, csv_text
 from tsimpute.plots import by_gap, calibration, curves, versus
 from tsimpute.reports.pages import Picture
 from tsimpute.reports.pages import render as render_page
+from tsimpute.suites import tables
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.paired import difference_table
 from tsimpute.suites.results import Part, Result, not_shown, read_results
 from tsimpute.suites.scoring import BINS
 from tsimpute.suites.settings import Suite
-from tsimpute.suites.tables import (
-    FEWEST_SAMPLES,
-    NOTES,
-    Line,
-    Table,
-    feature_table,
-    head_and_rows,
-    last_lines,
-    lines,
-    markdown,
-    published,
-    side_by_side,
-    task_sentences,
-)
+from tsimpute.suites.tables import FEWEST_SAMPLES, Line, Table, last_lines
 from tsimpute.system.files import atomic_write_text
 
 CURVES = ("crps", "crps_fair", "ncrps", "mae_median", "rmse_mean", "rmse_lower_median")
@@ -58,7 +46,7 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     results = list(read_results(jobs, out))
     if not results:
         raise DataError(f"{out}: expected results of the suite, there are none yet.")
-    of_all = lines(results)
+    of_all = tables.lines(results)
     last = {(line.task, line.method): line.epoch for line in last_lines(of_all)}
     # Single features in a few metrics after the last epoch only: all of them stand with the entries.
     rows = [
@@ -75,7 +63,7 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     about_all = [{"entry": result.job.names} | asdict(result.record) for result in results]
     files = {"metrics.csv": Report(tuple(rows)).csv(), "breakdowns.csv": csv_text(columns, parts)}
     files |= {"steps.csv": steps.csv()} if steps.rows else {}
-    files["tables.md"] = "\n\n".join([markdown(suite, results, differences).rstrip("\n"), *hidden]) + "\n"
+    files["tables.md"] = "\n\n".join([tables.markdown(suite, results, differences).rstrip("\n"), *hidden]) + "\n"
     files["entries.json"] = json.dumps(about_all, indent=1) + "\n"
     for name, text in files.items():
         atomic_write_text(out / name, text)
@@ -206,14 +194,14 @@ def _page(
         of_task = [result for result in results if result.job.task == task]
         if not of_task:
             continue
-        scores = head_and_rows([line for line in last_lines(of_all) if line.task == task])
-        others = [table for table in (differences[task], published(suite, task)) if table[1]]
+        scores = tables.head_and_rows([line for line in last_lines(of_all) if line.task == task])
+        others = [table for table in (differences[task], tables.published(suite, task)) if table[1]]
         tasks.append(
             {
                 "name": task,
-                "texts": task_sentences(of_task),
+                "texts": tables.task_sentences(of_task),
                 "tables": [scores, *others],
-                "by_feature": feature_table(of_task),
+                "by_feature": tables.feature_table(of_task),
                 "pictures": [Picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]],
             }
         )
@@ -221,7 +209,7 @@ def _page(
         "suite.html",
         title=suite.title or "Suite",
         summary=f"{len(results)} entries, made on {'; '.join(machines)}{by}.",
-        overview=side_by_side(suite, results),
+        overview=tables.side_by_side(suite, results),
         tasks=tasks,
-        notes=[NOTES, *hidden],
+        notes=[tables.NOTES, *hidden],
     )
