@@ -120,11 +120,6 @@ def pairs(filling: Filling) -> list[tuple[int, int]]:
     return [(i, n - 1 - i) for i in range(min(2, n // 2))]
 
 
-def band_name(levels: Sequence[float], pair: tuple[int, int]) -> str:
-    """Such as "5 to 95 %"."""
-    return f"{100 * levels[pair[0]]:g} to {100 * levels[pair[1]]:g} %"
-
-
 def _draw(
     axis: Axes,
     times: np.ndarray,
@@ -188,25 +183,23 @@ def _legend(kinds: set[int], filling: Filling) -> tuple[list[Any], list[str]]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    entries: list[tuple[Any, str]] = []
-    if OBSERVED in kinds:
-        entries.append((Line2D([], [], color=INK, lw=0.6, marker="o", ms=3), "observed"))
     informed = kinds - {OBSERVED, LEFT_EMPTY, NO_INFORMATION, RULE}
-    if informed:
-        entries.append((Line2D([], [], color=BLUE, lw=1.5), "filled (median)"))
-    if NO_INFORMATION in kinds:
-        entries.append((Line2D([], [], color=PURPLE, lw=1.5), "filled without information"))
-    if RULE in kinds:
-        entries.append((Line2D([], [], color=GREEN, lw=1.5), "filled by rule"))
-    if kinds - {OBSERVED, LEFT_EMPTY}:
-        colour = BLUE if informed else PURPLE if NO_INFORMATION in kinds else GREEN
-        for pair, alpha in zip(pairs(filling), (0.25, 0.5), strict=False):
-            entries.append((Patch(color=colour, alpha=alpha, lw=0), band_name(filling.levels, pair)))
-    if INVALID in kinds:
-        entries.append((Line2D([], [], color=VERMILION, marker="x", ls="", ms=5), "was declared invalid"))
-    if LEFT_EMPTY in kinds:
-        entries.append((Line2D([], [], color=GREY, marker="|", ls="", ms=7), "left empty"))
-    return [handle for handle, _ in entries], [label for _, label in entries]
+    entries: list[tuple[object, Any, str]] = [
+        (OBSERVED in kinds, Line2D([], [], color=INK, lw=0.6, marker="o", ms=3), "observed"),
+        (informed, Line2D([], [], color=BLUE, lw=1.5), "filled (median)"),
+        (NO_INFORMATION in kinds, Line2D([], [], color=PURPLE, lw=1.5), "filled without information"),
+        (RULE in kinds, Line2D([], [], color=GREEN, lw=1.5), "filled by rule"),
+    ]
+    colour = BLUE if informed else PURPLE if NO_INFORMATION in kinds else GREEN
+    for (low, high), alpha in zip(pairs(filling), (0.25, 0.5), strict=False):
+        band = f"{100 * filling.levels[low]:g} to {100 * filling.levels[high]:g} %"
+        entries.append((kinds - {OBSERVED, LEFT_EMPTY}, Patch(color=colour, alpha=alpha, lw=0), band))
+    entries += [
+        (INVALID in kinds, Line2D([], [], color=VERMILION, marker="x", ls="", ms=5), "was declared invalid"),
+        (LEFT_EMPTY in kinds, Line2D([], [], color=GREY, marker="|", ls="", ms=7), "left empty"),
+    ]
+    shown = [(handle, label) for there, handle, label in entries if there]
+    return [handle for handle, _ in shown], [label for _, label in shown]
 
 
 def time_axis(axis: Axes, labels: np.ndarray, n_times: int) -> None:

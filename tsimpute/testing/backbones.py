@@ -57,9 +57,8 @@ class Networks:
         return True
 
 
-def subject(make: Callable[..., Any]) -> Networks:
-    """What the laws of this kind take."""
-    return Networks(make)
+subject = Networks
+"""What the laws of this kind take."""
 
 
 def tau_of(n: int) -> torch.Tensor:

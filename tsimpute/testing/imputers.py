@@ -70,9 +70,8 @@ class Imputers:
         return self.fit()
 
 
-def subject(make: Callable[[], Any], deterministic: bool | None = None) -> Imputers:
-    """What the laws of this kind take; the arguments are the attributes of ``Imputers``."""
-    return Imputers(make, deterministic)
+subject = Imputers
+"""What the laws of this kind take."""
 
 
 def digest(x: object) -> str:

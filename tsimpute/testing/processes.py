@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -15,11 +15,6 @@ from tsimpute.testing._laws import Laws, expect, expect_name, expect_refused, ov
 from tsimpute.testing._records import recovers_the_posterior
 
 LAWS = Laws()
-
-
-def subject(make: Callable[..., Process]) -> Process:
-    """What the laws of this kind take."""
-    return make()
 
 
 def each_solver() -> Iterable[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -24,11 +24,6 @@ COVARIANCE = torch.tensor([[0.5, 0.2], [0.2, 0.3]]).double()
 
 # Levels fine enough for 128 steps; hardly any noise at the first, since a jump there is one step of first order.
 FINE = {"diffusion": {"n_levels": 4096, "beta_first": 1e-12, "beta_last": 0.5 * 50 / 4096}}
-
-
-def subject(make: Callable[..., Solver]) -> Solver:
-    """What the laws of this kind take."""
-    return make()
 
 
 def each_process() -> Iterable[dict[str, Any]]:
