@@ -35,7 +35,6 @@ filling/methods
 filling/blending
 filling/settings
 filling/preparing
-filling/improving
 filling/imputer
 filling/files filling/stores
 accessors testing

@@ -13,7 +13,7 @@ import torch
 import tsimpute as ti
 from tsimpute.config.registry import make
 from tsimpute.core.containers import Batch
-from tsimpute.gaussian.posterior import GaussianBase
+from tsimpute.gaussian.process import GaussianBase
 from tsimpute.generative.objective import loss_per_record, squared_errors
 from tsimpute.imputers.generative import GenerativeImputer
 

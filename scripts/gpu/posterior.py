@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from tsimpute.gaussian.covariance import at_positions
-from tsimpute.gaussian.posterior import LEAST_SPREAD
-from tsimpute.gaussian.process import FARTHEST, GaussianModel
+from tsimpute.gaussian.process import FARTHEST, LEAST_SPREAD, GaussianModel
 
 
 class Posterior:

@@ -19,7 +19,7 @@ import tsimpute as ti
 from tsimpute.batches.loading import Loader
 from tsimpute.batches.masking import make_policy
 from tsimpute.core.windows import Windows
-from tsimpute.gaussian.posterior import Scores
+from tsimpute.gaussian.process import Scores
 from tsimpute.imputers.network.starting import base_process, cross_fitted
 
 

@@ -13,12 +13,12 @@ import pytest
 import tsimpute as ti
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Windows
+from tsimpute.filling.blending import with_network
 from tsimpute.filling.blending.blend import Blend
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from_file
+from tsimpute.filling.blending.with_network import Training
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.filling.improving import with_network
-from tsimpute.filling.improving.with_network import Training, masks_of_panel, steps_of, windows_for
-from tsimpute.filling.learning.learning import EFFORTS, gaussian, untrained
+from tsimpute.filling.learning.learning import EFFORTS, gaussian
 from tsimpute.filling.panels.windows import N_CLASSES, clock_times
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.models.checkpoints import read_model
@@ -51,11 +51,8 @@ def panel(frame: pd.DataFrame) -> Panel:
 def network() -> tuple[Training, GenerativeImputer]:
     table = panel(hourly())
     training = Training(table, gaussian(table, {}, 0, silent), replace(EFFORTS["quick"], **TINY), 0)
-    masks = masks_of_panel(training, Run())
-    windows = windows_for(training, masks, 30)
-    imputer = untrained(training.effort, len(windows), 0)
-    for _ in steps_of(training, imputer, masks, windows, Run()):
-        pass
+    imputer, steps = training.started(training.masks(Run()), Run())
+    assert sum(1 for _ in steps) >= 30
     return training, imputer
 
 
@@ -118,7 +115,7 @@ def test_what_a_network_gains_is_said_beside_the_first_answer_at_the_same_cells(
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], **TINY))
     monkeypatch.setattr(with_network, "_LEAST_GAIN", -1.0)
     monkeypatch.setattr(with_network._Looks, "helps", lambda *_: True)
-    half = lambda process, network, truth, feature, gap_class, n_features, most: np.full((n_features, N_CLASSES), 0.5)
+    half = lambda process, network, truth, feature, gap_class, n_features: np.full((n_features, N_CLASSES), 0.5)
     monkeypatch.setattr("tsimpute.filling.blending.choosing.network_shares", half)
     monkeypatch.setattr("tsimpute.filling.blending.choosing._LEAST_GAIN", -1.0)
     source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", []

@@ -16,8 +16,7 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.imputer.fitting import first_fit, hidden_share
 from tsimpute.filling.learning.learning import EFFORTS
-from tsimpute.filling.measuring.hidden_draws import season_of, simple_baselines
-from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.hidden_draws import hidden_cells, season_of, simple_baselines
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.system.run import Run
 

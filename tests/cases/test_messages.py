@@ -20,7 +20,7 @@ from tsimpute.cli.tables import settings_of
 from tsimpute.cli.words import NEGATED, in_options, of_error
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.table_imputer import TableImputer
-from tsimpute.filling.preparing.summary import behind, shortened
+from tsimpute.filling.preparing.prepared import behind, shortened
 
 PACKAGE = Path(tsimpute.__file__).parent
 OF_TABLES = (

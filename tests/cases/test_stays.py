@@ -12,8 +12,7 @@ import tsimpute as ti
 from tsimpute.errors import DataError
 from tsimpute.filling.files.fill_file import prepare_file
 from tsimpute.filling.files.outputs import write_cells
-from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.preparing.summary import understood
+from tsimpute.filling.preparing.prepared import Prepared, understood
 
 HEAD = "Time,Parameter,Value\n"
 

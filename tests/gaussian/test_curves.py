@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.filling.blending.delivered import DeliveredModel, FittingData
+from tsimpute.filling.blending.choosing import DeliveredModel, FittingData
 from tsimpute.filling.imputer import fitting
 from tsimpute.filling.imputer.table_imputer import TableImputer
+from tsimpute.gaussian.conditioning import joined
 from tsimpute.gaussian.curves import Curves, Inputs, fit_curves
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
@@ -63,7 +64,7 @@ def test_a_square_is_found_that_a_process_cannot_tell() -> None:
 def test_a_process_leaves_nothing_of_what_it_drew_itself(seed: int) -> None:
     model, of, _, _ = fitted(bend=0.3)
     nothing, rng = np.full((3, N_STEPS), np.nan), np.random.default_rng(seed)
-    piece = model.posterior(nothing, of.times[0], 1, rng)
+    piece = joined(list(model.posterior_pieces(nothing, of.times[0], 1, rng)))
     drawn = model.values(piece.mean + piece.deviations[0], of.times[0])
     holes = rng.random(drawn.shape) < 0.1
     holes[2, OUT] = True

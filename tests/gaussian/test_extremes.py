@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tsimpute.errors import DataError
+from tsimpute.gaussian.conditioning import joined
 from tsimpute.gaussian.model import fit
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.gaussian.records import Records
@@ -26,7 +27,7 @@ def fitted(values: np.ndarray, times: np.ndarray | None = None) -> tuple[Gaussia
     times = np.arange(float(values.shape[1])) if times is None else times
     step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
     model = fit(Records((values,), (times,), step), (24.0,))
-    found = model.posterior(values, times, 3, np.random.default_rng(0))
+    found = joined(list(model.posterior_pieces(values, times, 3, np.random.default_rng(0))))
     draws = model.values(found.mean + found.deviations, times)
     assert np.isfinite(draws).all()
     for moment in model.moments(values, times):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tsimpute.gaussian import model as fitting
+from tsimpute.gaussian.conditioning import joined
 from tsimpute.gaussian.maps import MonotoneMap, Seasons
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
@@ -76,7 +77,7 @@ def test_intervals_of_a_fitted_process_hold() -> None:
     seen = np.where(hidden, np.nan, values)
     times = np.arange(3000.0)
     model = fit(Records((seen,), (times,), 1.0))
-    found = model.posterior(seen, times, 50, np.random.default_rng(5))
+    found = joined(list(model.posterior_pieces(seen, times, 50, np.random.default_rng(5))))
     draws = model.values(np.concatenate([found.mean + found.deviations, found.mean - found.deviations]), times)
     low, high = np.quantile(draws, [0.05, 0.95], axis=0)
     held = ((low <= values) & (values <= high))[hidden].mean()
@@ -123,7 +124,7 @@ def test_a_model_comes_back_from_its_arrays_to_the_bit() -> None:
 def test_moments_are_those_of_many_draws_in_the_data_s_units() -> None:
     model, values, times = skewed_model()
     mean, spread = model.moments(values, times)
-    found = model.posterior(values, times, 4_000, np.random.default_rng(0))
+    found = joined(list(model.posterior_pieces(values, times, 4_000, np.random.default_rng(0))))
     draws = model.values(found.mean + found.deviations, times)
     gaps = np.isnan(values)
     assert (np.abs(draws.mean(0) - mean)[gaps] < 0.25 * draws.std(0)[gaps]).all()

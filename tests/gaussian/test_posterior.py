@@ -10,8 +10,7 @@ import pytest
 from tsimpute.batches.base_estimates import BaseEstimate
 from tsimpute.gaussian.covariance import at_positions
 from tsimpute.gaussian.maps import N_HARMONICS, MonotoneMap, Seasons
-from tsimpute.gaussian.posterior import CHUNK, LEAST_SPREAD, GaussianBase, Scores
-from tsimpute.gaussian.process import GaussianModel, Tails
+from tsimpute.gaussian.process import CHUNK, LEAST_SPREAD, GaussianBase, GaussianModel, Scores, Tails
 from tsimpute.scaling.standardizer import Standardizer
 
 RNG = np.random.default_rng(0)

@@ -134,7 +134,7 @@ def fill(options: Namespace) -> int:
     """Fills the gaps of a table in a file: the same file back, what each cell is, and a report."""
     from tsimpute.filling.files.fill_file import fill_file
     from tsimpute.filling.files.outputs import Outputs
-    from tsimpute.filling.preparing.summary import unfilled
+    from tsimpute.filling.preparing.prepared import unfilled
     from tsimpute.system.run import UNITS
 
     spell = partial(in_options, names=list(vars(options)))
@@ -157,7 +157,7 @@ def fill(options: Namespace) -> int:
 def describe(options: Namespace) -> None:
     """Prints how the file is read, as ``fill`` starts; nothing is trained."""
     from tsimpute.filling.files.fill_file import prepare_file
-    from tsimpute.filling.preparing.summary import understood, unfilled
+    from tsimpute.filling.preparing.prepared import understood, unfilled
 
     for name in ("root", "picture"):
         if options[name] is not None:

@@ -19,7 +19,7 @@ PROVENANCE = ("observed", "imputed", "no information", "left empty", "declared i
 """What a cell of a filled table is, by its code. "no information": filled although the series shows no value of that
 feature. "declared invalid": a value stood there, was declared invalid, and has been filled as a gap is. "left empty":
 missing and not filled, as asked or since its column is no measurement. "by rule": filled without a model, as a constant
-or a counter is; see ``filling.rules``."""
+or a counter is; see ``filling.preparing.series``."""
 
 FILLED = (IMPUTED, NO_INFORMATION, INVALID, RULE)
 """Codes of cells that hold a filled value and not an observation."""

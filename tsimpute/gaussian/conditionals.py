@@ -89,7 +89,13 @@ class Prior:
                 matrix = at_positions(self.covariance[:, features][:, :, features], relative)
                 self._layouts[layout_key] = _Layout(matrix, len(features), bool((np.diff(relative) == 1).all()))
             _forget_first(self._conditionals, _MOST_CONDITIONALS)
-            self._conditionals[key] = _conditional(self._layouts[layout_key], known, wanted)
+            layout, others = self._layouts[layout_key], np.flatnonzero(~(known | wanted))
+            known_cells, cells = np.flatnonzero(known), np.flatnonzero(wanted)
+            n, m, gaps = len(known_cells), len(cells), len(others) + len(cells)
+            if layout.regular and gaps**3 + m**3 <= n**3 + 3 * n**2 * m:  # multiplications of both ways, times 3
+                self._conditionals[key] = _FromPrecision(layout, known_cells, np.concatenate([others, cells]), m)
+            else:
+                self._conditionals[key] = _FromCovariance(layout, known_cells, cells)
         return self._conditionals[key]
 
 
@@ -136,14 +142,6 @@ class _Layout:
         if self._last is None or self._last[0] is not cells:
             self._last = cells, cells @ self.precision
         return self._last[1]
-
-
-def _conditional(layout: _Layout, known: np.ndarray, wanted: np.ndarray) -> Conditional:
-    known_cells, cells, others = np.flatnonzero(known), np.flatnonzero(wanted), np.flatnonzero(~(known | wanted))
-    n, m, gaps = len(known_cells), len(cells), len(others) + len(cells)
-    if layout.regular and gaps**3 + m**3 <= n**3 + 3 * n**2 * m:  # multiplications of both ways, times 3
-        return _FromPrecision.of(layout, known_cells, cells, others)
-    return _FromCovariance(layout, known_cells, cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,19 +192,17 @@ class _FromPrecision(Conditional):
 
     Attributes:
         gaps: the cells that are not known.
-        root: of the precision between them.
     """
 
     layout: _Layout
     known_cells: np.ndarray
     gaps: np.ndarray
-    root: np.ndarray
     n_wanted: int
 
-    @classmethod
-    def of(cls, layout: _Layout, known_cells: np.ndarray, cells: np.ndarray, others: np.ndarray) -> _FromPrecision:
-        gaps = np.concatenate([others, cells])
-        return cls(layout, known_cells, gaps, _root_of_part(layout.precision, gaps), len(cells))
+    @cached_property
+    def root(self) -> np.ndarray:
+        """Of the precision between the gaps."""
+        return _root_of_part(self.layout.precision, self.gaps)
 
     @cached_property
     def _rows(self) -> np.ndarray:

@@ -51,20 +51,20 @@ def window_length(n_features: int, n_lags: int | None = None) -> int:
         return 1
     if is_wide(n_features):
         return max(8, MOST_CELLS_WIDE // (BLOCK + NEIGHBOURS))
-    return int(np.clip(MOST_CELLS // n_features, 8, most_steps(n_features)))
+    return int(np.clip(MOST_CELLS // n_features, 8, _most_steps(n_features)))
 
 
-def most_steps(n_features: int) -> int:
+def _most_steps(n_features: int) -> int:
     return max(MOST_STEPS, FEW_CELLS // n_features)
 
 
 def largest_lag(n_steps: int, n_features: int) -> int:
     """How many lags a process of records with so many steps at most has."""
-    return min(n_steps, most_steps(n_features) if _is_one_window(n_steps, n_features) else window_length(n_features))
+    return min(n_steps, _most_steps(n_features) if _is_one_window(n_steps, n_features) else window_length(n_features))
 
 
 def _is_one_window(n_steps: int, n_features: int) -> bool:
-    few = n_steps <= 1.5 * most_steps(n_features) and n_steps * n_features <= WHOLE_RECORD
+    few = n_steps <= 1.5 * _most_steps(n_features) and n_steps * n_features <= WHOLE_RECORD
     return few or n_steps <= window_length(n_features)
 
 
@@ -131,14 +131,8 @@ def conditioned_pieces(
     """Draws of a record, piece by piece in the order of time; memory does not grow with the record.
 
     A window's cells are drawn given all that is known in it and what was drawn before, so that a draw is one path over
-    windows and blocks of features. The mean follows the same way, which is exact, since it is linear.
-
-    Args:
-        prior: shared by all records of one process.
-        record: (K, T) standardised, NaN where nothing is known.
-        positions: (T,) times in steps.
-        n_draws: H.
-        rng: of all draws.
+    windows and blocks of features. The mean follows the same way, which is exact, since it is linear. Arguments: see
+    ``marginals``.
     """
     n_features, n_steps = record.shape
     paths, known, start = np.zeros((1 + n_draws, 0, n_features)), np.zeros((0, n_features), bool), 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -42,17 +42,18 @@ def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
     size = cast(int, next_fast_len(stretch + n_lags - 1, real=True))
     spectrum = np.zeros((size // 2 + 1, n_features, n_features), complex)
     at_once = max(1, CELLS_AT_ONCE // (n_features * size))
-    stretches = list(_stretches(records, stretch, n_lags))
+    stretches = [  # cover each record once; and the same ones with what follows up to the largest lag
+        (record[:, start : start + stretch], record[:, start : start + stretch + n_lags - 1])
+        for record in records
+        for start in range(0, record.shape[1], stretch)
+    ]
     for first in range(0, len(stretches), at_once):
         batch = stretches[first : first + at_once]
         parts, ahead = np.zeros((2, len(batch), n_features, size))
         for n, (part, longer) in enumerate(batch):
             parts[n, :, : part.shape[1]], ahead[n, :, : longer.shape[1]] = part, longer
-        of_parts, of_ahead = (
-            np.fft.rfft(parts, axis=2).transpose(2, 1, 0),
-            np.fft.rfft(ahead, axis=2).transpose(2, 0, 1),
-        )
-        spectrum += of_parts.conj() @ of_ahead
+        of_parts, of_ahead = np.fft.rfft(parts, axis=2), np.fft.rfft(ahead, axis=2)
+        spectrum += of_parts.transpose(2, 1, 0).conj() @ of_ahead.transpose(2, 0, 1)
     products = np.empty((n_lags, n_features, n_features))
     for k in range(n_features):
         products[:, k] = np.fft.irfft(spectrum[:, k], n=size, axis=0)[:n_lags]
@@ -60,14 +61,10 @@ def lagged_products(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
 
 
 def lagged_pairs(records: Sequence[np.ndarray], n_lags: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of products over the pairs of which both values are known, and how many pairs there are.
+    """(n_lags, K, K) sums of products over the pairs of which both values are known, and how many pairs there are.
 
     Args:
         records: (K, T) each, NaN where nothing is known.
-        n_lags: lags 0 to ``n_lags`` - 1.
-
-    Returns:
-        (n_lags, K, K) sums and (n_lags, K, K) counts.
     """
     sums = lagged_products([np.nan_to_num(record) for record in records], n_lags)
     return sums, np.rint(lagged_products([(~np.isnan(record)).astype(np.float64) for record in records], n_lags))
@@ -78,9 +75,6 @@ def edge_effects(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
 
     The mean product at a lag is over all steps but some of the first or last ones. Their part in the variance is
     small compared with the variance, but large compared with the changes of a smooth series in a step.
-
-    Args:
-        records: see ``lagged_products``.
     """
     n_features = len(records[0])
     products, counts = np.zeros((n_lags, n_features, n_features)), np.zeros(n_lags)
@@ -95,13 +89,6 @@ def edge_effects(records: Sequence[np.ndarray], n_lags: int) -> np.ndarray:
         counts[:most] += n_steps - np.arange(most)
     means = products / np.maximum(counts, 1)[:, None, None]
     return np.where((counts > 0)[:, None, None], means[0] - means, 0.0)
-
-
-def _stretches(records: Sequence[np.ndarray], stretch: int, n_lags: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Stretches that cover each record once, and the same ones with what follows up to the largest lag."""
-    for record in records:
-        for start in range(0, record.shape[1], stretch):
-            yield record[:, start : start + stretch], record[:, start : start + stretch + n_lags - 1]
 
 
 def from_pairs(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -236,8 +223,12 @@ def at_positions(covariance: np.ndarray, positions: np.ndarray) -> np.ndarray:
         positions: (n,) increasing times, in steps.
     """
     n_lags, n_features, _ = covariance.shape
+    n_cells = len(positions) * n_features
     if len(positions) <= n_lags and (np.diff(positions) == 1).all():
-        return _of_steps(covariance[: len(positions)])
+        within = covariance[: len(positions)]  # a block Toeplitz matrix
+        strip = np.concatenate([within[:0:-1].transpose(0, 2, 1), within])
+        blocks = sliding_window_view(strip, len(within), 0)[::-1]  # earlier step, its feature, later one's, later step
+        return blocks.transpose(0, 1, 3, 2).reshape(n_cells, n_cells)
     padded = np.concatenate([covariance, _positive_part(covariance[-1])[None]])
     lag = np.minimum(positions[None, :] - positions[:, None], n_lags)
     later = np.maximum(lag, 0)
@@ -245,13 +236,4 @@ def at_positions(covariance: np.ndarray, positions: np.ndarray) -> np.ndarray:
     part = (later - below)[:, :, None, None]
     upper = padded[below] if not part.any() else (1 - part) * padded[below] + part * padded[below + 1]
     out = np.where((lag >= 0)[:, :, None, None], upper, upper.transpose(1, 0, 3, 2))
-    n_cells = len(positions) * n_features
     return out.transpose(0, 2, 1, 3).reshape(n_cells, n_cells)
-
-
-def _of_steps(covariance: np.ndarray) -> np.ndarray:
-    """(W K, W K) of all features at W steps that follow each other: a block Toeplitz matrix."""
-    n_lags, n_features, _ = covariance.shape
-    strip = np.concatenate([covariance[:0:-1].transpose(0, 2, 1), covariance])
-    blocks = sliding_window_view(strip, n_lags, 0)[::-1]  # earlier step, its feature, later one's, later step
-    return blocks.transpose(0, 1, 3, 2).reshape(n_lags * n_features, n_lags * n_features)

@@ -145,9 +145,8 @@ class _Part:
     """A stretch of a record with some of its known cells hidden.
 
     Attributes:
-        hidden: (K, T) bool.
+        hidden: (K, T) bool. times, block: (T,).
         mean: (K, T) posterior means given what is left, error: (K, T) truth less them in standard deviations.
-        times, block: (T,).
     """
 
     hidden: np.ndarray

@@ -55,12 +55,9 @@ class MonotoneMap:
             distinct, normal = distinct[at], normal[at]
         scores = (1 - normality) * (distinct - mean) / scale + normality * normal
         mean_slope = float((distinct[-1] - distinct[0]) / (scores[-1] - scores[0]))
-        ends = (
-            _slope(distinct, scores, scores <= scores[0] + _END),
-            _slope(distinct, scores, scores >= scores[-1] - _END),
-        )
-        slopes = tuple(max(_EDGE * mean_slope, end) for end in ends)
-        return cls(distinct, scores, (slopes[0], slopes[1]))
+        first, last = scores <= scores[0] + _END, scores >= scores[-1] - _END
+        low, high = (max(_EDGE * mean_slope, _slope(distinct, scores, end)) for end in (first, last))
+        return cls(distinct, scores, (low, high))
 
     def forward(self, values: np.ndarray) -> np.ndarray:
         """Scores of values, 0 for any value of a feature that was constant; NaN stays."""
@@ -149,7 +146,9 @@ class Seasons:
             periods: that may be there; those with less than ``MOST_PERIODS`` in the longest record are left out.
         """
         span = max(float(t[-1] - t[0]) for t in times)
-        fitting = tuple(p for p in periods if span >= MOST_PERIODS * p and _step(times) <= p / 4)
+        steps = np.concatenate([np.diff(t) for t in times])
+        step = float(np.median(steps)) if len(steps) else np.inf
+        fitting = tuple(p for p in periods if span >= MOST_PERIODS * p and step <= p / 4)
         weights = np.zeros((len(records[0]), 2 * N_HARMONICS * len(fitting)))
         if not fitting:
             return cls((), weights)
@@ -161,12 +160,8 @@ class Seasons:
         halves = np.floor(turns).astype(np.int64) % 2 == 0
         values = np.concatenate(list(records), axis=1)
         known = ~np.isnan(values)
-        gains = np.array(
-            [
-                min(_gain(waves[cells], row[cells], half[cells]) for half in halves)
-                for row, cells in zip(values, known, strict=True)
-            ]
-        )
+        pairs = zip(values, known, strict=True)
+        gains = np.array([min(_gain(waves[c], row[c], half[c]) for half in halves) for row, c in pairs])
         alike = _alike(values)
         for k in np.flatnonzero(alike @ gains / alike.sum(1) > _GAIN):
             weights[k] = _ridge(waves[known[k]], values[k, known[k]])
@@ -177,11 +172,6 @@ class Seasons:
         if not self.periods:
             return np.zeros((len(self.weights), len(times)))
         return self.weights @ _waves(times, self.periods).T
-
-
-def _step(times: Sequence[np.ndarray]) -> float:
-    steps = np.concatenate([np.diff(t) for t in times])
-    return float(np.median(steps)) if len(steps) else np.inf
 
 
 def _waves(times: np.ndarray, periods: Sequence[float]) -> np.ndarray:

@@ -63,12 +63,7 @@ class Regularisation:
 
 @dataclass
 class Work:
-    """How far a fit is.
-
-    Attributes:
-        progress: called with the work done and all of it, after each stretch of a record.
-        should_stop: called as often.
-    """
+    """How far a fit is; ``progress`` is called with the work done and all of it, after each stretch of a record."""
 
     progress: Callable[[int, int], None] = lambda done, total: None
     should_stop: Callable[[], bool] = lambda: False
@@ -114,7 +109,13 @@ def fit(
     Raises:
         DataError: a value is too large to be squared.
     """
-    _check_sizes(records)
+    for k in range(len(records.values[0])):
+        top = max((float(np.abs(v[k][~np.isnan(v[k])]).max(initial=0.0)) for v in records.values), default=0.0)
+        if top > LARGEST:
+            raise DataError(
+                f"feature {k}: expected values below {LARGEST:g} in size, came {top:g}. Divide the feature by a power "
+                "of ten, or mark such values as missing."
+            )
     em_parts = records.sample(EM_CELLS, seed)
     covariance, tails = None, Tails.normal(len(records.values[0]))
     for_others = for_others and len(records.values) > 1
@@ -133,16 +134,6 @@ def fit(
             covariance = settings.of(_completed(Prior(covariance), some, derive_seed(seed, "em", str(n)), work))
     work.progress(work.total, work.total)
     return replace(empty, covariance=covariance, tails=tails)
-
-
-def _check_sizes(records: Records) -> None:
-    for k in range(len(records.values[0])):
-        top = max((float(np.abs(v[k][~np.isnan(v[k])]).max(initial=0.0)) for v in records.values), default=0.0)
-        if top > LARGEST:
-            raise DataError(
-                f"feature {k}: expected values below {LARGEST:g} in size, came {top:g}. Divide the feature by a power "
-                "of ten, or mark such values as missing."
-            )
 
 
 def _chosen(
@@ -213,10 +204,8 @@ def _n_lags(records: Records) -> int:
 
 def _scores(model: GaussianModel, records: Records) -> list[np.ndarray]:
     """Per record its scores on a grid of steps."""
-    return [
-        gridded(model.scores(v, t), positions(t, records.step), len(model.covariance))
-        for v, t in zip(records.values, records.times, strict=True)
-    ]
+    pairs, n_lags = zip(records.values, records.times, strict=True), len(model.covariance)
+    return [gridded(model.scores(v, t), positions(t, records.step), n_lags) for v, t in pairs]
 
 
 def _completed(prior: Prior, scores: Sequence[np.ndarray], seed: int, work: Work) -> Estimated:
@@ -253,11 +242,10 @@ def _moments(pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """Settings, and the errors of their model at hidden cells.
+    """Settings, and the errors of their model at the M hidden cells of each stretch.
 
     Attributes:
-        losses: by stretch, at its M hidden cells: (levels, M) quantile losses in standard deviations of each feature.
-        residuals: by stretch (M,), standardised.
+        losses: (levels, M) quantile losses in standard deviations of each feature. residuals: (M,), standardised.
     """
 
     settings: Regularisation
@@ -284,27 +272,22 @@ class _Contest:
         """The better one of two; scoring ends early where the new one is behind at a share of the cells."""
         scored = _Scored(settings, replace(model), [], [])  # without the matrices that ``model`` has computed
         places = [n for n, cells in enumerate(self.hidden) if cells.any()]
-        counts = np.cumsum([self.hidden[n].sum() for n in places])
+        counts, shares = np.cumsum([self.hidden[n].sum() for n in places]), np.array(LEVELS)[:, None]
         for done, n in enumerate(places, 1):
             if not self.work.step():
                 break
-            self._add(scored, model, n)
+            whole, times, cells = self.truth.values[n], self.truth.times[n], self.hidden[n]
+            mean, spread = model.marginals(self.visible.values[n], times, cells)
+            levels = [model.values(mean + ndtri(level) * spread, times)[cells] for level in LEVELS]
+            miss = (whole[cells] - np.stack(levels)) / self._scale[np.nonzero(cells)[0]]
+            scored.losses.append(np.maximum(shares * miss, (shares - 1) * miss))
+            scored.residuals.append((model.scores(whole, times) - mean)[cells] / np.maximum(spread[cells], 1e-9))
             behind = best is not None and scored.score(done) > (1 + BEHIND) * best.score(done)
             if behind and counts[done - 1] >= EARLY * counts[-1]:
                 self.work.skip(len(places) - done)
                 break
         n_done = len(scored.losses)
         return scored if best is None or scored.score(n_done) < best.score(n_done) else best
-
-    def _add(self, scored: _Scored, model: GaussianModel, n: int) -> None:
-        """The scores of a model at one stretch."""
-        whole, times, cells = self.truth.values[n], self.truth.times[n], self.hidden[n]
-        mean, spread = model.marginals(self.visible.values[n], times, cells)
-        levels = [model.values(mean + ndtri(level) * spread, times)[cells] for level in LEVELS]
-        miss = (whole[cells] - np.stack(levels)) / self._scale[np.nonzero(cells)[0]]
-        share = np.array(LEVELS)[:, None]
-        scored.losses.append(np.maximum(share * miss, (share - 1) * miss))
-        scored.residuals.append((model.scores(whole, times) - mean)[cells] / np.maximum(spread[cells], 1e-9))
 
     @cached_property
     def _scale(self) -> np.ndarray:

@@ -16,6 +16,8 @@ from tsimpute.system.files import atomic_write
 
 _FORMAT = "tsimpute peer"
 _LAYOUT = 1
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, AttributeError, TypeError)
+"""What numpy and json raise of a damaged file."""
 
 
 def write_model(path: Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -39,16 +41,7 @@ def read_model(path: Path, peer: str) -> tuple[dict[str, Any], dict[str, np.ndar
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(str(arrays.pop("header")))
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        AttributeError,
-        TypeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
         raise CheckpointError(f"{path}: expected a model written by save, cannot be read: {error}.") from error
     came = (header.get("format"), header.get("layout"), header.get("imputer"))
     if came != (_FORMAT, _LAYOUT, peer):

@@ -27,7 +27,12 @@ def write_model(path: Path, weights: Mapping[str, Tensor], description: Mapping[
     text = json.dumps(description, sort_keys=True)
     metadata = {"format": FORMAT, "about": text, "digest": _digest(plain, text)}
     # As bytes, since safetensors' own writer makes files that no one but their owner can read.
-    content = _sorted_header(save(plain, metadata=metadata))
+    content = save(plain, metadata=metadata)
+    # The header in order of names, since safetensors writes metadata in any order.
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # weights begin at a multiple of 8 bytes
+    content = len(header).to_bytes(8, "little") + header + content[end:]
     atomic_write(path, lambda partial: partial.write_bytes(content))
 
 
@@ -35,15 +40,6 @@ def part_of(arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
     """The arrays of one part of a model: those whose names begin with the part's name and a dot."""
     start = f"{name}."
     return {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
-
-
-def _sorted_header(content: bytes) -> bytes:
-    """The same safetensors file with its header in order of names: safetensors writes metadata in any order."""
-    end = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:end])
-    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # weights begin at a multiple of 8 bytes
-    return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -64,7 +64,13 @@ def _renamed(old: str, tensor: Tensor) -> dict[str, Tensor]:
     if part in _BLOCK_NAMES:
         return {f"{block}.{_BLOCK_NAMES[part]}.{kind}": flat}
     if part == "cond_projection":
-        return _side(block, kind, flat)
+        if kind == "bias":
+            return {f"{block}.side.of_time.bias": flat}
+        return {
+            f"{block}.side.of_time.weight": flat[:, :_WIDTH_TIME],
+            f"{block}.side.of_feature.weight": flat[:, _WIDTH_TIME:-1],
+            f"{block}.side.of_mask": flat[:, -1],
+        }
     axis, _, _, inner = rest.split(".", 3)
     for theirs, ours in _AXIS_NAMES.items():
         if inner.startswith(theirs):

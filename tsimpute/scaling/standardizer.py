@@ -105,9 +105,10 @@ class SupportBijection:
             from_low, from_high = z[below], z[above]
             x[below] = low + scale * (_softplus((from_low - low) / scale) - _softplus((from_low - high) / scale))
             x[above] = high - scale * (_softplus((high - from_high) / scale) - _softplus((low - from_high) / scale))
+        low, high = self.limits.bounds
         if self.limits.integer:
-            x = np.rint(x) + 0.0  # -0.0 becomes 0.0
-        return np.clip(x, *_innermost(self.limits, self.scale))
+            return np.clip(np.rint(x) + 0.0, low, high)  # -0.0 becomes 0.0
+        return np.clip(x, _inside(low, np.inf, scale), _inside(high, -np.inf, scale))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts for JSON."""
@@ -131,14 +132,6 @@ def _widened(limits: Limits) -> tuple[float, float]:
     low, high = limits.bounds
     half = 0.5 * limits.integer
     return low - half, high + half
-
-
-def _innermost(limits: Limits, scale: float) -> tuple[float, float]:
-    """The lowest and highest number that may come out."""
-    low, high = limits.bounds
-    if limits.integer:
-        return low, high
-    return _inside(low, np.inf, scale), _inside(high, -np.inf, scale)
 
 
 def _inside(bound: float, towards: float, scale: float) -> float:

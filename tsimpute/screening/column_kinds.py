@@ -131,15 +131,12 @@ class _Column:
         return len(np.unique(self.series))
 
 
-def column_kinds(
-    panel: Panel, *, measured: Collection[str] = (), learnt: Collection[str] = (), long: bool = False
-) -> tuple[ColumnKind, ...]:
+def column_kinds(panel: Panel, *, measured: Collection[str] = (), long: bool = False) -> tuple[ColumnKind, ...]:
     """One for each feature.
 
     Args:
         panel: without codes for missing and values outside the limits.
         measured: names of features that are measurements whatever they hold.
-        learnt: names of features that a given model has learnt: these are measurements too.
         long: whether the table has a row for each value, and no place for others.
     """
     lengths = [len(series.times) for series in panel.series]
@@ -150,27 +147,20 @@ def column_kinds(
         observed = ~np.isnan(row)
         bounds = ColumnKind(feature.name, "measurement", "", *far_bounds(np.sort(row[observed])))
         observed &= ~bounds.far(row)
-        if feature.name in measured or feature.name in learnt:
+        if feature.name in measured:
             kinds.append(bounds)
             continue
         column = _Column(
             feature.name, feature.unit, row[observed], of_cell[observed], step[observed], len(row), len(lengths), long
         )
-        kinds.append(_kind(column, bounds))
+        for kind, rule in _RULES:
+            reason = rule(column)
+            if reason is not None:
+                low, high = (None, None) if kind in ("id", "code") else (bounds.low, bounds.high)
+                bounds = ColumnKind(column.name, kind, reason, low, high)
+                break
+        kinds.append(bounds)
     return tuple(kinds)
-
-
-def _kind(column: _Column, bounds: ColumnKind) -> ColumnKind:
-    for kind, rule in _RULES:
-        reason = rule(column)
-        if reason is not None:
-            low, high = (None, None) if kind in ("id", "code") else (bounds.low, bounds.high)
-            return ColumnKind(column.name, kind, reason, low, high)
-    return bounds
-
-
-def _empty(column: _Column) -> str | None:
-    return None if len(column.values) else "no series shows a value"
 
 
 def _id(column: _Column) -> str | None:
@@ -184,15 +174,15 @@ def _id(column: _Column) -> str | None:
 
 
 def _code(column: _Column) -> str | None:
-    few = len(column.distinct) <= MOST_STATES
-    if not column.whole or not (named_code(column.name) or (few and _state(column))):
+    if not column.whole:
+        return None
+    is_code = named_code(column.name)
+    if len(column.distinct) <= MOST_STATES and not is_code:
+        # An outcome that does not change in a series describes it, and is copied.
+        is_code = named_state(column.name) or (named_outcome(column.name) and _per_series(column) is None)
+    if not is_code:
         return None
     return f"{len(column.distinct)} whole number{'s' * (len(column.distinct) > 1)}, named as a code or state"
-
-
-def _state(column: _Column) -> bool:
-    """An outcome that does not change in a series describes it, and is copied."""
-    return named_state(column.name) or (named_outcome(column.name) and _per_series(column) is None)
 
 
 def _presence(column: _Column) -> str | None:
@@ -288,10 +278,9 @@ def _count(column: _Column) -> str | None:
 
 
 _RULES: Sequence[tuple[Kind, Callable[[_Column], str | None]]] = (
-    ("empty", _empty), ("id", _id), ("code", _code), ("once", _once), ("presence", _presence),
-    ("constant", _constant), ("per series", _per_series), ("counter", _counter), ("yes or no", _yes_or_no),
-    ("scale", _scale),
-    ("count", _count),
+    ("empty", lambda column: None if len(column.values) else "no series shows a value"),
+    ("id", _id), ("code", _code), ("once", _once), ("presence", _presence), ("constant", _constant),
+    ("per series", _per_series), ("counter", _counter), ("yes or no", _yes_or_no), ("scale", _scale), ("count", _count),
 )  # fmt: skip
 """In this order: the first that gives a reason decides."""
 

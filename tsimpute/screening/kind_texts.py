@@ -62,7 +62,14 @@ def kind_warnings(panel: Panel, kinds: Sequence[ColumnKind], limits: Collection[
         members = list(group)
         named = ", ".join(f"{kind.feature} ({kind.reason})" for kind in members[:NAMED])
         named += f" and {len(members) - NAMED} more" * (len(members) > NAMED)
-        yield f"{named}: {_DONE[members[0].kind]}{_change(members)}"
+        change = (
+            f". To have a model predict it all the same, set predict={[kind.feature for kind in members[:NAMED]]!r}"
+        )
+        if members[0].predicted:
+            change = f". To have it otherwise, set limits='{members[0].feature}=:'"
+        if members[0].kind == "empty":  # features without a value cannot be predicted
+            change = ""
+        yield f"{named}: {_DONE[members[0].kind]}{change}"
     n_cells = sum(len(series.times) for series in panel.series)
     unseen = [kind.feature for kind in kinds if kind.predicted and missing[kind.feature] == n_cells]
     if unseen:
@@ -117,16 +124,6 @@ def _silent_hours(panel: Panel, kinds: Sequence[ColumnKind]) -> Iterable[str]:
             )
 
 
-def _change(kinds: Sequence[ColumnKind]) -> str:
-    """The option that has it otherwise; features without a value cannot be predicted."""
-    if kinds[0].kind == "empty":
-        return ""
-    if kinds[0].predicted:
-        return f". To have it otherwise, set limits='{kinds[0].feature}=:'"
-    names = [kind.feature for kind in kinds[:NAMED]]
-    return f". To have a model predict it all the same, set predict={names!r}"
-
-
 def _contradicted(panel: Panel, kinds: Sequence[ColumnKind]) -> Iterable[str]:
     """Columns of a later table that do not look as the one that was learnt from."""
     for k, kind in enumerate(kinds):
@@ -179,7 +176,11 @@ def far_warnings(panel: Panel, far: Sequence[np.ndarray], fitted: bool = False) 
             continue
         pooled = np.concatenate([series.values[k][~cells[k]] for series, cells in zip(panel.series, far, strict=True)])
         low, high = float(np.nanmin(pooled)), float(np.nanmax(pooled))
-        named = "; ".join(_place(panel, k, n, t) for n, t in places[:NAMED])
+        some = [(panel.series[n], t) for n, t in places[:NAMED]]
+        named = "; ".join(
+            f"{series.values[k, t]:.10g} at {label_text(series.labels[t])}{f' of {series.name}' if series.name else ''}"
+            for series, t in some
+        )
         named += f"; and {len(places) - NAMED:,} more" * (len(places) > NAMED)
         spread = (high - low) or abs(high) or 1.0
         bounds = f"{feature.name}={max(low - spread, 0.0 if low >= 0 else -np.inf):.6g}:{high + spread:.6g}"
@@ -193,11 +194,6 @@ def far_warnings(panel: Panel, far: Sequence[np.ndarray], fitted: bool = False) 
             f"hidden from the model. To fill such values instead, {change}; if they are true, "
             f"set limits='{feature.name}=:'"
         )
-
-
-def _place(panel: Panel, k: int, n: int, t: int) -> str:
-    series = panel.series[n]
-    return f"{series.values[k, t]:.10g} at {label_text(series.labels[t])}{f' of {series.name}' if series.name else ''}"
 
 
 FEWEST_VALUES = 5
@@ -251,9 +247,18 @@ def mixed_units(panel: Panel) -> Iterable[str]:
         rows = [(s.name, s.values[k][~np.isnan(s.values[k])]) for s in panel.series]
         middles = {name: float(np.median(values)) for name, values in rows if len(values) >= FEWEST_VALUES}
         for conversion in known:
-            other = _in_second_unit(np.array(list(middles.values())), conversion)
+            values = np.array(list(middles.values()))
+            other = _in_second_unit(values, conversion)
             if other.any():
-                yield _text(feature.name, conversion, middles, other)
+                names = [series for series, is_other in zip(middles, other, strict=True) if is_other]
+                named = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+                one, two = conversion.units
+                usual, unusual = (f"{np.median(values[cells]):.4g}" for cells in (~other, other))
+                yield (
+                    f"{feature.name}: {len(names)} of {len(values)} series ({named}) look as if they were in {two} and "
+                    f"the others in {one}: their median is {unusual}, that of the others {usual}. If so, convert them "
+                    "before"
+                )
                 break
 
 

@@ -67,22 +67,17 @@ def row_kind_warnings(table: Table, observed: Sequence[np.ndarray], filled: Coll
             features_by_rows.setdefault(silent, []).append(table.panel.features[k].name)
     for silent, features in sorted(features_by_rows.items(), key=lambda item: -item[0].n_rows)[:MOST_LINES]:
         named = ", ".join(features[:_SHOWN]) + f" and {len(features) - _SHOWN} more" * (len(features) > _SHOWN)
+        others = [name for name in (table.panel.features[k].name for k in filled) if name not in features]
+        it, leave = "it" if len(features) == 1 else "them", ""
+        if len(others) > _NAMED:
+            leave = f", or leave {it} out of the columns to fill (features)"
+        elif others:
+            leave = f", or leave {it} unfilled: set features={others!r}"
         yield (
             f"{named}: never measured where {silent.column!r} {silent.values} ({silent.n_rows:,} rows), and filled "
             "there. If such rows measure something else, leave these rows out of the table before it is filled"
-            f"{_without(features, [table.panel.features[k].name for k in filled])}"
+            f"{leave}"
         )
-
-
-def _without(features: Sequence[str], filled: Sequence[str]) -> str:
-    """The option that leaves some features as they are, where others are filled."""
-    others = [name for name in filled if name not in features]
-    if not others:
-        return ""
-    it = "it" if len(features) == 1 else "them"
-    if len(others) > _NAMED:
-        return f", or leave {it} out of the columns to fill (features)"
-    return f", or leave {it} unfilled: set features={others!r}"
 
 
 def _deciding(table: FrameTable, filled: Collection[int]) -> Iterable[tuple[int, np.ndarray, list[str]]]:

@@ -82,7 +82,9 @@ def screen(
         findings += _small_codes(names[k], values)
         findings += _fractions(names[k], true)
         findings += _far_lowest(names[k], true, bounds)
-        findings += _constant(names[k], true)
+        if len(true) > 1 and true[0] == true[-1]:
+            text = f"{names[k]}: all {len(true):,} values are {true[0]:g}"
+            findings.append(Finding("constant", names[k], text, len(true), true[0]))
         findings += _percent(names[k], true, bounds) or _cut_off(names[k], true, bounds)
         findings += _extremes(names[k], true)
         findings += _stuck(panel, k, true, tuple(codes))
@@ -246,11 +248,6 @@ def _far_lowest(name: str, values: np.ndarray, limits: Limits) -> Iterator[Findi
         yield Finding("code", name, text, n, lowest)
 
 
-def _constant(name: str, values: np.ndarray) -> Iterator[Finding]:
-    if len(values) > 1 and values[0] == values[-1]:
-        yield Finding("constant", name, f"{name}: all {len(values):,} values are {values[0]:g}", len(values), values[0])
-
-
 def _percent(name: str, values: np.ndarray, limits: Limits) -> list[Finding]:
     """Touches 100 and no more, as shares in percent do."""
     if len(values) < FEWEST or values[-1] != FULL or values[0] < 0 or values[0] == FULL or limits.high is not None:
@@ -305,7 +302,9 @@ def _stuck(panel: Panel, k: int, values: np.ndarray, codes: tuple[float, ...]) -
     owner = int(np.searchsorted(offsets, starts[at], side="right")) - 1
     series = panel.series[owner]
     name, n = panel.features[k].name, int(long.sum())
-    since = _label(series.labels[int(starts[at] - offsets[owner])])
+    since: Any = series.labels[int(starts[at] - offsets[owner])]
+    is_time = isinstance(since, np.datetime64)  # to the minute, as people read it
+    since = str(since.astype("datetime64[m]")).replace("T", " ") if is_time else f"{since:g}"
     text = f"{name}: stays at {held[at]:g} for {lengths[at]:,} steps from {since}"
     text += f" in {series.name}" * bool(series.name)
     text += f", and {n - 1:,} more such stretches" * (n > 2) + ", and 1 more such stretch" * (n == 2)
@@ -320,11 +319,6 @@ def _usual(candidates: np.ndarray, values: np.ndarray, held: np.ndarray) -> np.n
     count = np.searchsorted(values, candidates, side="right") - np.searchsorted(values, candidates, side="left")
     once = np.array([(held == candidate).sum() == 1 for candidate in candidates], bool)
     return candidates[(count > len(values) / 4) & ~(once & (candidates != 0))]
-
-
-def _label(label: Any) -> str:
-    """A time as people read it: to the minute, or as the number it is."""
-    return str(label.astype("datetime64[m]")).replace("T", " ") if isinstance(label, np.datetime64) else f"{label:g}"
 
 
 def _lie(n: int) -> str:

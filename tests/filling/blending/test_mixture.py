@@ -48,18 +48,17 @@ def test_shares_follow_the_score_and_a_method_that_only_ties_gets_nothing() -> N
     good, bad = draws_around(truth, 0.3, 0.3, 1), draws_around(truth, 1.0, 1.0, 2)
     first = np.where(feature == 0, good, bad)
     second = np.where(feature == 0, bad, good)
-    shares = network_shares(first, second, truth, feature, gap, 2, 1.0)
+    shares = network_shares(first, second, truth, feature, gap, 2)
     assert (shares[0] < 0.3).all()
     assert (shares[1] > 0.7).all()
-    assert (network_shares(first, first.copy(), truth, feature, gap, 2, 1.0) == 0).all()
-    assert network_shares(first, second, truth, feature, gap, 2, 0.3).max() == pytest.approx(0.3)
+    assert (network_shares(first, first.copy(), truth, feature, gap, 2) == 0).all()
 
 
 def test_no_cells_of_a_class_take_what_all_say() -> None:
     truth = np.random.default_rng(0).normal(size=500)
     good, bad = draws_around(truth, 0.3, 0.3, 1), draws_around(truth, 1.0, 1.0, 2)
     zeros = np.zeros(500, int)
-    shares = network_shares(bad, good, truth, zeros, zeros, 3, 1.0)
+    shares = network_shares(bad, good, truth, zeros, zeros, 3)
     assert (np.abs(shares - shares[0, 0]) <= 0.2 + 1e-9).all()
 
 
@@ -67,7 +66,7 @@ def test_a_mixture_of_two_is_better_than_either() -> None:
     truth = np.random.default_rng(0).normal(size=3000)
     parts = draws_around(truth, 0.6, 0.3, 1), draws_around(truth, 0.6, 0.3, 2)
     zeros = np.zeros(3000, int)
-    share = network_shares(*parts, truth, zeros, zeros, 1, 1.0)[0, 0]
+    share = network_shares(*parts, truth, zeros, zeros, 1)[0, 0]
     mixed = np.where(network_draws(40, np.full(3000, share)), parts[1], parts[0])
     assert crps(mixed, truth).mean() < min(crps(part, truth).mean() for part in parts)
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -17,13 +18,14 @@ import pytest
 
 from tsimpute.errors import BusyError, CheckpointError, ConfigError, DataError, ImputationWarning
 from tsimpute.filling.blending.blend import Blend
+from tsimpute.filling.blending.choosing import FIRST
 from tsimpute.filling.blending.mixture import Mixture
 from tsimpute.filling.files import fill_file as module
 from tsimpute.filling.files import outputs as outputs_module
 from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.table_imputer import TableImputer
-from tsimpute.filling.preparing.summary import FIRST
+from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.system.files import exclusive_lock
 
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 5}
@@ -369,8 +371,10 @@ def test_a_table_without_a_value_is_refused(tmp_path: Path, code: str) -> None:
 
 
 def test_the_reason_is_said_where_nothing_is_calibrated() -> None:
-    imputer = TableImputer()
-    imputer.scores_ = ({"imputer": "linear interpolation", "cells": 36},)
-    expected = "no, the quantiles are as drawn: calibration needs 100 hidden cells and had 36"
-    assert module._uncalibrated(imputer).startswith(expected)
-    assert module._uncalibrated(TableImputer(calibrate=False)) == "no, as set"
+    said = []
+    for imputer in (TableImputer(), TableImputer(calibrate=False)):
+        imputer.imputer_, imputer.calibration_ = cast(Any, SimpleNamespace(method="a", sampler="b")), Calibration()
+        imputer.scores_, imputer.delivered_ = ({"imputer": "linear interpolation", "cells": 36},), ""
+        said.append(dict(module._done(imputer, cast(Any, SimpleNamespace(counts=dict)), 1.0))["calibrated"])
+    assert said[0].startswith("no, the quantiles are as drawn: calibration needs 100 hidden cells and had 36")
+    assert said[1] == "no, as set"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.filling.blending.delivered import DeliveredModel, FittingData
+from tsimpute.filling.blending.choosing import DeliveredModel, FittingData
 from tsimpute.filling.imputer import fitting
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.system.terminal import Tell

@@ -13,7 +13,7 @@ import pytest
 import tsimpute as ti
 from tsimpute import ImputationWarning
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.imputer import reading as module
+from tsimpute.filling.imputer import steps as module
 
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 3, "calibrate": False}
 

@@ -14,7 +14,7 @@ from tsimpute.core.limits import Limits
 from tsimpute.core.panel import PROVENANCE
 from tsimpute.errors import ConfigError, DataError, ImputationWarning, NotFittedError
 from tsimpute.filling.files.fill_file import fill_file
-from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.hidden_draws import hidden_cells
 
 # Tables are small, and an effort given beside a model makes its measuring quick.
 pytestmark = pytest.mark.filterwarnings("ignore:(the quantiles are as drawn|effort=)")

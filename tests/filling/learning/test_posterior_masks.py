@@ -13,7 +13,7 @@ from tsimpute.core.windows import Feature
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.panels.windows import clock_times, window_places, windows_at
-from tsimpute.gaussian.posterior import GaussianBase, Scores
+from tsimpute.gaussian.process import GaussianBase, Scores
 from tsimpute.system.terminal import silent
 
 LENGTH = 32

@@ -12,8 +12,7 @@ from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.filling.measuring import hidden_draws
 from tsimpute.filling.measuring.calibration import Calibration, calibrated_on, coverage_of, draws_at_further_cells
-from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
-from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws, draws_at, hidden_cells
 from tsimpute.filling.panels.windows import without
 from tsimpute.scaling.standardizer import Standardizer
 
@@ -91,14 +90,14 @@ def test_each_hidden_cell_is_drawn_once_with_its_own_truth_and_the_model_sees_no
     hidden = hidden_cells(whole, 0.1, seed=0)
     imputer: Any = TooSure(windows())
     imputer.features_ = whole.features
-    found = draws_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(10_000))
+    found = draws_at(imputer, whole, hidden, n_samples=5, seed=0, windows=10_000)
     assert len(found.truth) == hidden[0].sum()
     assert sorted(found.truth) == sorted(whole.series[0].values[hidden[0]])
     blind = without(whole, hidden).series[0].values
     for values, name in zip(imputer.seen[0].values, imputer.seen[0].record_ids, strict=True):
         start = int(name.rpartition("@")[2])
         np.testing.assert_array_equal(values, blind[:, start : start + 24])
-    few = draws_at(imputer, whole, hidden, n_samples=5, seed=0, budget=TimeBudget(3))
+    few = draws_at(imputer, whole, hidden, n_samples=5, seed=0, windows=3)
     assert len(np.unique(few.block)) == 3
 
 
@@ -175,7 +174,7 @@ def test_draws_and_baselines_are_those_of_their_own_cells(monkeypatch: pytest.Mo
     hidden = [one.observed & (np.random.default_rng(3).random(one.values.shape) < 0.2) for one in series]
     told: list[tuple[int, int]] = []
     found = draws_at(
-        cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, budget=TimeBudget(most),
+        cast(Any, Telling(windows())), whole, hidden, n_samples=3, seed=0, windows=most,
         progress=lambda *share: told.append(share),
     )  # fmt: skip
     assert built == [told[-1][1]]

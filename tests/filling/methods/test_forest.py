@@ -18,8 +18,7 @@ from tsimpute.filling.blending.mixture import FittedMethods, Mixture, model_from
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.methods.components import Unseasonal
-from tsimpute.filling.methods.forest import Forest, Watch, _of_mask, others_of
-from tsimpute.filling.methods.trees import Trees
+from tsimpute.filling.methods.forest import Forest, Trees, Watch, _of_mask, others_of
 from tsimpute.filling.panels.windows import N_CLASSES, clock_times
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.models.checkpoints import read_model

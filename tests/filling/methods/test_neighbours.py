@@ -9,7 +9,7 @@ import pytest
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.filling.learning.learning import gaussian
-from tsimpute.filling.methods.neighbours import Neighbours, _mean_of_nearest, _weights
+from tsimpute.filling.methods.components import Neighbours, _mean_of_nearest, _weights
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.system.terminal import silent
 

@@ -17,7 +17,7 @@ from tsimpute.config.settings import TrainingConfig
 from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.learning.learning import EFFORTS, Effort
-from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.hidden_draws import hidden_cells
 from tsimpute.filling.panels.calendar import calendar_features, with_calendar
 from tsimpute.tables.frames.frames import TimeOptions
 from tsimpute.tables.sources.files import read_table

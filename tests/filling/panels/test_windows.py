@@ -8,8 +8,7 @@ import pytest
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.errors import DataError
-from tsimpute.filling.measuring.hidden_draws import simple_baselines
-from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.hidden_draws import hidden_cells, simple_baselines
 from tsimpute.filling.panels.windows import training_windows, window_steps, windows_of, without
 
 

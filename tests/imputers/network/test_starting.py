@@ -11,8 +11,7 @@ from tiny_models import NETWORK, waves
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.model import fit
-from tsimpute.gaussian.posterior import GaussianBase, Scores
-from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.network.starting import base_process, cross_fitted

@@ -15,7 +15,8 @@ from tsimpute.core.panel import PROVENANCE, Filling
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
-from tsimpute.filling.preparing.prepare import matched, prepare
+from tsimpute.filling.preparing.model_rules import matched
+from tsimpute.filling.preparing.prepare import prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
 from tsimpute.filling.settings.table_settings import limits_by_name

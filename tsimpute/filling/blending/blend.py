@@ -135,7 +135,9 @@ class Comparison:
         A spread is set only where there are enough runs of that length.
         """
         as_drawn = losses[0, _AS_DRAWN]
-        usual = _means(as_drawn, self.feature, self.n_features)[self.feature]  # features count alike
+        counts = np.bincount(self.feature, minlength=self.n_features)
+        means = np.bincount(self.feature, as_drawn, self.n_features) / np.maximum(counts, 1)
+        usual = np.where(means > 0, means, 1.0)[self.feature]  # features count alike
         as_drawn, gains = as_drawn / usual, (losses - as_drawn) / usual
         shape, place = (self.n_features, N_CLASSES), self.run if local else self.stretch
         weight, spread = np.zeros(shape), np.ones(shape)
@@ -149,21 +151,15 @@ class Comparison:
                 continue
             of_class = gains[..., cells], as_drawn[cells], place[cells]
             prior = _cautious(of_class[0] / of_class[1].mean(), of_class[2]) if local else _towards(of_all, *of_class)
-            scores = self._scores(prior, *of_class, self.feature[cells])
+            of_feature = [self.feature[cells] == k for k in range(self.n_features)]
+            scores = np.stack([_towards(prior, *(x[..., at] for x in of_class)) for at in of_feature])
+            scores = scores + _LEAST_GAIN * WEIGHTS[: len(prior), None]
             scores = scores if enough else scores[:, :, [_AS_DRAWN]]
             w, s = np.divmod(scores.reshape(self.n_features, -1).argmin(1), scores.shape[-1])
             weight[:, c] = WEIGHTS[w]
             if enough:
                 spread[:, c] = SPREADS[s]
         return weight, spread
-
-    def _scores(
-        self, prior: np.ndarray, gains: np.ndarray, as_drawn: np.ndarray, place: np.ndarray, feature: np.ndarray
-    ) -> np.ndarray:
-        """(K, W, P) change of the score of each feature by each weight and spread, in units of the loss as drawn."""
-        masks = [feature == k for k in range(self.n_features)]
-        scores = [_towards(prior, gains[..., cells], as_drawn[cells], place[cells]) for cells in masks]
-        return np.stack(scores) + _LEAST_GAIN * WEIGHTS[: len(prior), None]
 
 
 def _towards(prior: np.ndarray, gains: np.ndarray, as_drawn: np.ndarray, place: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""The first answer for a table: a Gaussian process, or its mixture with other methods, whichever scores better."""
+"""The first answer for a table: a Gaussian process or its mixture with other methods; and the same with trees."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,15 +13,16 @@ from tsimpute.core.panel import Panel, Series
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import DataError
 from tsimpute.filling.blending.blend import Comparison
-from tsimpute.filling.blending.choosing import common_cells, masks_of, mixed
-from tsimpute.filling.blending.delivered import DeliveredModel, FittedTwice, FittingData
+from tsimpute.filling.blending.choosing import FIRST, DeliveredModel, FittedTwice, FittingData, common_cells, mixed
 from tsimpute.filling.blending.mixture import FittedMethods, Mixture
 from tsimpute.filling.learning.learning import gaussian
 from tsimpute.filling.measuring.calibration import LEAST, Calibration, calibrated_on, draws_at_further_cells
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws
-from tsimpute.filling.methods.components import AT_KNOWN, COMPONENTS, fitted_again
+from tsimpute.filling.methods.components import AT_KNOWN, COMPONENTS, Unseasonal, fitted_again
+from tsimpute.filling.methods.forest import Forest, Watch
 from tsimpute.filling.panels.windows import clock_times, gap_classes, gap_numbers, window_steps, without
 from tsimpute.imputers.base import TableModel
+from tsimpute.system.run import Run
 from tsimpute.system.terminal import Tell
 
 MANY_CELLS = 200_000
@@ -45,33 +47,24 @@ def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
     answer = mixed(material, fitted, None, material.drawn(base, progress), None)
     if sum(int(series.observed.sum()) for series in material.visible.series) > MANY_CELLS:
         return answer
-    used = [isinstance(answer.model, Mixture) and c in answer.model.fitted.components for c in blind.components]
-    whole = _fitted_to_all(blind, used, material, progress)
-    model: TableModel = whole.base
-    if isinstance(answer.model, Mixture):
-        model = Mixture(whole.only(used), answer.model.blend)
-    calibration, again = answer.calibration, ()
-    if answer.measured is not None:
-        setup = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
-        again = tuple(draws_at_further_cells(model, *setup))
-        calibration = calibrated_on(model, answer.measured, material.levels, again)
-    return replace(
-        answer, model=model, calibration=calibration, base=replace(fitted, whole=whole, again=again), measured=None
-    )
-
-
-def _fitted_to_all(blind: FittedMethods, used: Sequence[bool], material: FittingData, progress: Tell) -> FittedMethods:
-    """The same methods fitted to all values; those that draws are not moved towards stay as they are.
-
-    Settings are chosen anew: with those that were chosen without the hidden cells the error of meteo with sensors out
-    was several times as high.
-    """
+    mixture = answer.model if isinstance(answer.model, Mixture) else None
+    used = [mixture is not None and component in mixture.fitted.components for component in blind.components]
+    # Settings are chosen anew: with those that were chosen without the hidden cells the error of meteo with sensors out
+    # was several times as high. Methods that draws are not moved towards stay as they are.
     base = gaussian(material.panel, material.limits, material.seed, progress)
     components = [
         fitted_again(component, material.panel, base, material.seed) if is_used else component
         for component, is_used in zip(blind.components, used, strict=True)
     ]
-    return FittedMethods(base, tuple(components))
+    whole = FittedMethods(base, tuple(components))
+    model: TableModel = base if mixture is None else Mixture(whole.only(used), mixture.blend)
+    calibration, again = answer.calibration, ()
+    if answer.measured is not None:
+        setup = material.panel, material.hidden, material.gaps, material.n_samples, material.seed
+        again = tuple(draws_at_further_cells(model, *setup))
+        calibration = calibrated_on(model, answer.measured, material.levels, again)
+    whole_too = replace(fitted, whole=whole, again=again)
+    return replace(answer, model=model, calibration=calibration, base=whole_too, measured=None)
 
 
 def process_at_same_cells(
@@ -95,7 +88,7 @@ def process_at_same_cells(
         base = gaussian(of_process.visible, limits, material.seed, progress)
     except DataError:
         return None
-    of_base = of_process.drawn(base, progress, masks_of(material.hidden, measured))
+    of_base = of_process.drawn(base, progress, measured)
     at, others = common_cells(material.hidden, measured, of_base)
     if len(at) < min(LEAST, len(measured.truth)):
         return None
@@ -179,3 +172,74 @@ def _compared(
         gap_classes(missing, fitted.independent)[cells], gap_numbers(missing, fitted.independent)[cells],
         step // max(1, length // 2) * n_features + feature, n_features, tuple(c.local for c in components),
     )  # fmt: skip
+
+
+_LEAST_GAIN = 0.005
+"""Share of the score without trees by which it has to be lower with them: what is less may be chance."""
+_FIRST, _AGAIN = 0.6, 1.5
+"""Share of the time in which trees have to grow; they grow again if so many times as long as that took is left."""
+_LEAST_SECONDS = 5.0
+"""With less left nothing is begun."""
+
+
+def with_forest(data: FittingData, first: DeliveredModel, until: float, run: Run) -> DeliveredModel:
+    """The first answer, or one whose draws are also moved towards randomised trees if that is better on hidden cells.
+
+    Args:
+        until: ``time.monotonic()`` at which it should end.
+    """
+    began = time.monotonic()
+    if first.at is None or len(first.at.truth) < LEAST:
+        n_cells = 0 if first.at is None else len(first.at.truth)
+        return replace(first, note=f"no trees: {n_cells} hidden cells are too few to tell whether they help")
+    if until - began < _LEAST_SECONDS:
+        return replace(first, note=f"no trees: {max(0.0, until - began):.0f} seconds are left")
+    watch = _watch(began + _FIRST * (until - began), run)
+    blind, whole = first.base.blind, first.base.whole
+    forest = Forest.fit(data.visible, blind.base, data.seed, _unseasonal(blind), watch)
+    if run.should_stop():
+        return replace(first, note="no trees: it was stopped before they had grown")
+    if forest is None:
+        why = "the time does not suffice" if watch.should_stop() else "too few values are known"
+        return replace(first, note=f"no trees: {why}")
+    methods = FittedMethods(blind.base, (*blind.components, forest))
+    better = mixed(data, FittedTwice(methods, methods, weights=first.base.weights), None, first.at, None)
+    before, after = (float(answer.scores[-1]["CRPS"]) for answer in (first, better))
+    mixed_in = better.model.fitted.components if isinstance(better.model, Mixture) else ()
+    used = [component in mixed_in for component in methods.components]
+    if not isinstance(better.model, Mixture) or not used[-1] or after > (1 - _LEAST_GAIN) * before:
+        return replace(first, note=f"randomised trees lower the CRPS on hidden cells by less than {_LEAST_GAIN:.1%}")
+    took = time.monotonic() - began
+    # Components that the first answer does not use were not fitted to all values; those in use now are.
+    components = [
+        fitted_again(component, data.panel, whole.base, data.seed)
+        if whole is not blind and fitted is component and (is_used or isinstance(component, Unseasonal))
+        else fitted
+        for component, fitted, is_used in zip(blind.components, whole.components, used[:-1], strict=True)
+    ]
+    whole = FittedMethods(whole.base, tuple(components))
+    if whole.base is not blind.base:
+        # Trees that know another process's errors do harm: airq with blocks out 2 % more error than without them.
+        watch = _watch(until, run)
+        late = time.monotonic() + _AGAIN * took > until
+        again = None if late else Forest.fit(data.panel, whole.base, data.seed, _unseasonal(whole), watch)
+        if again is None:
+            return replace(first, note="no trees: the time does not suffice for those of all values")
+        forest = again
+    model: TableModel = Mixture(FittedMethods(whole.base, (*components, forest)).only(used), better.model.blend)
+    scores = (*better.scores[:-1], first.scores[-1] | {"imputer": FIRST}, better.scores[-1])
+    return replace(better, model=model, base=first.base, scores=scores)
+
+
+def _unseasonal(learnt: FittedMethods) -> Unseasonal | None:
+    return next((component for component in learnt.components if isinstance(component, Unseasonal)), None)
+
+
+def _watch(until: float, run: Run) -> Watch:
+    """Half of the time is for masks. At the end of the time an unfinished forest is given up."""
+    half = (time.monotonic() + until) / 2
+    return Watch(
+        lambda done, total: run.progress("fitting", done, total),
+        late=lambda: time.monotonic() > half,
+        should_stop=lambda: run.should_stop() or time.monotonic() > until,
+    )

@@ -13,7 +13,7 @@ import torch
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError
 from tsimpute.filling.blending.blend import Blend
-from tsimpute.filling.methods.components import COMPONENTS, Component, record_of
+from tsimpute.filling.methods.components import COMPONENTS, Component
 from tsimpute.filling.methods.forest import Forest
 from tsimpute.filling.panels.windows import BOUNDS, gap_classes
 from tsimpute.imputers.base import TableModel
@@ -36,11 +36,6 @@ class FittedMethods:
 
     base: GaussianImputer
     components: tuple[Component, ...]
-
-    @property
-    def name(self) -> str:
-        """Of the process."""
-        return self.base.name
 
     def only(self, used: Sequence[bool]) -> FittedMethods:
         """The process with some of the methods."""
@@ -68,19 +63,16 @@ class Mixture:
         fitted: the process and the methods that its draws are moved towards.
         blend: how far, and how wide they are.
         network: None where it has no share; its first features are those of the process, covariates follow.
-        shares: (K, C) of the network, by feature and class of gaps, see ``gaps.gap_classes``; None = 0.
+        shares: (K, C) of the network, by feature and class of gaps, see ``windows.gap_classes``; None = 0.
     """
 
     name = "delivered"
     whole_series = True
 
     def __init__(
-        self,
-        fitted: FittedMethods,
-        blend: Blend,
-        network: GenerativeImputer | None = None,
+        self, fitted: FittedMethods, blend: Blend, network: GenerativeImputer | None = None,
         shares: np.ndarray | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         used = np.asarray(blend.weights.any((1, 2)))
         self.fitted = fitted.only(used.tolist())
         self.base, self.blend, self.network = fitted.base, replace(blend, weights=blend.weights[used]), network
@@ -124,21 +116,21 @@ class Mixture:
     ) -> Iterator[tuple[slice, Samples]]:
         """See ``TableModel``."""
         n_features = len(self.base.features_)
-        known, times = record_of(record, n_features)
+        known = np.where(record.visible[0], record.values[0], np.nan).astype(np.float64)[:n_features]
+        times = record.times[0].astype(np.float64)
         gap_class, feature = gap_classes(np.isnan(known), self.fitted.independent), np.arange(n_features)[:, None]
         is_network = network_draws(n_samples, self.shares[feature, gap_class])
         values = self.fitted.values(self.base.scaler_.transform(known), times)
         n_even = n_samples + n_samples % 2  # so that their median is the process's
-        of_process = _first_features(record, n_features), None if fill is None else fill[:, :n_features]
-        streams = [self.base.impute_long(of_process[0], n_even, seed, of_process[1])]
+        held_out = None if record.held_out is None else record.held_out[:, :n_features]
+        features = record.features[:n_features]  # without covariates
+        own = replace(record, values=record.values[:, :n_features], features=features, held_out=held_out)
+        streams = [self.base.impute_long(own, n_even, seed, None if fill is None else fill[:, :n_features])]
         n_network = int(is_network.any((1, 2)).sum())
         if self.network is not None and n_network:
             origin = 0.0 if self.network.whole_series else record.times[:, :1]
-            streams.append(
-                self.network.impute_long(
-                    replace(record, times=record.times - origin), n_network, seed, fill, progress=progress
-                )
-            )
+            from_origin = replace(record, times=record.times - origin)
+            streams.append(self.network.impute_long(from_origin, n_network, seed, fill, progress=progress))
         for steps, (of_base, *of_network) in _aligned(streams):
             draws = of_base.values[pair_order(n_even), 0]
             if self.blend.changes:
@@ -149,7 +141,11 @@ class Mixture:
             if of_network:
                 other = of_network[0].values[:, 0, :n_features]
                 draws[:n_network] = np.where(is_network[:n_network, :, steps], other, draws[:n_network])
-            yield steps, self._completed(record.steps(steps), draws)
+            part = record.steps(steps)
+            covariates = np.repeat(part.values[:, n_features:], n_samples, 0)
+            draws = np.concatenate([draws, covariates], 1).astype(part.values.dtype)
+            draws[:, part.visible[0]] = part.values[0][part.visible[0]]
+            yield steps, Samples(draws[:, None], part.visible, part.features, part.record_ids)
         progress(1.0)
 
     def save(self, path: Path, also: Mapping[str, Any] | None = None) -> None:
@@ -194,12 +190,6 @@ class Mixture:
                 f"{path}: the model file is damaged or of another layout ({reason}). Fit the table once more."
             ) from error
 
-    def _completed(self, record: Windows, values: np.ndarray) -> Samples:
-        covariates = np.repeat(record.values[:, len(self.base.features_) :], len(values), 0)
-        values = np.concatenate([values, covariates], 1).astype(record.values.dtype)
-        values[:, record.visible[0]] = record.values[0][record.visible[0]]
-        return Samples(values[:, None], record.visible, record.features, record.record_ids)
-
 
 MODEL_KINDS = (GenerativeImputer, GaussianImputer, Mixture)
 """The classes of models that fill tables."""
@@ -231,12 +221,6 @@ def pair_order(n_samples: int) -> np.ndarray:
     return order[order < n_samples]
 
 
-def _first_features(record: Windows, n: int) -> Windows:
-    """The record without covariates."""
-    held_out = None if record.held_out is None else record.held_out[:, :n]
-    return replace(record, values=record.values[:, :n], features=record.features[:n], held_out=held_out)
-
-
 def _aligned(streams: list[Iterator[tuple[slice, Samples]]]) -> Iterator[tuple[slice, list[Samples]]]:
     """Draws of several models at the same steps, of streams of different pieces; steps that one lacks are left out."""
     pieces = [next(stream, None) for stream in streams]
@@ -244,14 +228,8 @@ def _aligned(streams: list[Iterator[tuple[slice, Samples]]]) -> Iterator[tuple[s
         current = [piece for piece in pieces if piece is not None]
         start, stop = max(steps.start for steps, _ in current), min(steps.stop for steps, _ in current)
         if start < stop:
-            parts = [(slice(start - steps.start, stop - steps.start), samples) for steps, samples in current]
-            yield (
-                slice(start, stop),
-                [
-                    Samples(samples.values[..., part], samples.visible[..., part], samples.features, samples.record_ids)
-                    for part, samples in parts
-                ],
-            )
+            parts = [(samples, slice(start - steps.start, stop - steps.start)) for steps, samples in current]
+            yield slice(start, stop), [replace(s, values=s.values[..., p], visible=s.visible[..., p]) for s, p in parts]
         pieces = [
             next(stream, None) if piece[0].stop == stop else piece
             for stream, piece in zip(streams, current, strict=True)

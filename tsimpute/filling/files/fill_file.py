@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tsimpute.core.panel import Filling
 from tsimpute.core.quantiles import few_draws_text
-from tsimpute.filling.blending.delivered import Scores
+from tsimpute.filling.blending.choosing import Scores
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.fitting import check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.measuring.calibration import uncalibrated_text
-from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.preparing.summary import NOTHING, behind, is_complete, shortened, understood, unfilled, waited
+from tsimpute.filling.preparing.prepared import (
+    NOTHING,
+    Prepared,
+    behind,
+    is_complete,
+    shortened,
+    understood,
+    unfilled,
+    waited,
+)
+from tsimpute.filling.preparing.series import blank_filling
 from tsimpute.reports.table_report import ReportContent, write_report
 from tsimpute.system.files import exclusive_lock
 from tsimpute.system.run import Run, after_a_while, never
 from tsimpute.system.terminal import Tell, silent
-from tsimpute.tables.sources.files import TextForm, is_folder_of_files
+from tsimpute.tables.sources.files import TextForm, is_folder_of_files, read_file
 
 
 class _StoppedError(Exception):
@@ -94,20 +99,22 @@ def fill_file(
     imputer.check()
     outputs = Outputs.named_after(out, learns=imputer.model is None, is_folder=is_folder_of_files(source))
     outputs.check(source, force)
-    with _locked(outputs):
-        outputs.check(source, force)  # another process may just have written them
-        job = _Job(source, outputs, imputer, Run(source.name, outputs.state, progress, should_stop), say, spell, began)
-        prepared = _read(imputer, source, form, after_a_while(progress, "reading"))
-        if imputer.model is None:
-            check_any_value(prepared)
-        summary = understood(prepared, where=f"see {outputs.report.name}")
-        say("\n".join([f"{source}:", summary, *(f"  look: {text}" for text in imputer.ignored())]))
-        if is_complete(prepared):
-            return _copy(job, prepared)
+    with exclusive_lock(outputs.state, str(outputs.table)):
         try:
-            return _fill(job, prepared)
+            outputs.check(source, force)  # another process may just have written them
+            run = Run(source.name, outputs.state, progress, should_stop)
+            job = _Job(source, outputs, imputer, run, say, spell, began)
+            prepared = _read(imputer, source, form, after_a_while(progress, "reading"))
+            if imputer.model is None:
+                check_any_value(prepared)
+            summary = understood(prepared, where=f"see {outputs.report.name}")
+            say("\n".join([f"{source}:", summary, *(f"  look: {text}" for text in imputer.ignored())]))
+            return _copy(job, prepared) if is_complete(prepared) else _fill(job, prepared)
         except _StoppedError:
             return None
+        finally:
+            if outputs.state.is_dir() and [path.name for path in outputs.state.iterdir()] == [".lock"]:
+                shutil.rmtree(outputs.state, ignore_errors=True)
 
 
 def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | None = None) -> Prepared:
@@ -116,7 +123,7 @@ def prepare_file(source: Path, settings: Mapping[str, Any], form: TextForm | Non
     Raises:
         DataError, ConfigError: as ``fill_file``.
     """
-    return _read(TableImputer().set_params(**settings), source, form)
+    return _read(TableImputer().set_params(**settings), source, form, lambda done, total: None)
 
 
 @dataclass(frozen=True)
@@ -132,34 +139,22 @@ class _Job:
     began: float
 
 
-@contextmanager
-def _locked(outputs: Outputs) -> Iterator[None]:
-    """No other process writes the same files. An empty folder of the state is removed at the end."""
-    with exclusive_lock(outputs.state, str(outputs.table)):
-        try:
-            yield
-        finally:
-            if outputs.state.is_dir() and [path.name for path in outputs.state.iterdir()] == [".lock"]:
-                shutil.rmtree(outputs.state, ignore_errors=True)
-
-
 def _read(
-    imputer: TableImputer,
-    source: Path,
-    form: TextForm | None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    imputer: TableImputer, source: Path, form: TextForm | None, progress: Callable[[int, int], None] | None = None
 ) -> Prepared:
     reader = imputer.reader()
-    return reader.prepared(reader.read_file(source, form, progress))
+    table = read_file(
+        source, reader.spec, reader.time_options, reader.settings.units, form, progress or (lambda done, total: None)
+    )
+    return reader.prepared(table)
 
 
 def _copy(job: _Job, prepared: Prepared) -> Imputation:
     """The files of a table in which there is nothing to fill: the table to the bit, and no model."""
     what = "nothing to fill" if not prepared.table.unfillable else "nothing that can be filled"
     job.say(f"{what}: the output holds the table as it is")
-    levels, series = job.imputer.settings.levels, prepared.panel.series
-    parts = zip(series, prepared.provenance, strict=True)
-    fillings = [Filling(s.values, levels, np.repeat(s.values[None], len(levels), 0), code) for s, code in parts]
+    levels, parts = job.imputer.settings.levels, zip(prepared.panel.series, prepared.provenance, strict=True)
+    fillings = [blank_filling(series, codes, levels, None) for series, codes in parts]
     imputation, outputs = imputation_of(prepared, fillings), replace(job.outputs, model=None)
     done = [("cells", _counts(imputation)), ("files", ", ".join(path.name for path in outputs.files))]
     outputs.write(imputation, _content(job, imputation, done), job.source, None, job.run.progress)
@@ -282,7 +277,12 @@ def _done(imputer: TableImputer, imputation: Imputation, seconds: float) -> list
     if model is None:
         return [cells, ("model", "none: what can be filled follows from rules"), took]
     origin = f"learnt from the file itself, effort {imputer.effort}" if imputer.model is None else str(imputer.model)
-    calibrated = f"on {calibration.n_cells:,} hidden cells" if calibration.n_cells else _uncalibrated(imputer)
+    if calibration.n_cells:
+        calibrated = f"on {calibration.n_cells:,} hidden cells"
+    elif imputer.calibrate:
+        calibrated = f"no, {uncalibrated_text(int(imputer.scores_[0]['cells']) if imputer.scores_ else 0)}"
+    else:
+        calibrated = "no, as set"
     if imputer.keeps_calibration and calibration.n_cells:
         calibrated += f" of {imputer.table_.name}, learnt on {imputer.table_.date}; to calibrate on this file instead, "
         calibrated += "set recalibrate=True"
@@ -294,14 +294,6 @@ def _done(imputer: TableImputer, imputation: Imputation, seconds: float) -> list
         ("draws", f"{imputer.n_samples} draws a cell, {model.sampler}, seed {imputer.seed}"),
         ("calibrated", calibrated), took,
     ]  # fmt: skip
-
-
-def _uncalibrated(imputer: TableImputer) -> str:
-    """That nothing is calibrated, and why."""
-    if not imputer.calibrate:
-        return "no, as set"
-    n_cells = int(imputer.scores_[0]["cells"]) if imputer.scores_ else 0
-    return f"no, {uncalibrated_text(n_cells)}"
 
 
 def _score_lines(scores: Scores) -> list[str]:

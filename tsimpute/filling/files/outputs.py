@@ -58,12 +58,9 @@ class Outputs:
         if not out.name:
             raise ConfigError(f"output: expected the name of a file, came {str(out)!r}.")
         end = "" if is_folder else out.name[len(out.name) - len(ending(out)) :]
-        return cls._of(out.parent, out.name.removesuffix(end), end, learns)
-
-    @classmethod
-    def _of(cls, folder: Path, stem: str, end: str, learns: bool) -> Self:
+        folder, stem = out.parent, out.name.removesuffix(end)
         return cls(
-            table=folder / f"{stem}{end}",
+            table=out,
             provenance=folder / f"{stem}.provenance{end}",
             cells=folder / f"{stem}.cells.csv",
             report=folder / f"{stem}.report.html",
@@ -121,8 +118,9 @@ class Outputs:
     def unused(self) -> Self:
         """Outputs of a similar name, ``a.improved.csv``, none of which exists; the state is the same."""
         stem = self.report.name.removesuffix(".report.html")
-        names = (f"{stem}.improved{n if n > 1 else ''}" for n in count(1))
-        outputs = (self._of(self.table.parent, name, self.table.name[len(stem) :], bool(self.model)) for name in names)
+        end, is_folder = self.table.name[len(stem) :], self.table.name == stem
+        names = (self.table.with_name(f"{stem}.improved{n if n > 1 else ''}{end}") for n in count(1))
+        outputs = (self.named_after(name, bool(self.model), is_folder) for name in names)
         free = next(of_name for of_name in outputs if not any(path.exists() for path in of_name.files))
         return replace(free, state=self.state)
 

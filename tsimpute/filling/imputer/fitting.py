@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 
 import numpy as np
 
 from tsimpute.core.limits import Limits, limits_of
-from tsimpute.core.panel import FILLED, LEFT_EMPTY, Clock, Panel
+from tsimpute.core.panel import FILLED, Clock, Panel
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.blending.delivered import DeliveredModel, FittingData
-from tsimpute.filling.blending.first_answer import first_answer, process_at_same_cells
-from tsimpute.filling.improving.with_forest import with_forest
-from tsimpute.filling.improving.with_network import with_network
+from tsimpute.filling.blending.choosing import DeliveredModel, FittingData
+from tsimpute.filling.blending.first_answer import first_answer, process_at_same_cells, with_forest
+from tsimpute.filling.blending.with_network import with_network
 from tsimpute.filling.imputer.saved_tables import FittedTable, SavedImputer
 from tsimpute.filling.learning.learning import EFFORTS, Effort, learnt
-from tsimpute.filling.measuring.calibration import Calibration, calibrated_on, scores_of
-from tsimpute.filling.measuring.hidden_draws import TimeBudget, draws_at
-from tsimpute.filling.measuring.hiding import hidden_cells, hidden_together
+from tsimpute.filling.measuring.calibration import calibrated_on, scores_of
+from tsimpute.filling.measuring.hidden_draws import hidden_cells, hidden_together
 from tsimpute.filling.panels.calendar import calendar_text, with_calendar
-from tsimpute.filling.panels.windows import without
-from tsimpute.filling.preparing.prepare import matched
+from tsimpute.filling.preparing.model_rules import matched
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
@@ -36,11 +32,7 @@ _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers"
 def checked_model(
     model: TableModel | None, prepared: Prepared, fitted: FittedTable | None, calendar: bool
 ) -> TableModel:
-    """The model, if it can fill the table.
-
-    Args:
-        fitted: the table that the imputer was fitted to; None where only a model is known.
-        calendar: the setting.
+    """The model, if it can fill the table; ``fitted`` is the one that the imputer was fitted to, if it is known.
 
     Raises:
         ConfigError: the limits or the calendar differ from the model's.
@@ -53,19 +45,29 @@ def checked_model(
             f"{', '.join(names)}. Fit on a table in which they are measured."
         )
     _check_limits(model, prepared.model_limits)
-    check_clock(model, prepared.visible.clock)
-    if fitted is not None:
-        _check_step(fitted, prepared.visible.clock)
-    _check_calendar(model, calendar)
+    clock, known = prepared.visible.clock, None if fitted is None else fitted.clock.step
+    check_clock(model, clock)
+    if fitted is not None and known is not None and clock.step is not None and not np.isclose(known, clock.step):
+        expected, came = (step_text(step) if clock.unit == "hours" else f"{step:g}" for step in (known, clock.step))
+        raise DataError(
+            f"times: expected a step of {expected}, as in {fitted.name} that the model was fitted to; came {came}. "
+            "Bring the table to that step (as pandas' resample does), or fit on the table itself."
+        )
+    given = [feature for feature in model.features_ if feature.given]
+    if given and not calendar:
+        raise ConfigError(
+            f"calendar: expected True with this model, which was given {calendar_text(given)}; came {calendar}."
+        )
+    if calendar and not given and not model.whole_series:  # one of whole series models seasons by itself
+        raise ConfigError(
+            "calendar: expected False with this model, which has learnt without one; came True. Leave it out, or fit "
+            "on the table itself (no model)."
+        )
     return model
 
 
 def check_any_value(prepared: Prepared) -> None:
-    """Refuses to learn from a table in which nothing was measured: its gaps cannot be filled.
-
-    Raises:
-        DataError: all cells are missing.
-    """
+    """Refuses (DataError) to learn from a table in which nothing was measured: its gaps cannot be filled."""
     if not any(series.observed.any() for series in prepared.panel.series):
         names = [feature.name for feature in prepared.panel.features]
         raise DataError(
@@ -76,11 +78,7 @@ def check_any_value(prepared: Prepared) -> None:
 
 
 def check_clock(model: TableModel, clock: Clock) -> None:
-    """Refuses a table whose times have another unit than those that the model learned from.
-
-    Raises:
-        DataError: they have.
-    """
+    """Refuses (DataError) a table whose times have another unit than those that the model learned from."""
     if model.time_unit_ not in (None, clock.unit):
         raise DataError(
             f"times: expected {_CLOCKS[model.time_unit_]}, as the model has learnt, came {_CLOCKS[clock.unit]}. Give "
@@ -107,34 +105,6 @@ def _check_limits(model: TableModel, limits: Mapping[str, Limits]) -> None:
             )
 
 
-def _check_step(fitted: FittedTable, clock: Clock) -> None:
-    """Refuses a table of another step."""
-    known = fitted.clock.step
-    if known is not None and clock.step is not None and not np.isclose(known, clock.step):
-        is_time = clock.unit == "hours"
-        expected, came = (step_text(step) if is_time else f"{step:g}" for step in (known, clock.step))
-        raise DataError(
-            f"times: expected a step of {expected}, as in {fitted.name} that the model was fitted to; came {came}. "
-            "Bring the table to that step (as pandas' resample does), or fit on the table itself."
-        )
-
-
-def _check_calendar(model: TableModel, calendar: bool) -> None:
-    """Refuses a model that was given a calendar where none is set, and the other way round."""
-    given = [feature for feature in model.features_ if feature.given]
-    if model.whole_series and not given:
-        return  # it models daily and weekly seasons by itself
-    if given and not calendar:
-        raise ConfigError(
-            f"calendar: expected True with this model, which was given {calendar_text(given)}; came {calendar}."
-        )
-    if calendar and not given:
-        raise ConfigError(
-            "calendar: expected False with this model, which has learnt without one; came True. Leave it out, or fit "
-            "on the table itself (no model)."
-        )
-
-
 ENOUGH, MOST_HIDDEN = 250, 0.2
 """Hidden cells that suffice, and the largest share of the observed cells that is hidden to have so many."""
 
@@ -157,30 +127,25 @@ class Fit:
     answer: DeliveredModel | None = None
     data: FittingData | None = None
 
-    @property
-    def calibration(self) -> Calibration:
-        return Calibration() if self.table is None else self.table.calibration
-
     def of(self, answer: DeliveredModel) -> Fit:
         """The same fit with another answer."""
         assert self.table is not None
         table = replace(self.table, calibration=answer.calibration, scores=answer.scores)
         return replace(self, model=answer.model, table=table, delivered=answer.text, answer=answer)
 
+    def improved(self, settings: Settings, run: Run, until: float) -> Fit:
+        """The better one of the first answer and an answer with a further method; see ``TableImputer.improve``."""
+        assert self.answer is not None
+        assert self.data is not None
+        effort = EFFORTS[settings.effort]
+        if effort.methods == "forest":
+            return self.of(with_forest(self.data, self.answer, until, run)).final
+        return self.of(with_network(self.data, self.answer, effort, run)).final
+
     @property
     def final(self) -> Fit:
         """Without what only an improvement needs, which is large."""
         return replace(self, answer=None, data=None)
-
-
-def rules_fit(prepared: Prepared, name: str, given: SavedImputer | None = None) -> Fit:
-    """A fit without training and measurement: all features that this table needs are filled by rules.
-
-    Args:
-        name: of the table.
-        given: the model that was given.
-    """
-    return Fit(None if given is None else given.model, FittedTable.of(prepared, name))
 
 
 def first_fit(prepared: Prepared, settings: Settings, run: Run, given: SavedImputer | None = None) -> Fit:
@@ -189,27 +154,37 @@ def first_fit(prepared: Prepared, settings: Settings, run: Run, given: SavedImpu
     Raises:
         ConfigError, DataError: the given model cannot fill the table.
     """
-    fit, panel, effort = rules_fit(prepared, run.name, given), prepared.model_panel, EFFORTS[settings.effort]
+    fit = Fit(None if given is None else given.model, FittedTable.of(prepared, run.name))
+    panel, effort, categories = prepared.model_panel, EFFORTS[settings.effort], prepared.table.category_features
     if panel is None:
         return fit
     hidden = [np.zeros(series.values.shape, bool) for series in panel.series]
     if settings.calibrate:
         hidden = hidden_cells(panel, hidden_share(effort, panel), settings.seed)
-        hidden = hidden_together(panel, hidden, prepared.table.category_features)
-    if given is None and effort.methods != "network":
-        gaps = [np.isin(of_series[prepared.predicted], FILLED) for of_series in prepared.provenance]
-        data = FittingData(
-            panel, hidden, gaps, prepared.model_limits, settings.levels, settings.n_samples, settings.seed,
-            effort.windows, prepared.calendar, frozenset(chain(*prepared.table.category_features)),
-        )  # fmt: skip
+        hidden = hidden_together(panel, hidden, categories)
+    gaps = [np.isin(of_series[prepared.predicted], FILLED) for of_series in prepared.provenance]
+    data = FittingData(
+        panel, hidden, gaps, prepared.model_limits, settings.levels, settings.n_samples, settings.seed, effort.windows,
+        frozenset(chain(*categories)),
+    )  # fmt: skip
+    if given is not None:
+        model: TableModel = checked_model(given.model, prepared, given.table, settings.calendar)
+    elif effort.methods == "network":
+        model = learnt(with_calendar(data.visible, prepared.calendar), data.limits, effort, settings.seed, run)
+    else:
         fit = replace(fit, data=data if effort.improves else None)
         return fit.of(first_answer(data, run.progress))
-    if given is None:
-        visible = with_calendar(without(panel, hidden), prepared.calendar)
-        model = learnt(visible, prepared.model_limits, effort, settings.seed, run)
-    else:
-        model = checked_model(given.model, prepared, given.table, settings.calendar)
-    return _measured(replace(fit, model=model), model, prepared, hidden, settings, run)
+    panel, match = matched(panel, model.features_, prepared.rules)
+    hidden, gaps = ([match.to_model(cells, False) for cells in masks] for masks in (hidden, gaps))
+    fit, data = replace(fit, model=model), replace(data, panel=panel, hidden=hidden, gaps=gaps)
+    if fit.table is None or not any(cells.any() for cells in hidden):
+        return fit
+    draws, others = data.drawn(model, run.progress), ()
+    calibration = calibrated_on(model, draws, settings.levels)
+    if settings.model is not None and not model.whole_series:
+        draws, others = process_at_same_cells(data, model, draws, run.progress) or (draws, ())
+    scores = scores_of(model, panel, draws, others)
+    return replace(fit, table=replace(fit.table, calibration=calibration, scores=scores))
 
 
 def hidden_share(effort: Effort, panel: Panel) -> float:
@@ -220,42 +195,3 @@ def hidden_share(effort: Effort, panel: Panel) -> float:
     if effort.methods == "network":
         return effort.hidden
     return float(np.clip(ENOUGH / max(1, panel.n_cells - panel.n_missing), effort.hidden, MOST_HIDDEN))
-
-
-def _measured(
-    fit: Fit, model: TableModel, prepared: Prepared, hidden: list[np.ndarray], settings: Settings, run: Run
-) -> Fit:
-    """The fit with calibration and scores of a single model."""
-    assert prepared.model_panel is not None
-    assert fit.table is not None
-    panel, match = matched(prepared.model_panel, model.features_, prepared.rules)
-    hidden = [match.to_model(cells, False) for cells in hidden]
-    if not any(cells.any() for cells in hidden):
-        return fit
-    provenance = [of_series[prepared.predicted] for of_series in prepared.provenance]
-    gaps = [np.isin(match.to_model(of_series, LEFT_EMPTY), FILLED) for of_series in provenance]
-    draws = draws_at(
-        model, panel, hidden, n_samples=settings.n_samples, seed=settings.seed, gaps=gaps,
-        budget=TimeBudget(EFFORTS[settings.effort].windows), progress=partial(run.progress, "measuring"),
-    )  # fmt: skip
-    calibration, others = calibrated_on(model, draws, settings.levels), ()
-    if settings.model is not None and not model.whole_series:
-        data = FittingData(panel, hidden, gaps, {}, settings.levels, settings.n_samples, settings.seed)
-        draws, others = process_at_same_cells(data, model, draws, run.progress) or (draws, ())
-    scores = scores_of(model, panel, draws, others)
-    return replace(fit, table=replace(fit.table, calibration=calibration, scores=scores))
-
-
-def improved_fit(fit: Fit, settings: Settings, run: Run, until: float) -> Fit:
-    """The better one of the first answer and an answer with a further method.
-
-    Args:
-        fit: with ``answer`` and ``data``.
-        until: ``time.monotonic()`` at which it should end.
-    """
-    assert fit.answer is not None
-    assert fit.data is not None
-    effort = EFFORTS[settings.effort]
-    if effort.methods == "forest":
-        return fit.of(with_forest(fit.data, fit.answer, until, run))
-    return fit.of(with_network(fit.data, fit.answer, effort, run))

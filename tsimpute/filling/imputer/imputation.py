@@ -17,9 +17,9 @@ from tsimpute.errors import ConfigError
 from tsimpute.filling.imputer.fitting import checked_model
 from tsimpute.filling.imputer.saved_tables import FittedTable
 from tsimpute.filling.measuring.calibration import Calibration
-from tsimpute.filling.preparing.prepare import matched
+from tsimpute.filling.preparing.model_rules import matched
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.preparing.series import fill_series, with_rules
+from tsimpute.filling.preparing.series import blank_filling, fill_series
 from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.terminal import Tell
@@ -188,45 +188,42 @@ def sampled(
         model = checked_model(model, prepared, fitted, settings.calendar)
         calibration = Calibration() if fitted is None else fitted.calibration
         predicted = _predicted(model, calibration, prepared, settings, progress)
-        predicted = _with_shares(predicted, prepared)
     if predicted and all(kind.predicted for kind in prepared.kinds):
         return predicted
-    n_samples, at = settings.n_samples if settings.keep_samples else None, prepared.predicted
-    return tuple(
-        with_rules(
-            series, codes, settings.levels, (at, predicted[n]) if predicted else None, prepared.bands(n), n_samples
-        )
-        for n, (series, codes) in enumerate(zip(prepared.panel.series, prepared.provenance, strict=True))
-    )
-
-
-def _with_shares(fillings: tuple[Filling, ...], prepared: Prepared) -> tuple[Filling, ...]:
-    """The fillings, with what stands for categories within 0 and 1, as shares do."""
-    names = set(chain(*prepared.table.category_features))
-    panel = prepared.model_panel
-    if not names or panel is None:
-        return fillings
-    rows = np.array([feature.name in names for feature in panel.features])[:, None]
-    clipped = lambda values: np.where(rows, np.clip(values, 0, 1), values)
-    return tuple(
-        replace(filling, point=clipped(filling.point), quantiles=clipped(filling.quantiles)) for filling in fillings
-    )
+    n_samples, at, fillings = settings.n_samples if settings.keep_samples else None, prepared.predicted, []
+    for n, (series, codes) in enumerate(zip(prepared.panel.series, prepared.provenance, strict=True)):
+        out = blank_filling(series, codes, settings.levels, n_samples)
+        if predicted:
+            out.point[at], out.quantiles[:, at] = predicted[n].point, predicted[n].quantiles
+        if predicted and out.samples is not None and predicted[n].samples is not None:
+            out.samples[:, at] = predicted[n].samples
+        # Quantiles below the median are the lowest possible value, those above it the highest; draws hold the value.
+        for k, (low, middle, high) in prepared.bands(n).items():
+            cells = out.filled[k]
+            out.point[k, cells] = middle[cells]
+            for q, level in enumerate(settings.levels):
+                out.quantiles[q, k, cells] = (low if level < 0.5 else high if level > 0.5 else middle)[cells]
+            if out.samples is not None:
+                out.samples[:, k, cells] = middle[cells]
+        fillings.append(out)
+    return tuple(fillings)
 
 
 def _predicted(
     model: TableModel, calibration: Calibration, prepared: Prepared, settings: Settings, progress: Tell
 ) -> tuple[Filling, ...]:  # fmt: skip
-    """The fillings of the features that the model predicts."""
+    """The fillings of the features that the model predicts; what stands for categories lies within 0 and 1."""
     unknown = [level for level in settings.levels if level != 0.5 and level not in calibration.factors]
     if calibration.n_cells and unknown:
         raise ConfigError(
             f"quantiles: expected levels that fit has calibrated, came {unknown[0]:g}. Fit once more (recalibrate)."
         )
-    if prepared.model_panel is None:
-        return ()
+    assert prepared.model_panel is not None
     at, fillings, done = prepared.predicted, [], 0
     panel, match = matched(prepared.model_panel, model.features_, prepared.rules)
     total = sum(len(series.times) for series in panel.series)
+    categories = set(chain(*prepared.table.category_features))
+    is_share = np.array([feature.name in categories for feature in prepared.model_panel.features])[:, None]
     for series, visible, codes in zip(prepared.panel.series, panel.series, prepared.provenance, strict=True):
         n_steps = len(visible.times)
         filling = fill_series(
@@ -235,8 +232,10 @@ def _predicted(
             levels=settings.levels, n_samples=settings.n_samples, seed=settings.seed, calibration=calibration,
             keep_samples=settings.keep_samples,
             progress=lambda share, done=done, n=n_steps: progress("imputing", done + int(share * n), total),
-        )  # fmt: skip
-        fillings.append(filling.features(match.back))
+        ).features(match.back)  # fmt: skip
+        for values in (filling.point, filling.quantiles):
+            np.clip(values, 0, 1, out=values, where=is_share)
+        fillings.append(filling)
         done += n_steps
         progress("imputing", done, total)
     return tuple(fillings)

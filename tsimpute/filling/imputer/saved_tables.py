@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.settings.table_settings import is_list, listed
 from tsimpute.imputers.base import TableModel
 from tsimpute.models.checkpoints import read_model, write_model
-from tsimpute.models.pretrained import model_path
 from tsimpute.screening.column_kinds import ColumnKind
 from tsimpute.tables.roles.columns import ColumnSpec
 
@@ -32,15 +31,10 @@ class FittedTable:
     """What is known of the table that an imputer was fitted to.
 
     Attributes:
-        name: of its file, or its kind and size.
-        date: of the fit, as 2026-11-29.
-        features: names of all its features.
-        clock: of its times.
-        limits: by feature.
-        codes: for missing, by feature.
+        name: of its file, or its kind and size. date: of the fit, as 2026-11-29.
+        features: names of all its features. limits, codes: by feature.
         roles: of its columns; None where it has no columns.
         kinds: what kind of column each feature is.
-        calibration: of the quantiles.
         scores: measured on hidden cells, one row per imputer.
     """
 
@@ -65,11 +59,6 @@ class FittedTable:
             dict(prepared.codes), prepared.table.roles_by_name, prepared.kinds,
         )  # fmt: skip
 
-    @property
-    def uncalibrated(self) -> FittedTable:
-        """Without what was measured."""
-        return replace(self, calibration=Calibration(), scores=())
-
 
 @dataclass(frozen=True)
 class SavedImputer:
@@ -86,13 +75,6 @@ class SavedImputer:
     settings: Mapping[str, Any]
     table: FittedTable | None
     trained: bool = False
-
-
-def saved_in(model: TableModel | str | Path) -> SavedImputer:
-    """The contents of a model, of its file, or of the bundled model of that name."""
-    if isinstance(model, str | Path):
-        return read_saved(model_path(model))
-    return SavedImputer(model, {}, None)
 
 
 def write_saved(

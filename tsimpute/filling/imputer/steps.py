@@ -1,9 +1,12 @@
-"""The settings and the state of a table imputer, and the steps of which its calls consist."""
+"""The settings and the state of a table imputer, and the steps of its calls: read, fit, improve, sample, put back."""
 
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,21 +14,94 @@ import numpy as np
 
 from tsimpute.core.panel import Filling
 from tsimpute.errors import ConfigError, NotFittedError
-from tsimpute.filling.imputer.fitting import Fit, first_fit, improved_fit, rules_fit
+from tsimpute.filling.imputer.fitting import Fit, first_fit
 from tsimpute.filling.imputer.imputation import Imputation, imputation_of, needs_model, sampled
-from tsimpute.filling.imputer.notices import ignored_settings
-from tsimpute.filling.imputer.reading import TableReader
-from tsimpute.filling.imputer.saved_tables import FittedTable, SavedImputer, saved_in
+from tsimpute.filling.imputer.saved_tables import FittedTable, SavedImputer, read_saved
 from tsimpute.filling.learning.learning import EFFORTS
 from tsimpute.filling.measuring.calibration import Calibration
+from tsimpute.filling.preparing.model_rules import ModelRules, check_features, limits_for, rules_of
+from tsimpute.filling.preparing.prepare import prepare
 from tsimpute.filling.preparing.prepared import Prepared
+from tsimpute.filling.preparing.series import Policy
 from tsimpute.filling.settings.table_settings import OF_CALLS, Settings, check_together, is_same, normalised
 from tsimpute.imputers.base import TableModel
+from tsimpute.models.pretrained import model_path
 from tsimpute.screening.column_kinds import ColumnKind
 from tsimpute.system.run import Run
+from tsimpute.tables.frames.frames import TimeOptions
+from tsimpute.tables.frames.table import Table
+from tsimpute.tables.roles.columns import ColumnSpec, check_units
+from tsimpute.tables.sources.files import read_table
 
+_NO_CALENDAR = (
+    "calendar: not used; the Gaussian process finds daily, weekly and yearly profiles in the times themselves"
+)
 MINUTES = 5.0
 """How long effort "auto" takes by default."""
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads and prepares tables.
+
+    Attributes:
+        model: that was given; None where the imputer learns from tables.
+        fitted: the table that the imputer was fitted to, whose columns, codes and kinds of columns hold; None where
+            they are detected.
+        is_saved: whether ``fitted`` comes from the model's file.
+    """
+
+    settings: Settings
+    model: TableModel | None
+    fitted: FittedTable | None
+    is_saved: bool
+
+    @cached_property
+    def rules(self) -> ModelRules | None:
+        """How a table is matched to the given model; None without one."""
+        return rules_of(None if self.model is None else self.model.features_, self.settings.rename)
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """The roles of columns, as set and as learned."""
+        spec, rules = self.settings.spec, self.rules
+        if rules is not None and rules.tables is not None:
+            spec = replace(spec, known=rules.known)
+        return spec if self.fitted is None else replace(spec, learnt=self.fitted.roles)
+
+    @property
+    def time_options(self) -> TimeOptions:
+        """How times are read; for a given model they are put into the steps of its data set."""
+        time_options, rules = self.settings.time_options, self.rules
+        if rules is None or rules.tables is None or time_options.irregular:
+            return time_options
+        return replace(time_options, step=rules.tables.step)
+
+    def prepared(self, table: Any) -> Prepared:
+        """The table with its codes, invalid values and kinds of columns; of an object, or of a ``Table``."""
+        settings, rules, fitted, model = self.settings, self.rules, self.fitted, self.model
+        if not isinstance(table, Table):
+            table = read_table(table, self.spec, self.time_options, settings.units)
+        names = [feature.name for feature in table.panel.features]
+        if fitted is not None and (rules is None or rules.tables is None):
+            check_features(names, fitted.features)
+        check_units(settings.units, [*names, *table.time_columns])
+        known = {} if rules is None or self.is_saved else rules.known.of(names)
+        prepared = prepare(
+            table, limits=limits_for(settings.limits, names, rules), missing_codes=settings.codes,
+            drop_invalid=settings.drop_invalid, calendar=settings.calendar,
+            learnt_codes=None if fitted is None else fitted.codes, kinds=None if fitted is None else fitted.kinds,
+            predict=[*map(str, settings.predict or ()), *chain(*table.category_features)],
+            learnt=[name for name in names if name in known],
+            policy=Policy(settings.max_gap, settings.no_information == "fill"), rules=rules, units=settings.units,
+        )  # fmt: skip
+        if model is None:
+            finds_seasons = EFFORTS[settings.effort].methods != "network"
+        else:
+            finds_seasons = model.whole_series and not any(feature.given for feature in model.features_)
+        if prepared.calendar and finds_seasons:
+            prepared = replace(prepared, calendar=(), warnings=(*prepared.warnings, _NO_CALENDAR))
+        return prepared
 
 
 class ImputerSteps:
@@ -66,7 +142,8 @@ class ImputerSteps:
 
     def fit_rules(self, prepared: Prepared, name: str = "") -> Self:
         """Step 2 of a table of which rules fill all gaps."""
-        self.take(rules_fit(prepared, name, self._given()))
+        given = self._given()
+        self.take(Fit(None if given is None else given.model, FittedTable.of(prepared, name)))
         return self
 
     def improve(self, run: Run, until: float) -> bool:
@@ -81,7 +158,7 @@ class ImputerSteps:
         if not self.can_improve:
             return False
         first = self._fit
-        self.take(improved_fit(first, self.settings, run, until).final)
+        self.take(first.improved(self.settings, run, until))
         return self.imputer_ is not first.model
 
     def fillings_of(self, prepared: Prepared, run: Run | None = None) -> tuple[Filling, ...]:
@@ -98,20 +175,11 @@ class ImputerSteps:
 
     @property
     def settings(self) -> Settings:
-        """The settings in one form each.
-
-        Raises:
-            ConfigError: a setting is of the wrong kind or out of range.
-            CheckpointError: the model's file is foreign or damaged.
-        """
+        """The settings in one form each; a ConfigError or CheckpointError where one, or the model's file, is wrong."""
         return normalised(self.effective_params())
 
     def check(self) -> None:
-        """Refuses settings that are wrong by themselves, or of which one would be ignored next to another one.
-
-        Raises:
-            ConfigError: there are some.
-        """
+        """Refuses (ConfigError) settings that are wrong, or of which one would be ignored next to another one."""
         check_together(self.settings)
 
     def effective_params(self) -> dict[str, Any]:
@@ -172,8 +240,18 @@ class ImputerSteps:
 
     def ignored(self) -> list[str]:
         """Settings that have no effect with the given model, a sentence each."""
+        if self.model is None:
+            return []
+        if self.minutes is not None:
+            return [f"minutes={self.minutes!r} has no effect, since a trained model is given"]
+        if is_same(self.effort, self.defaults()["effort"]):
+            return []
         measures = self.calibrate and not self.keeps_calibration
-        return ignored_settings(self.get_params(), self.defaults(), measures)
+        effect = "; it only says how much is measured to calibrate" if measures else " and has no effect"
+        return [
+            f"effort={self.effort!r} trains nothing{effect}, since a trained model is given. To learn from the table "
+            "itself, give no model"
+        ]
 
     def _given(self) -> SavedImputer | None:
         """What the given model holds; its fit becomes the current one when it is first needed. None without a model."""
@@ -182,10 +260,14 @@ class ImputerSteps:
         model, saved = getattr(self, "_given_model", (None, None))
         if saved is None or model is not self.model:
             normalised(self.get_params())  # refuses wrong settings before a file is read
-            saved = saved_in(self.model)
-            self._given_model = self.model, saved
-            table = saved.table
-            self.take(Fit(saved.model, table if table is None or self.calibrate else table.uncalibrated))
+            if isinstance(self.model, str | Path):
+                saved = read_saved(model_path(self.model))
+            else:
+                saved = SavedImputer(self.model, {}, None)
+            self._given_model, table = (self.model, saved), saved.table
+            if table is not None and not self.calibrate:
+                table = replace(table, calibration=Calibration(), scores=())
+            self.take(Fit(saved.model, table))
         return saved
 
     def _check_fitted(self) -> None:

@@ -2,25 +2,86 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import tsimpute
 from tsimpute.core.limits import Limits
-from tsimpute.errors import CheckpointError, NotFittedError
+from tsimpute.errors import CheckpointError, ImputationWarning, NotFittedError
 from tsimpute.filling.imputer.fitting import Fit, check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, needs_model
-from tsimpute.filling.imputer.notices import Notices, notices, uncalibrated
 from tsimpute.filling.imputer.saved_tables import read_saved, write_saved
 from tsimpute.filling.imputer.steps import ImputerSteps
+from tsimpute.filling.measuring.calibration import uncalibrated_text
+from tsimpute.filling.preparing.prepare import some_of
 from tsimpute.filling.preparing.prepared import Prepared
+from tsimpute.filling.settings.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.run import Run, never, running
 from tsimpute.system.terminal import Progress
 from tsimpute.tables.clock.duplicates import Duplicates
 from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.frames.frames import Records
+
+_PACKAGE = str(Path(tsimpute.__file__).parent)
+
+
+def notices(prepared: Prepared, settings: Settings) -> list[str]:
+    """What was done to a table or looks wrong in it, a sentence for each kind, unless a setting demands it."""
+    findings = dict.fromkeys(finding.text for finding in prepared.findings if finding.text in prepared.warnings)
+    texts = [text for text in prepared.warnings if text not in findings]
+    if findings:
+        texts.append("look at " + some_of(list(findings), "; "))
+    table = prepared.table
+    if table.n_added and settings.time_options.missing_times != "keep":
+        rows = "1 row is" if table.n_added == 1 else f"{table.n_added:,} rows are"
+        texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times='keep'")
+    names = [name for name in table.passed_through if name not in map(str, settings.spec.text or ())]
+    if names and settings.spec.features is None:
+        columns, one = ("column is", "it if it") if len(names) == 1 else ("columns are", "one that")
+        texts.append(
+            f"{len(names):,} {columns} passed through unchanged, not filled: {some_of(names, ', ')}; to fill {one} "
+            "holds numbers, name all columns to fill (features)"
+        )
+    return texts
+
+
+class Notices:
+    """The warnings of each table, so that a second call with the same table does not repeat them."""
+
+    def __init__(self) -> None:
+        self._issued: dict[str, set[str]] = {}
+
+    def forget(self) -> None:
+        """Repeats all warnings from now on, as at a new fit."""
+        self._issued.clear()
+
+    def warn(self, prepared: Prepared, texts: Iterable[str]) -> None:
+        """Issues each text that was not yet issued for a table of this content as an ``ImputationWarning``.
+
+        Texts are compared by their first sentence: the advice after it differs before and after a fit.
+        """
+        digest, panel = hashlib.blake2b(digest_size=16), prepared.table.panel
+        digest.update(repr([feature.name for feature in panel.features]).encode())
+        for series in panel.series:
+            digest.update(repr((series.name, *map(str, series.labels[:1]), *map(str, series.labels[-1:]))).encode())
+            for array in (series.times, series.values):
+                digest.update(array.tobytes())
+        issued = self._issued.setdefault(digest.hexdigest(), set())
+        new = {text.partition(". ")[0]: text for text in texts}
+        frame, levels = sys._getframe(1), 2  # up to the line outside of this package that called it
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            frame, levels = frame.f_back, levels + 1
+        for key, text in new.items():
+            if key not in issued:
+                warnings.warn(f"{text}.", ImputationWarning, stacklevel=levels)
+        issued.update(new)
+
 
 _SPARE = 0.25
 """Share of the time of the first fit that is reserved for drawing."""
@@ -288,7 +349,8 @@ class TableImputer(ImputerSteps):
     def _warn_if_uncalibrated(self, prepared: Prepared) -> None:
         if self.calibrate and prepared.model_panel is not None and not self.calibration_.n_cells:
             n_cells = int(self.scores_[0]["cells"]) if self.scores_ else 0
-            self._notices.warn(prepared, [uncalibrated(n_cells)])
+            advice = "give a longer table, or do without calibration: set calibrate=False"
+            self._notices.warn(prepared, [f"{uncalibrated_text(n_cells)}; {advice}"])
 
 
 def impute(table: Any, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Any:

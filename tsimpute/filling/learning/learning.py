@@ -87,20 +87,11 @@ PERIODS = (24.0, 168.0, 8766.0)
 """Day, week and year in hours."""
 
 
-def learnt(
-    panel: Panel,
-    limits: Mapping[str, Limits],
-    effort: Effort,
-    seed: int,
-    run: Run,
-) -> GenerativeImputer:
+def learnt(panel: Panel, limits: Mapping[str, Limits], effort: Effort, seed: int, run: Run) -> GenerativeImputer:
     """A network trained on windows of a panel.
 
     Args:
-        panel: all that may be learned from.
         limits: by feature, "*" = all others but known covariates.
-        effort: size of the network and of its training.
-        seed: of training.
         run: an unfinished training in its folder is continued if its data and settings are the same.
     """
     windows = training_windows(panel, window_steps(panel))
@@ -124,12 +115,7 @@ def untrained(effort: Effort, n_windows: int, seed: int) -> GenerativeImputer:
 
 
 def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Tell) -> GaussianImputer:
-    """A Gaussian process fitted to whole series.
-
-    Args:
-        panel: all that may be learned from, without known covariates.
-        limits, seed: see ``learnt``.
-        progress: see ``Run``.
+    """A Gaussian process fitted to the whole series of a panel without known covariates; see ``learnt``.
 
     Raises:
         DataError: no series has a value.
@@ -148,11 +134,7 @@ def gaussian(panel: Panel, limits: Mapping[str, Limits], seed: int, progress: Te
 def unseasonal(panel: Panel, base: GaussianImputer, n_rounds: int) -> tuple[GaussianModel, Curves | None]:
     """A process of the same settings and scale without seasonal means: its covariances contain the seasons.
 
-    It has curves if the base process has them, so that the two can be compared.
-
-    Args:
-        base: fitted to the panel.
-        n_rounds: of EM.
+    It has curves if the base process, fitted to the panel, has them, so that the two can be compared.
     """
     records, _ = _records(panel)
     scaled = replace(records, values=tuple(map(base.scaler_.transform, records.values)))

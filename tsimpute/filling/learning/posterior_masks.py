@@ -15,8 +15,7 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.gaussian.conditioning import window_length
 from tsimpute.gaussian.model import Regularisation, fit
-from tsimpute.gaussian.posterior import GaussianBase, Scores
-from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
 from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
 
@@ -116,7 +115,11 @@ class PosteriorMasks:
         cells[:, inner.start - around.start : inner.stop - around.start] = wanted[:, inner]
         scores = self.scores.transform(series.values[:, around])
         shown, times = ~np.isnan(scores) & ~hidden[:, around], clock_times(series, self.panel.clock)[around]
-        base = self._base(n).of(np.where(shown, scores, 0.0)[None], shown[None], times[None], cells[None])
+        fold = n % self.n_folds
+        if fold not in self._bases:
+            apart = None if self.n_folds == 1 else self._apart(fold)
+            self._bases[fold] = GaussianBase(self.base.model_, apart)
+        base = self._bases[fold].of(np.where(shown, scores, 0.0)[None], shown[None], times[None], cells[None])
         for store, values in ((self._mean, base.mean), (self._spread, base.spread)):
             if values is not None:
                 store[s][number][:, inner][wanted[:, inner]] = values[0][cells]
@@ -150,13 +153,6 @@ class PosteriorMasks:
     def _part(self, values: np.ndarray, start: int, blank: float) -> np.ndarray:
         part = values[:, start : start + self._length]
         return np.pad(part, ((0, 0), (0, self._length - part.shape[1])), constant_values=blank)
-
-    def _base(self, n: int) -> GaussianBase:
-        fold = n % self.n_folds
-        if fold not in self._bases:
-            apart = None if self.n_folds == 1 else self._apart(fold)
-            self._bases[fold] = GaussianBase(self.base.model_, apart)
-        return self._bases[fold]
 
     def _apart(self, fold: int) -> GaussianModel | None:
         """A process fitted to the other folds, to scores without seasons; None where these have no value."""

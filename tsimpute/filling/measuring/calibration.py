@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from tsimpute.core.quantiles import central_levels, quantiles
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.evaluation.ensembles import INTERVALS, crps
-from tsimpute.filling.measuring.hidden_draws import HiddenDraws, TimeBudget, draws_at
-from tsimpute.filling.measuring.hiding import hidden_cells
+from tsimpute.filling.measuring.hidden_draws import HiddenDraws, draws_at, hidden_cells
 from tsimpute.filling.panels.windows import apart
 from tsimpute.imputers.base import TableModel
 from tsimpute.scaling.standardizer import Standardizer
@@ -207,10 +207,10 @@ def draws_at_further_cells(
     share, draws = sum(int(cells.sum()) for cells in hidden) / max(1, n_known), []
     for n in range(_AGAIN):
         others = hidden_cells(panel, share, derive_seed(seed, "hidden again", str(n)))
-        cells = [new & ~before for new, before in zip(others, hidden, strict=True)]
-        if any(mask.any() for mask in cells):
-            most = TimeBudget(cells=_AGAIN_CELLS)
-            draws.append(draws_at(model, panel, cells, n_samples=n_samples, seed=seed, gaps=gaps, budget=most))
+        further = [new & ~before for new, before in zip(others, hidden, strict=True)]
+        if any(mask.any() for mask in further):
+            options: dict[str, Any] = {"n_samples": n_samples, "seed": seed, "gaps": gaps, "cells": _AGAIN_CELLS}
+            draws.append(draws_at(model, panel, further, **options))
     return draws
 
 
@@ -254,8 +254,13 @@ def coverage_of(imputer: TableModel, hidden: HiddenDraws) -> dict[str, float]:
     ends = {percent: central_levels(percent) for percent in INTERVALS}
     levels = sorted(level for pair in ends.values() for level in pair)
     kinds = {"as drawn": summarised(imputer.scaler_, Calibration(), levels, hidden.draws, hidden.feature)[1]}
-    calibrated = _cross_fitted(imputer, levels, hidden)
-    if calibrated is not None:
+    calibrated = np.empty((len(levels), len(hidden.truth)))
+    for mine in halves(hidden):
+        calibration, half = calibrated_on(imputer, hidden.at(~mine), levels), hidden.at(mine)
+        if not calibration.n_cells:
+            break
+        calibrated[:, mine] = summarised(imputer.scaler_, calibration, levels, half.draws, half.feature)[1]
+    else:
         kinds["calibrated"] = calibrated
     coverage = {}
     for name, ends_of_cells in kinds.items():

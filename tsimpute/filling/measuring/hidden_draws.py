@@ -1,15 +1,14 @@
-"""Draws at cells of a panel that are hidden from a model, and simple imputers' values: it is measured on them."""
+"""Cells of a panel that are hidden from a model, and draws and simple imputers' values there, to measure it."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
+from tsimpute.batches.masking import LikeGaps
 from tsimpute.core.gaps import carried, interpolated
 from tsimpute.core.panel import Panel, Series
 from tsimpute.core.seeding import derive_seed
@@ -17,6 +16,94 @@ from tsimpute.core.windows import Windows
 from tsimpute.filling.panels.windows import clock_times, gap_numbers, window_places, window_steps, windows_at, without
 from tsimpute.generative.window_averaging import window_starts
 from tsimpute.imputers.base import TableModel
+
+_ENOUGH = 400
+"""Hidden cells, in all, from which no series has to give more than its share."""
+
+
+def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
+    """Per series (K, T) bool: observed cells hidden as the gaps of the panel lie, about a share of each feature's.
+
+    The share is that of all series together; see ``_quotas``. The gaps of a series are moved along it by a random time,
+    all features together, and stretches of a window's length are taken at random, of each feature until its share is
+    reached. In series of more than one window runs are taken whole, also those that are longer than a stretch or a
+    share, up to half of a feature's values: errors in long gaps have to come from gaps as long. Where that gives
+    too few cells, runs as long as the gaps are hidden, too; see ``LikeGaps``.
+    """
+    length = window_steps(panel)
+    runs = LikeGaps.of([series.observed for series in panel.series])
+    hidden, quotas = [], _quotas(np.array([series.observed.sum(1) for series in panel.series]), share, seed)
+    for series, quota in zip(panel.series, quotas, strict=True):
+        rng = np.random.default_rng(derive_seed(seed, "hidden", series.name))
+        observed, n_steps = series.observed, len(series.times)
+        moved = observed & np.roll(~observed, int(rng.integers(n_steps // 4, 1 + 3 * n_steps // 4)), axis=1)
+        most = observed.sum(1) // 2 if n_steps > length else quota
+        cells = _whole_runs(moved, quota, most, length, rng)
+        needy = observed & ~cells & (2 * cells.sum(1) < quota)[:, None]
+        if needy.any():
+            more = needy & ~runs.hide(needy, min(1.0, 4 * share), rng)
+            # The first ones from a random step on, so that a series of one window is not hidden at its beginning alone.
+            left, start = quota - cells.sum(1), int(rng.integers(n_steps))
+            turned = np.roll(more, -start, axis=1)
+            cells |= np.roll(turned & (np.cumsum(turned, axis=1) <= left[:, None]), start, axis=1)
+        hidden.append(cells)
+    return hidden
+
+
+def hidden_together(panel: Panel, hidden: Sequence[np.ndarray], groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """The hidden cells, and with each one of a group of features the others: one category tells what the others are."""
+    names, out = [feature.name for feature in panel.features], []
+    for series, of_series in zip(panel.series, hidden, strict=True):
+        cells = of_series.copy()
+        for group in groups:
+            of_group = [names.index(name) for name in group]
+            cells[of_group] = cells[of_group].any(0) & series.observed[of_group]
+        out.append(cells)
+    return out
+
+
+def _quotas(counts: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """(N, K) how many cells of each feature are hidden in each series, for (N, K) observed ones; half of them at most.
+
+    A share of each feature's cells in all series, rounded up. Were it rounded up in each series, features with few
+    values in each of many series would be hidden most of all: a laboratory value of ICU stays five times as often as a
+    heart rate. Only where cells are few does each series give one of each feature.
+    """
+    able = np.where(counts >= 2, counts, 0)
+    most = np.minimum(np.ceil(share * able), able // 2).astype(int)
+    wanted = np.maximum(np.ceil(share * able.sum(0)), _ENOUGH // counts.shape[1])
+    upto = np.cumsum(able, 0) * (wanted / np.maximum(able.sum(0), 1))
+    offset = np.random.default_rng(derive_seed(seed, "hidden", "shares")).random(counts.shape[1])
+    spread = np.diff(np.floor(upto + offset), axis=0, prepend=0).astype(int)
+    return np.where(most.sum(0) <= wanted, most, np.minimum(spread, most))
+
+
+def _whole_runs(
+    moved: np.ndarray, quota: np.ndarray, most: np.ndarray, length: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(K, T) bool: runs of cells of each feature until its quota (K,) is reached, cut at the most (K,) that may be.
+
+    Stretches of ``length`` steps come in random order, the same for all features, so that runs of one time are hidden
+    together; in each, runs count from a random one on.
+    """
+    cells, n_steps = np.zeros(moved.shape, bool), moved.shape[1]
+    begins = np.diff(np.pad(moved, ((0, 0), (1, 0))).astype(np.int8), axis=1) == 1
+    number, counts = np.cumsum(begins, axis=1), np.zeros(len(moved), int)
+    ends = n_steps - np.argmax(moved[:, ::-1], axis=1)
+    for start in rng.permutation(np.arange(0, n_steps, length)).tolist():
+        turn = int(rng.integers(length))
+        for k in np.flatnonzero((counts < quota) & (start < ends)).tolist():
+            part = slice(start, start + length)
+            runs = np.unique(number[k, part][moved[k, part] & ~cells[k, part]])
+            for run in np.roll(runs, -(turn % max(1, len(runs)))).tolist():
+                if counts[k] >= quota[k]:
+                    break
+                first, last = np.searchsorted(number[k], [run, run + 1])
+                steps = first + np.flatnonzero(moved[k, first:last])[: most[k] - counts[k]]
+                cells[k, steps] = True
+                counts[k] += len(steps)
+    return cells
+
 
 MOST_CELLS = 200_000
 """Cells of the series that a model is measured on, about, where it takes whole series."""
@@ -56,21 +143,6 @@ class HiddenDraws:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TimeBudget:
-    """How much is drawn to measure, at most.
-
-    Attributes:
-        windows: of models that take windows.
-        cells: of models that take whole series, cells of the series that are drawn, about.
-        until: of these, too: ``time.monotonic()`` after which no further stretch of a series is begun.
-    """
-
-    windows: int = 200
-    cells: int = MOST_CELLS
-    until: float = np.inf
-
-
 Drawn = tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Of a stretch of one series: the series, features (M,), steps (M,), draws (S, M) and blocks (M,)."""
 
@@ -83,7 +155,8 @@ def draws_at(
     n_samples: int,
     seed: int,
     gaps: Sequence[np.ndarray] | None = None,
-    budget: TimeBudget | None = None,
+    windows: int = 200,
+    cells: int = MOST_CELLS,
     at: Sequence[np.ndarray] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> HiddenDraws:
@@ -94,44 +167,36 @@ def draws_at(
         hidden: per series (K, T) bool.
         gaps: per series (K, T) bool, the cells that are filled in use; None = every missing cell. A long table has no
             place for features that a series never shows, and more queries give other draws.
-        budget: where there is more, a part of it is drawn.
+        windows: of models that take windows; where there are more, a part of them is drawn.
+        cells: of models that take whole series, cells of the series that are drawn, about.
         at: per series (K, T) bool, the hidden cells to draw at; None = all.
     """
-    blind, most, at = without(panel, hidden), budget or TimeBudget(), at or hidden
+    blind, at = without(panel, hidden), at or hidden
     wanted = [~s.observed for s in blind.series] if gaps is None else [a | b for a, b in zip(gaps, hidden, strict=True)]
     options = n_samples, seed, progress
-    parts = list(
-        _of_series(model, blind, at, most, *options)
+    drawn = (
+        _of_series(model, blind, at, cells, *options)
         if model.whole_series
-        else _of_windows(model, blind, at, wanted, most.windows, *options)
+        else _of_windows(model, blind, at, wanted, windows, *options)
     )
+    season, parts, last, n_runs = season_of(panel), list[HiddenDraws](), -1, 0
+    baselines, runs = dict[str, np.ndarray](), np.empty((0, 0), int)
+    for s, feature, step, draws, block in list(drawn):
+        if s != last:  # parts come series by series
+            baselines = simple_baselines(blind.series[s], season, blind.independent_rows)
+            missing = ~blind.series[s].observed
+            runs = n_runs + gap_numbers(missing, blind.independent_rows)
+            n_runs, last = n_runs + missing.size + len(missing), s
+        of_part = {name: values[feature, step] for name, values in baselines.items()}
+        place = np.stack([np.full(len(step), s), step])
+        truth = panel.series[s].values[feature, step]
+        parts.append(HiddenDraws(draws, truth, feature, block, of_part, place, runs[feature, step]))
     if not parts:
         nothing = np.empty(0, int)
         return HiddenDraws(np.empty((n_samples, 0)), np.empty(0), nothing, nothing)
-    season = season_of(panel)
-    of_series = lru_cache(1)(lambda s: baselines_of(blind, s, season))  # parts come series by series
-    truth = np.concatenate([panel.series[s].values[feature, step] for s, feature, step, *_ in parts])
-    baselines = [{name: x[feature, step] for name, x in of_series(s).items()} for s, feature, step, *_ in parts]
-    series, feature, step = (
-        np.concatenate(row)
-        for row in zip(*((np.full(len(f), s), f, t) for s, f, t, *_ in parts), strict=True)
-    )  # fmt: skip
-    place = np.stack([series, step])
-    return HiddenDraws(
-        np.concatenate([part[3] for part in parts], -1), truth, feature, np.concatenate([part[4] for part in parts]),
-        {name: np.concatenate([of_part[name] for of_part in baselines]) for name in baselines[0]}, place,
-        _runs(blind, feature, place),
-    )  # fmt: skip
-
-
-def _runs(blind: Panel, feature: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """(M,) numbers of the runs of missing steps of cells at their features (M,) and places (2, M)."""
-    out, first = np.empty(len(feature), int), 0
-    for s in np.unique(place[0]).tolist():
-        missing, cells = ~blind.series[s].observed, place[0] == s
-        out[cells] = first + gap_numbers(missing, blind.independent_rows)[feature[cells], place[1][cells]]
-        first += missing.size + len(missing)
-    return out
+    row = lambda name: np.concatenate([getattr(part, name) for part in parts], -1)
+    baselines = {name: np.concatenate([part.baselines[name] for part in parts]) for name in baselines}
+    return HiddenDraws(row("draws"), row("truth"), row("feature"), row("block"), baselines, row("place"), row("run"))
 
 
 def _of_windows(
@@ -148,7 +213,11 @@ def _of_windows(
     if not chosen:
         return
     few = windows_at(blind, [places[n] for n in chosen], length)
-    fill = _queries([wanted[s][:, start : start + length] for s, start in (places[n] for n in chosen)], few.visible)
+    fill = np.zeros(few.visible.shape, bool)
+    for of_window, (s, start) in zip(fill, (places[n] for n in chosen), strict=True):
+        cells = wanted[s][:, start : start + length]
+        of_window[: len(cells), : cells.shape[1]] = cells
+    fill &= ~few.visible
     records = model.impute_records(few, n_samples, seed, fill)
     for done, (n, record) in enumerate(zip(chosen, records, strict=True), 1):
         s, start = places[n]
@@ -159,63 +228,32 @@ def _of_windows(
         progress(done, len(chosen))
 
 
-def _queries(wanted: Sequence[np.ndarray], visible: np.ndarray) -> np.ndarray:
-    """(N, K', L) bool: wanted cells of windows, none of those that are visible or follow a series."""
-    fill = np.zeros(visible.shape, bool)
-    for of_window, cells in zip(fill, wanted, strict=True):
-        of_window[: len(cells), : cells.shape[1]] = cells
-    return fill & ~visible
-
-
 def _of_series(
-    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], budget: TimeBudget, n_samples: int, seed: int,
+    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], most: int, n_samples: int, seed: int,
     progress: Callable[[int, int], None],
 ) -> Iterator[Drawn]:  # fmt: skip
     """Whole series, pieces of long ones; a block is half a window, as it is where models take windows."""
-    pieces = _pieces(hidden, budget.cells, seed)
-    length = max(1, window_steps(blind) // 2)
-    counts = [-(-(part.stop - part.start) // length) for _, part in pieces]
-    first_blocks = np.cumsum([0, *counts])
-    order = range(len(pieces))
-    if np.isfinite(budget.until):  # those that are drawn in time are anywhere in the table
-        order = np.random.default_rng(derive_seed(seed, "order of pieces")).permutation(len(pieces)).tolist()
-    drawn = {}
-    for done, n in enumerate(order):
-        if done and time.monotonic() > budget.until:
-            break
-        s, part = pieces[n]
+    pieces, reach, first_block = _pieces(hidden, most, seed), window_steps(blind), 0
+    length = max(1, reach // 2)
+    for done, (s, part) in enumerate(pieces):
+        series, first = blind.series[s], max(0, part.start - _AROUND)
+        looked_at = slice(first, part.stop + _AROUND)
+        times = clock_times(series, blind.clock)[looked_at]
+        record = Windows(series.values[None, :, looked_at], times[None], blind.features, (f"{series.name}@{first}",))
+        feature, step = np.nonzero(hidden[s][:, part])
+        draws, at = np.empty((n_samples, len(feature))), step + part.start - first
+        # Steps so near to hidden cells that draws there affect draws at these.
+        steps = np.arange(len(times))
+        before = np.concatenate([[0], np.cumsum(np.bincount(at, minlength=len(times)))])
+        near = before[np.minimum(len(times), steps + reach + 1)] > before[np.maximum(0, steps - reach)]
+        fill = np.broadcast_to(near, record.values.shape) & ~record.visible
         tell = lambda share, done=done: progress(done, len(pieces))
-        feature, step, draws = _of_piece(model, blind, hidden, s, part, n_samples, seed, tell)
-        drawn[n] = s, feature, step, draws, first_blocks[n] + (step - part.start) // length
+        for piece, samples in model.impute_long(record, n_samples, seed, fill, progress=tell):
+            cells = (at >= piece.start) & (at < piece.stop)
+            draws[:, cells] = samples.values[:, 0, feature[cells], at[cells] - piece.start]
+        yield s, feature, step + part.start, draws, first_block + step // length
+        first_block += -(-(part.stop - part.start) // length)
         progress(done + 1, len(pieces))
-    yield from (drawn[n] for n in sorted(drawn))
-
-
-def _of_piece(
-    model: TableModel, blind: Panel, hidden: Sequence[np.ndarray], s: int, part: slice, n_samples: int, seed: int,
-    tell: Callable[[float], None],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Features, steps and draws (S, M) at the hidden cells of some steps of a series."""
-    series, first = blind.series[s], max(0, part.start - _AROUND)
-    looked_at = slice(first, part.stop + _AROUND)
-    times = clock_times(series, blind.clock)[looked_at]
-    record = Windows(series.values[None, :, looked_at], times[None], blind.features, (f"{series.name}@{first}",))
-    feature, step = np.nonzero(hidden[s][:, part])
-    draws, at = np.empty((n_samples, len(feature))), step + part.start - first
-    near = _near(at, len(times), window_steps(blind))
-    fill = np.broadcast_to(near, record.values.shape) & ~record.visible
-    for steps, samples in model.impute_long(record, n_samples, seed, fill, progress=tell):
-        cells = (at >= steps.start) & (at < steps.stop)
-        draws[:, cells] = samples.values[:, 0, feature[cells], at[cells] - steps.start]
-    return feature, step + part.start, draws
-
-
-def _near(at: np.ndarray, n_steps: int, reach: int) -> np.ndarray:
-    """(T,) bool: steps so near to some that draws there affect draws at these."""
-    counts = np.bincount(at, minlength=n_steps)
-    before = np.concatenate([[0], np.cumsum(counts)])
-    steps = np.arange(n_steps)
-    return before[np.minimum(n_steps, steps + reach + 1)] > before[np.maximum(0, steps - reach)]
 
 
 def _pieces(hidden: Sequence[np.ndarray], most: int, seed: int) -> list[tuple[int, slice]]:
@@ -247,23 +285,18 @@ _DAYS, _YEARS = 3, 2
 """Of which a series has to have so many for a profile."""
 
 
-def baselines_of(panel: Panel, n: int, season: str | None) -> dict[str, np.ndarray]:
-    """By the name of the imputer (K, T), for the n-th series; of independent rows those that need no order."""
-    series = panel.series[n]
-    if not panel.independent_rows:
-        return simple_baselines(series, season)
-    known = np.ma.masked_invalid(series.values)
-    middles = {"the median": np.ma.median(known, axis=1), MEAN: known.mean(axis=1)}
-    columns = {name: np.ma.filled(middle, 0.0)[:, None] for name, middle in middles.items()}
-    return {name: np.broadcast_to(column, series.values.shape) for name, column in columns.items()}
-
-
-def simple_baselines(series: Series, season: str | None = None) -> dict[str, np.ndarray]:
+def simple_baselines(series: Series, season: str | None = None, independent: bool = False) -> dict[str, np.ndarray]:
     """By the name of the imputer (K, T); at the start of a series the first value is carried back.
 
     Args:
         season: see ``season_of``.
+        independent: whether steps are records of their own: then those that need no order.
     """
+    if independent:
+        values = np.ma.masked_invalid(series.values)
+        middles = {"the median": np.ma.median(values, axis=1), MEAN: values.mean(axis=1)}
+        columns = {name: np.ma.filled(middle, 0.0)[:, None] for name, middle in middles.items()}
+        return {name: np.broadcast_to(column, series.values.shape) for name, column in columns.items()}
     known, nothing = series.values[None], np.zeros(len(series.values))
     baselines = {
         "last value carried forward": carried(known, nothing)[0],

@@ -18,13 +18,76 @@ from tsimpute.core.gaps import interpolated
 from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
 from tsimpute.filling.learning.posterior_masks import PosteriorMasks
-from tsimpute.filling.methods.components import Unseasonal
-from tsimpute.filling.methods.trees import Trees
+from tsimpute.filling.methods.components import Component, Unseasonal
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.gaussian.curves import Curves
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.models.checkpoints import part_of
+
+_AT_ONCE = 20_000
+"""Rows that are looked up together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The mean of binary trees.
+
+    Attributes:
+        roots: (J,) number of the first node of each tree.
+        children: (N, 2) the nodes that follow where a column is at most the threshold, and where it is more; leaves
+            follow themselves.
+        column: (N,) that is compared. threshold, value: (N,) single precision.
+        depth: of the deepest tree.
+    """
+
+    roots: np.ndarray
+    children: np.ndarray
+    column: np.ndarray
+    threshold: np.ndarray
+    value: np.ndarray
+    depth: int
+
+    @classmethod
+    def of(cls, forest: Any) -> Self:
+        """Those of a fitted ensemble of scikit-learn."""
+        grown = [tree.tree_ for tree in forest.estimators_]
+        roots = np.cumsum([0, *(tree.node_count for tree in grown[:-1])])
+        pairs = [np.stack([tree.children_left, tree.children_right], 1) for tree in grown]
+        pairs = [np.where(pair < 0, np.arange(len(pair))[:, None], pair) for pair in pairs]
+        return cls(
+            roots.astype(np.int32),
+            np.concatenate([pair + root for pair, root in zip(pairs, roots, strict=True)]).astype(np.int32),
+            np.concatenate([np.maximum(tree.feature, 0) for tree in grown]).astype(np.int16),
+            np.concatenate([tree.threshold for tree in grown]).astype(np.float32),
+            np.concatenate([tree.value[:, 0, 0] for tree in grown]).astype(np.float32),
+            max(tree.max_depth for tree in grown),
+        )  # fmt: skip
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """(M,) for rows (M, D) in single precision."""
+        out = np.zeros(len(rows))
+        for first in range(0, len(rows), _AT_ONCE):
+            part = rows[first : first + _AT_ONCE]
+            number = np.arange(len(part))
+            for root in self.roots.tolist():
+                node = np.full(len(part), root)
+                for _ in range(self.depth):
+                    above = part[number, self.column[node]] > self.threshold[node]
+                    node = self.children[node, above.astype(np.int8)]
+                out[first : first + _AT_ONCE] += self.value[node]
+        return out / len(self.roots)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All of it, for any file."""
+        names = ("roots", "children", "column", "threshold", "value")
+        return {name: getattr(self, name) for name in names} | {"depth": np.array(self.depth)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """What ``to_arrays`` gave, to the bit."""
+        return cls(**{**arrays, "depth": int(arrays["depth"])})  # type: ignore[arg-type]
+
 
 _ROWS, _FEWEST = 4_000, 100
 """Hidden cells of a feature that its trees are fitted to at most, and below which it has none."""
@@ -72,11 +135,10 @@ class Correction:
     trees: Trees
 
 
-class Forest:
+class Forest(Component):
     """The posterior mean, corrected; see ``components.Component``."""
 
     name = "randomised trees"
-    local = False
 
     def __init__(
         self, base: GaussianImputer, unseasonal: Unseasonal | None, corrections: Mapping[int, Correction]
@@ -94,6 +156,8 @@ class Forest:
         Args:
             unseasonal: fitted to the panel.
         """
+        from sklearn.ensemble import ExtraTreesRegressor  # takes a second to load
+
         watch = watch or Watch()
         n_features = len(panel.features)
         rows_by_feature = _rows_of(panel, base, unseasonal, seed, watch)
@@ -101,22 +165,28 @@ class Forest:
             return None
         corrections = {}
         for k, parts in enumerate(rows_by_feature):
-            rows = _Rows.joined(parts) if parts else None
+            rows, of_trees = _Rows.joined(parts) if parts else None, derive_seed(seed, "trees", str(k))
             if rows is not None and len(rows.errors) >= _FEWEST:
-                corrections[k] = _grown(rows, derive_seed(seed, "trees", str(k)))
+                weight = min(_WEIGHTS, key=lambda share, r=rows: float(np.abs(r.errors - share * r.way).sum()))
+                rest = np.clip((rows.errors - weight * rows.way) / rows.spread, -_FARTHEST, _FARTHEST)
+                some = np.random.default_rng(of_trees).permutation(len(rest))[:_ROWS]
+                forest = ExtraTreesRegressor(
+                    _TREES, min_samples_leaf=_LEAF, max_features=_COLUMNS, random_state=of_trees % 2**31, n_jobs=1
+                )
+                forest.fit(rows.inputs[some], rest[some], sample_weight=rows.spread[some])
+                corrections[k] = Correction(weight, Trees.of(forest))
             watch.tell(n_features + k + 1, 2 * n_features)
             if watch.should_stop():
                 return None
         return cls(base, unseasonal, corrections) if corrections else None
 
     def at(self, known: np.ndarray, times: np.ndarray, cells: np.ndarray | None = None) -> np.ndarray:
-        """See ``Component``."""
         model = self.base.model_
         scores, other = model.scores(known, times), None
         if self.unseasonal is not None:
             mean, spread = self.unseasonal.model.marginals(known, times)
             other = _in_scores_of(model, self.unseasonal, mean, spread, times)
-        posterior = Posterior.of(
+        posterior = Posterior(
             scores, *model.marginals(known, times), times, self.base.curves_, other, len(model.covariance) == 1
         )
         guess = posterior.mean + posterior.move
@@ -129,7 +199,6 @@ class Forest:
         return model.values(guess, times)
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """See ``Component``."""
         arrays = {
             f"{k}.{name}": array
             for k, correction in self.corrections.items()
@@ -143,7 +212,6 @@ class Forest:
     def from_parts(
         cls, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], base: GaussianImputer
     ) -> Self:
-        """See ``Component``."""
         other = part_of(arrays, "unseasonal")
         unseasonal = Unseasonal.from_parts(other, {}, base) if other else None
         weights = {int(k): float(weight) for k, weight in description["weights"].items()}
@@ -229,15 +297,8 @@ def _of_mask(
     if unseasonal is not None:
         other = _in_scores_of(model, unseasonal, *pools[1].posterior(s, number)[1:], times)
     truth = pool.scores.transform(series.values) - season
-    posterior = Posterior.of(
-        np.where(hidden, np.nan, truth),
-        mean - season,
-        spread,
-        times,
-        pool.base.curves_,
-        other,
-        pool.panel.independent_rows,
-    )
+    visible = np.where(hidden, np.nan, truth)
+    posterior = Posterior(visible, mean - season, spread, times, pool.base.curves_, other, pool.panel.independent_rows)
     rng, by_feature = np.random.default_rng(derive_seed(pool.seed, "cells", series.name, number)), []
     for k, of_feature in enumerate(hidden):
         steps = np.flatnonzero(of_feature)
@@ -248,22 +309,14 @@ def _of_mask(
     return by_feature
 
 
-def _grown(rows: _Rows, seed: int) -> Correction:
-    from sklearn.ensemble import ExtraTreesRegressor  # takes a second to load
-
-    weight = min(_WEIGHTS, key=lambda share: float(np.abs(rows.errors - share * rows.way).sum()))
-    rest = np.clip((rows.errors - weight * rows.way) / rows.spread, -_FARTHEST, _FARTHEST)
-    some = np.random.default_rng(seed).permutation(len(rest))[:_ROWS]
-    forest = ExtraTreesRegressor(
-        _TREES, min_samples_leaf=_LEAF, max_features=_COLUMNS, random_state=seed % 2**31, n_jobs=1
-    )  # fmt: skip
-    forest.fit(rows.inputs[some], rest[some], sample_weight=rows.spread[some])
-    return Correction(weight, Trees.of(forest))
-
-
-@dataclass(frozen=True, eq=False)
 class Posterior:
     """One record given some of its cells, in scores without their season.
+
+    Args:
+        scores: (K, T), NaN where nothing is known.
+        mean, spread: of the missing cells, others do not count.
+        other: means, in the same scores, and spreads of the process without seasons.
+        independent: whether steps are records of their own: then the rows of trees hold nothing of other steps.
 
     Attributes:
         mean: (K, T) posterior means; known cells themselves.
@@ -274,42 +327,24 @@ class Posterior:
         lines: (K, T) straight lines between known cells.
         last, following: (K, T) step of the nearest known cell before and after each; outside the record if there is
             none.
-        times: (T,).
-        independent: whether steps are records of their own: then the rows of trees hold nothing of other steps.
     """
 
-    mean: np.ndarray
-    spread: np.ndarray
-    move: np.ndarray
-    way: np.ndarray
-    other_spread: np.ndarray
-    lines: np.ndarray
-    last: np.ndarray
-    following: np.ndarray
-    times: np.ndarray
-    independent: bool
-
-    @classmethod
-    def of(
-        cls, scores: np.ndarray, mean: np.ndarray, spread: np.ndarray, times: np.ndarray, curves: Curves | None,
+    def __init__(
+        self, scores: np.ndarray, mean: np.ndarray, spread: np.ndarray, times: np.ndarray, curves: Curves | None,
         other: tuple[np.ndarray, np.ndarray] | None, independent: bool,
-    ) -> Posterior:  # fmt: skip
-        """Args:
-        scores: (K, T), NaN where nothing is known.
-        mean, spread: of the missing cells, others do not count.
-        other: means, in the same scores, and spreads of the process without seasons.
-        """
-        known, steps = ~np.isnan(scores), np.arange(len(times))
-        mean, spread = np.where(known, scores, mean), np.where(known, 0.0, spread)
-        move = np.zeros(mean.shape) if curves is None else curves.moves(mean, spread, times)[0]
-        way, other_spread = np.zeros(mean.shape), np.zeros(mean.shape)
+    ) -> None:  # fmt: skip
+        self.times, self.independent = times, independent
+        known, steps, nothing = ~np.isnan(scores), np.arange(len(times)), np.zeros(scores.shape)
+        self.mean, self.spread = np.where(known, scores, mean), np.where(known, 0.0, spread)
+        self.move = nothing if curves is None else curves.moves(self.mean, self.spread, times)[0]
+        self.way = self.other_spread = nothing
         if other is not None:
-            way = np.where(known, 0.0, other[0] - mean - move)
-            other_spread = np.where(known, 0.0, other[1])
-        lines = interpolated(scores[None], times[None], np.zeros(len(scores)))[0]
-        last = np.maximum.accumulate(np.where(known, steps, -_FAR), 1)
-        following = np.minimum.accumulate(np.where(known, steps, len(times) + _FAR)[:, ::-1], 1)[:, ::-1]
-        return cls(mean, spread, move, way, other_spread, lines, last, following, times, independent)
+            self.way = np.where(known, 0.0, other[0] - self.mean - self.move)
+            self.other_spread = np.where(known, 0.0, other[1])
+        self.lines = interpolated(scores[None], times[None], np.zeros(len(scores)))[0]
+        self.last = np.maximum.accumulate(np.where(known, steps, -_FAR), 1)
+        after = np.where(known, steps, len(times) + _FAR)
+        self.following = np.minimum.accumulate(after[:, ::-1], 1)[:, ::-1]
 
     def rows(self, k: int, steps: np.ndarray, others: Sequence[int]) -> np.ndarray:
         """(M, D) single precision: the posterior around some steps of a feature.

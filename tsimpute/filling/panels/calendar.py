@@ -15,22 +15,11 @@ from tsimpute.tables.clock.steps import step_text
 _DAY = np.timedelta64(1, "D")
 _THURSDAY = 3
 """Days from Monday to that of 1970-01-01."""
-
-
-def _hour(labels: np.ndarray) -> np.ndarray:
-    return (labels - labels.astype("M8[D]")) / _DAY
-
-
-def _weekday(labels: np.ndarray) -> np.ndarray:
-    return (labels.astype("M8[D]").astype(np.int64) + _THURSDAY) % 7 / 7
-
-
 _PARTS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = {
-    "hour of the day": (24.0, _hour),
-    "day of the week": (168.0, _weekday),
+    "hour of the day": (24.0, lambda labels: (labels - labels.astype("M8[D]")) / _DAY),
+    "day of the week": (168.0, lambda labels: (labels.astype("M8[D]").astype(np.int64) + _THURSDAY) % 7 / 7),
 }
 """Name -> hours of a turn, which the step must be shorter than, and how much of a turn has passed, in [0, 1)."""
-
 _WAVES = {"sine": np.sin, "cosine": np.cos}
 
 

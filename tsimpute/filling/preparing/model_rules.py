@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tsimpute.config import registry
-from tsimpute.config.registry import available, plugin
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import Panel
 from tsimpute.core.windows import Feature
 from tsimpute.datasets.base import OtherUnit, TableRules
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.filling.panels.calendar import with_calendar
 from tsimpute.tables.roles.columns import KnownFeatures
 
 FEWEST_VALUES = 5
@@ -40,11 +40,7 @@ class ModelRules:
 
 
 def rules_of(features: Sequence[Feature] | None, rename: Mapping[str, str]) -> ModelRules | None:
-    """How a table is brought to a model of such features; None where there is none.
-
-    Raises:
-        ConfigError: names are to be renamed, and there is no model.
-    """
+    """How a table is brought to a model of such features; None where there is none, and nothing to be renamed."""
     if features is None:
         if rename:
             raise ConfigError("rename: expected a model whose names the table's are brought to, came none. Give model.")
@@ -81,42 +77,65 @@ class Match:
         return features[np.argsort(self.place[features])]
 
 
-def match(panel: Panel, features: Sequence[Feature], rules: ModelRules) -> tuple[Match, tuple[Feature, ...]]:
-    """Where a model's features stand in a panel, and these features.
+def matched(panel: Panel, features: Sequence[Feature], rules: ModelRules | None = None) -> tuple[Panel, Match]:
+    """The panel with a model's features, in the model's order, and where each stands in the given one.
 
-    A feature without a unit in the table has the model's.
+    A feature without a unit in the table has the model's. What the model is given of the calendar comes after them and
+    has no place in the panel.
+
+    Args:
+        rules: None = the names have to be the model's.
 
     Raises:
-        DataError: features differ in name, unless the rules of a data set let some be absent, or in unit.
+        DataError: features differ in name, unless the rules of a data set let some be absent, or in unit; or there is
+            no calendar.
     """
     predicted = tuple(feature for feature in features if not feature.given)
     names, wanted = [feature.name for feature in panel.features], [feature.name for feature in predicted]
-    known = {name: name for name in names if name in wanted}
-    if rules.tables is not None or rules.known.rename:
+    known, tables = {name: name for name in names if name in wanted}, None if rules is None else rules.tables
+    if rules is not None and (tables is not None or rules.known.rename):
         known = rules.known.of(names)
     place = {name: names.index(text) for text, name in known.items()}
     absent, new = [n for n in wanted if n not in place], [n for n in names if n not in known]
-    if new or (absent and rules.tables is None):
-        raise DataError(
-            f"features: expected the model's {len(wanted)}; absent from the table: {', '.join(absent) or 'none'}; not "
-            f"known to the model: {', '.join(new) or 'none'}. Rename columns (rename, --rename), add a column without "
-            "values, choose features, or fit on the table itself."
-        )
+    if new or (absent and tables is None):
+        raise _other_features(wanted, absent, new, "Rename columns (rename, --rename)")
     for feature in predicted:
-        if feature.name in place:
-            _check_unit(panel.features[place[feature.name]], feature, rules.tables)
-    return Match(np.array([place.get(name, -1) for name in wanted])), predicted
+        if feature.name not in place:
+            continue
+        of_table, unit = panel.features[place[feature.name]], feature.unit
+        same = [unit, *(() if tables is None else tables.same_units.get(unit, ()))]
+        if of_table.unit and unit and _spelt(of_table.unit) not in map(_spelt, same):
+            raise DataError(
+                f"units: expected {of_table.name} in {_unit_text(unit)}, came {of_table.unit!r}. Convert the "
+                f'values, or say that the unit is the model\'s: --units "{of_table.name}={unit}" (units).'
+            )
+    places = Match(np.array([place.get(name, -1) for name in wanted]))
+    series = tuple(replace(s, values=places.to_model(s.values, np.nan)) for s in panel.series)
+    calendar = [feature for feature in features if feature.given]
+    return with_calendar(replace(panel, features=predicted, series=series), calendar), places
+
+
+def check_features(names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuses (DataError) features of other names than those learnt."""
+    absent, new = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
+    if absent or new:
+        raise _other_features(wanted, absent, new, "Rename columns")
+
+
+def _other_features(wanted: Sequence[str], absent: Sequence[str], new: Sequence[str], advice: str) -> DataError:
+    return DataError(
+        f"features: expected the model's {len(wanted)}; absent from the table: {', '.join(absent) or 'none'}; not "
+        f"known to the model: {', '.join(new) or 'none'}. {advice}, add a column without values, choose features, or "
+        "fit on the table itself."
+    )
 
 
 def check_medians(panel: Panel, units: Mapping[str, str], rules: ModelRules) -> None:
-    """Refuses features whose values are in another unit than the data set's.
+    """Refuses (DataError) features whose values are in another unit than the data set's.
 
     Args:
         panel: with all values, also those that lie outside the limits.
         units: that were given; what has one is not looked at.
-
-    Raises:
-        DataError: one is.
     """
     if rules.tables is None:
         return
@@ -165,17 +184,6 @@ def _shown(values: np.ndarray, others: Sequence[OtherUnit], fewest: int = FEWEST
     return next(fits, None)
 
 
-def _check_unit(of_table: Feature, of_model: Feature, tables: TableRules | None) -> None:
-    same = {_spelt(of_model.unit)}
-    if tables is not None:
-        same |= {_spelt(unit) for unit in tables.same_units.get(of_model.unit, ())}
-    if of_table.unit and of_model.unit and _spelt(of_table.unit) not in same:
-        raise DataError(
-            f"units: expected {of_table.name} in {_unit_text(of_model.unit)}, came {of_table.unit!r}. Convert the "
-            f'values, or say that the unit is the model\'s: --units "{of_table.name}={of_model.unit}" (units).'
-        )
-
-
 def _spelt(unit: str) -> str:
     return "".join(unit.split()).casefold().replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
 
@@ -190,10 +198,16 @@ def limits_for(
     """The limits of a table's features: those given, else those of the data set of a given model.
 
     Args:
-        limits: by feature, or a text as of ``read_limits``.
+        limits: by feature; or a text as of ``parse_limits``, or the name of a data set, such as physionet2012. What its
+            card says of features that are not here is left out; its "*" holds for all others.
         names: of the table's features.
+
+    Raises:
+        ConfigError: a text is neither, or the card says nothing of any of the features.
     """
-    limits = read_limits(limits, names) if isinstance(limits, str) else limits
+    if isinstance(limits, str):
+        name = limits.strip()
+        limits = parse_limits(limits) if not name or "=" in name else _limits_of_data_set(name, names)
     if rules is None or not rules.limits:
         return limits
     model_names = rules.known.of(names)
@@ -226,20 +240,8 @@ def parse_limits(text: str) -> dict[str, Limits]:
     return limits
 
 
-def read_limits(text: str, features: Collection[str]) -> dict[str, Limits]:
-    """Limits as ``parse_limits`` reads them, or those that a data set's card gives to features of these names.
-
-    Args:
-        text: parts as of ``parse_limits``, or the name of a data set, such as physionet2012. What a card says of
-            features that are not here is left out; its "*" holds for all others.
-
-    Raises:
-        ConfigError: it is neither, or the card says nothing of any of the features.
-    """
-    name = text.strip()
-    if not name or "=" in name:
-        return parse_limits(text)
-    cards = {data_set: plugin("datasets", data_set).card.limits for data_set in available("datasets")}
+def _limits_of_data_set(name: str, features: Collection[str]) -> dict[str, Limits]:
+    cards = {data_set: registry.plugin("datasets", data_set).card.limits for data_set in registry.available("datasets")}
     known = [data_set for data_set, limits in cards.items() if limits]
     if name not in known:
         raise ConfigError(_expected(name)[:-1] + f". A data set's name stands for its limits: {', '.join(known)}.")

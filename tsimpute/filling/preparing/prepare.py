@@ -10,11 +10,10 @@ import numpy as np
 
 from tsimpute.core.limits import Limits, limits_of
 from tsimpute.core.panel import FILLED, Panel
-from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.filling.panels.calendar import calendar_features, with_calendar
+from tsimpute.filling.panels.calendar import calendar_features
 from tsimpute.filling.panels.windows import without
-from tsimpute.filling.preparing.model_rules import Match, ModelRules, check_medians, match
+from tsimpute.filling.preparing.model_rules import ModelRules, check_medians
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy, provenance_of_table
 from tsimpute.filling.settings.table_settings import Codes, codes_by_name
@@ -29,7 +28,6 @@ from tsimpute.screening.screening import (
     values_by_feature,
 )
 from tsimpute.tables.frames.table import Table
-from tsimpute.tables.roles.columns import KnownFeatures
 from tsimpute.tables.time.stamps import label_text
 
 LARGEST = 1e37
@@ -128,60 +126,40 @@ def far_cells(panel: Panel, kinds: Sequence[ColumnKind], limits: Mapping[str, Li
     return [np.stack([kind.far(row) for kind, row in zip(free, series.values, strict=True)]) for series in panel.series]
 
 
-def _check_predict(panel: Panel, predict: Collection[str]) -> None:
-    names = [feature.name for feature in panel.features]
-    for name in predict:
-        if name not in names:
-            raise ConfigError(
-                f"predict: expected features of the table ({', '.join(names[:20])}), came {name!r}. Correct the name; "
-                "a column that is passed through when the table is read has to be named among the features, too."
-            )
-        if not any(series.observed[names.index(name)].any() for series in panel.series):
-            raise ConfigError(f"predict: expected a column with values, {name!r} has none. Leave it out.")
-
-
-def _check_learnt(names: Sequence[str], kinds: Sequence[ColumnKind], predict: Collection[str]) -> None:
-    """Refuses to have a model predict what it has not learnt; kinds are those of the table that it learnt from."""
-    known = {kind.feature: kind for kind in kinds}
-    for name in predict:
-        if name not in names and name not in known:
-            raise ConfigError(f"predict: expected features of the table ({', '.join(names[:20])}), came {name!r}.")
-        if name in known and not known[name].predicted:
-            raise ConfigError(
-                f"predict: expected features that the model has learnt to predict, came {name!r}, which it knows as "
-                f"{known[name].kind!r}. Fit on the table itself (no model), or leave it out."
-            )
-
-
 def _kinds_of(
-    panel: Panel,
-    known: Sequence[ColumnKind] | None,
-    predict: Collection[str],
-    learnt: Collection[str],
-    table: Table,
+    panel: Panel, known: Sequence[ColumnKind] | None, predict: Collection[str], learnt: Collection[str], table: Table
 ) -> tuple[ColumnKind, ...]:
     """The kind of each feature: the known one, else as its values show; see ``prepare``."""
     names = [feature.name for feature in panel.features]
-    if known is None:
-        _check_predict(panel, predict)
-        kinds = column_kinds(panel, measured=predict, learnt=learnt, long=table.is_long)
-        indicators = set(chain(*table.category_features))  # a rare category is no outlier
-        return tuple(ColumnKind(kind.feature) if kind.feature in indicators else kind for kind in kinds)
-    _check_learnt(names, known, predict)
-    by_name = {kind.feature: kind for kind in known}
-    return tuple(by_name.get(name, ColumnKind(name)) for name in names)
+    by_name = {kind.feature: kind for kind in known or ()}
+    for name in predict:
+        if name not in names and name not in by_name:
+            advice = (
+                " Correct the name; a column that is passed through when the table is read has to be named among the "
+                "features, too." * (known is None)
+            )
+            raise ConfigError(
+                f"predict: expected features of the table ({', '.join(names[:20])}), came {name!r}.{advice}"
+            )
+        if known is None and not any(series.observed[names.index(name)].any() for series in panel.series):
+            raise ConfigError(f"predict: expected a column with values, {name!r} has none. Leave it out.")
+        if name in by_name and not by_name[name].predicted:  # a model does not predict what it has not learnt
+            raise ConfigError(
+                f"predict: expected features that the model has learnt to predict, came {name!r}, which it knows as "
+                f"{by_name[name].kind!r}. Fit on the table itself (no model), or leave it out."
+            )
+    if known is not None:
+        return tuple(by_name.get(name, ColumnKind(name)) for name in names)
+    kinds = column_kinds(panel, measured=[*predict, *learnt], long=table.is_long)
+    indicators = set(chain(*table.category_features))  # a rare category is no outlier
+    return tuple(ColumnKind(kind.feature) if kind.feature in indicators else kind for kind in kinds)
 
 
 def _code_warning(
     codes: Mapping[str, tuple[float, ...]], feature: np.ndarray, coded: np.ndarray, is_filled: np.ndarray,
     is_written: np.ndarray,
 ) -> list[str]:  # fmt: skip
-    """How many cells hold codes and what becomes of them.
-
-    Args:
-        feature, coded, is_filled, is_written: (E,) of each entry its feature, and whether it is a code, is filled, and
-            is of a column that is not passed through unchanged.
-    """
+    """How many cells hold codes and what becomes of them; arrays (E,) are of the entries."""
     n, n_features = int(coded.sum()), len(np.unique(feature[coded]))
     if not n:
         return []
@@ -238,9 +216,15 @@ def _check_sizes(panel: Panel) -> None:
     """Refuses, before any work, values from which no network in single precision can learn or draw."""
     for k, feature in enumerate(panel.features):
         values = np.concatenate([series.values[k][series.observed[k]] for series in panel.series])
-        if not len(values) or _are_of_one_order(values):
+        if not len(values):
             continue
         largest = values[np.abs(values).argmax()]
+        if abs(largest) <= LARGEST:
+            far = np.abs(values - np.median(values))
+            # Of few values any may be hidden to measure on: then nothing of their spread is known.
+            others = np.quantile(far[far > 0], 0.9, method="lower") if (far > 0).sum() >= FEW else 1.0
+            if far.max() / FARTHEST <= others:
+                continue
         series = next(series for series in panel.series if (series.values[k] == largest).any())
         label = label_text(series.labels[int(np.argmax(series.values[k] == largest))])
         raise DataError(
@@ -248,15 +232,6 @@ def _check_sizes(panel: Panel) -> None:
             f"{f' of {series.name!r}' if series.name else ''}. Is it a code for missing? Name it (missing_codes), give "
             "limits that it lies outside of, or convert the unit."
         )
-
-
-def _are_of_one_order(values: np.ndarray) -> bool:
-    if np.abs(values).max() > LARGEST:
-        return False
-    far = np.abs(values - np.median(values))
-    # Of few values any may be hidden to measure on: then nothing of their spread is known.
-    others = np.quantile(far[far > 0], 0.9, method="lower") if (far > 0).sum() >= FEW else 1.0
-    return bool(far.max() / FARTHEST <= others)
 
 
 def _codes_of(
@@ -272,36 +247,3 @@ def _codes_of(
     rules = {name: codes.get(name, codes.get("*", "certain")) for name in names}
     by_name = {name: certain.get(name, ()) if isinstance(rule, str) else rule for name, rule in rules.items()}
     return {name: feature_codes for name, feature_codes in by_name.items() if feature_codes}
-
-
-def check_features(names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuses features of other names than those learnt.
-
-    Raises:
-        DataError: one is absent, or new.
-    """
-    absent, new = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
-    if absent or new:
-        raise DataError(
-            f"features: expected the model's {len(wanted)}; absent from the table: {', '.join(absent) or 'none'}; not "
-            f"known to the model: {', '.join(new) or 'none'}. Rename columns, add a column without values, choose "
-            "features, or fit on the table itself."
-        )
-
-
-def matched(panel: Panel, features: Sequence[Feature], rules: ModelRules | None = None) -> tuple[Panel, Match]:
-    """The panel with a model's features, in the model's order, and where each stands in the given one.
-
-    What the model is given of the calendar comes after them and has no place in the panel.
-
-    Args:
-        rules: see ``match``; None = the names have to be the model's.
-
-    Raises:
-        DataError: see ``match``, or there is no calendar.
-    """
-    calendar = [feature for feature in features if feature.given]
-    known = KnownFeatures(tuple(feature.name for feature in features if not feature.given))
-    places, predicted = match(panel, features, rules or ModelRules(known, None))
-    series = [replace(s, values=places.to_model(s.values, np.nan)) for s in panel.series]
-    return with_calendar(replace(panel, features=predicted, series=tuple(series)), calendar), places

@@ -36,14 +36,14 @@ def rule_bands(kind: ColumnKind, series: Series, k: int, decimals: int | None) -
     has none.
 
     Args:
-        kind: of the k-th feature; one that is ``by_rule``.
+        kind: of the k-th feature; one that is not ``by_rule`` has no rule.
         series: with what may be seen of it.
         decimals: that values are rounded to; None = they are not.
     """
     row = series.values[k]
     known = np.flatnonzero(~np.isnan(row))
     out = np.full((3, len(row)), np.nan)
-    if not len(known):
+    if not kind.by_rule or not len(known):
         return out
     if kind.kind != "counter":
         if (row[known] == row[known[0]]).all():
@@ -62,50 +62,11 @@ def rule_bands(kind: ColumnKind, series: Series, k: int, decimals: int | None) -
     return out
 
 
-def by_rule(provenance: np.ndarray, bands: np.ndarray) -> np.ndarray:
-    """(T,) uint8 what the cells of a feature are to be that a rule fills, as far as it does.
-
-    Args:
-        provenance: (T,) as if it were predicted. bands: (3, T), see ``rule_bands``.
-    """
-    filled, known = np.isin(provenance, FILLED), ~np.isnan(bands[1])
-    filled_as = np.where(provenance == INVALID, INVALID, RULE)
-    return np.where(filled, np.where(known, filled_as, LEFT_EMPTY), provenance).astype(np.uint8)
-
-
-def with_rules(
-    series: Series,
-    provenance: np.ndarray,
-    levels: Sequence[float],
-    predicted: tuple[np.ndarray, Filling] | None,
-    bands: dict[int, np.ndarray],
-    n_samples: int | None,
-) -> Filling:
-    """The filling of a series from what a model and what rules say.
-
-    Args:
-        series: as it is given back. provenance: (K, T).
-        levels: of the quantiles. Below 0.5 they are the lowest possible value, above 0.5 the highest.
-        predicted: places of the features that a model has filled, and their filling.
-        bands: by place, see ``rule_bands``.
-        n_samples: of the draws; each holds the value of the rule. None = no draws are kept.
-    """
+def blank_filling(series: Series, provenance: np.ndarray, levels: Sequence[float], n_samples: int | None) -> Filling:
+    """A filling of a series that holds observed values alone; without ``n_samples`` it has no draws."""
     point = np.where(series.observed, series.values, np.nan)
-    quantiles = np.repeat(point[None], len(levels), 0)
     samples = None if n_samples is None else np.full((n_samples, *point.shape), np.nan, np.float32)
-    if predicted is not None:
-        at, filling = predicted
-        point[at], quantiles[:, at] = filling.point, filling.quantiles
-        if samples is not None and filling.samples is not None:
-            samples[:, at] = filling.samples
-    for k, (low, middle, high) in bands.items():
-        cells = np.isin(provenance[k], FILLED)
-        point[k, cells] = middle[cells]
-        for q, level in enumerate(levels):
-            quantiles[q, k, cells] = (low if level < 0.5 else high if level > 0.5 else middle)[cells]
-        if samples is not None:
-            samples[:, k, cells] = middle[cells]
-    return Filling(point, tuple(levels), quantiles, provenance, samples)
+    return Filling(point, tuple(levels), np.repeat(point[None], len(levels), 0), provenance, samples)
 
 
 @dataclass(frozen=True)
@@ -155,15 +116,15 @@ def provenance_of_table(
         kinds: of the features; a rule fills those that no model predicts, as far as it does.
         invalid: per series (K, T) bool, cells whose value is dropped; None = no value is.
     """
-    provenance, decimals = [], table.decimals
+    provenance = []
     for n, (series, absent) in enumerate(zip(panel.series, table.absent, strict=True)):
         dropped = np.zeros_like(absent) if invalid is None else invalid[n]
         codes = provenance_of(series, policy, dropped, absent)
         for k, kind in enumerate(kinds):
             if not kind.predicted:
-                nothing = np.full((3, codes.shape[1]), np.nan)
-                bands = rule_bands(kind, visible.series[n], k, decimals[k]) if kind.by_rule else nothing
-                codes[k] = by_rule(codes[k], bands)
+                known = ~np.isnan(rule_bands(kind, visible.series[n], k, table.decimals[k])[1])
+                by_rule = np.where(known, np.where(codes[k] == INVALID, INVALID, RULE), LEFT_EMPTY)
+                codes[k] = np.where(np.isin(codes[k], FILLED), by_rule, codes[k])
         provenance.append(codes)
     return provenance
 
@@ -195,11 +156,8 @@ def fill_series(
         keep_samples: whether the filling holds the draws.
         progress: called now and then with the share that is done.
     """
-    levels = tuple(levels)
-    fill = np.isin(provenance, FILLED)
-    point = np.where(series.observed, series.values, np.nan)
-    quantiles = np.repeat(point[None], len(levels), 0)
-    samples = np.full((n_samples, *fill.shape), np.nan, np.float32) if keep_samples else None
+    out = blank_filling(series, provenance, levels, n_samples if keep_samples else None)
+    fill = out.filled
     times = clock_times(series, panel.clock) if imputer.whole_series else series.times
     record = Windows(record_values[None], times[None], panel.features, (series.name or "series",))
     query_mask = np.pad(fill, ((0, len(record_values) - len(fill)), (0, 0)))
@@ -208,8 +166,8 @@ def fill_series(
         draws, here = drawn.values[:, 0, : len(fill)], fill[:, steps]
         cells = draws[:, here], np.nonzero(here)[0]
         median, point_quantiles = summarised(imputer.scaler_, calibration, levels, *cells)
-        point[:, steps][here] = median
-        quantiles[:, :, steps][:, here] = point_quantiles
-        if samples is not None:
-            samples[:, :, steps][:, here] = draws[:, here]
-    return Filling(point, levels, quantiles, provenance, samples)
+        out.point[:, steps][here] = median
+        out.quantiles[:, :, steps][:, here] = point_quantiles
+        if out.samples is not None:
+            out.samples[:, :, steps][:, here] = draws[:, here]
+    return out

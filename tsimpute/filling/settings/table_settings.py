@@ -6,7 +6,7 @@ used. A wrong type or value is a ``ConfigError`` here, never an error of the cod
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -78,44 +78,41 @@ class Settings:
 
 
 def normalised(given: Mapping[str, Any]) -> Settings:
-    """The settings in one form.
-
-    Args:
-        given: all settings of ``TableImputer`` by name.
-
-    Raises:
-        ConfigError: one is of the wrong kind or out of range.
-    """
+    """All settings of ``TableImputer`` by name in one form; a ConfigError where one is wrong or out of range."""
+    model = given["model"]
+    if model is not None and not isinstance(model, (*MODEL_KINDS, str, Path)):
+        raise ConfigError(
+            f"model: expected a trained GenerativeImputer, its file or the name of a bundled model, came {model!r}."
+        )
+    limits, units = given["limits"], given["units"]
+    switches = ("drop_invalid", "calendar", "calibrate", "recalibrate", "keep_samples")
     return Settings(
-        model=_model(given["model"]),
+        model=model,
         spec=_spec(given),
         time_options=_time_options(given),
-        rename=rename_of(given["rename"]),
-        units=units_of(given["units"]),
-        limits=given["limits"] if isinstance(given["limits"], str) else limits_by_name(given["limits"]),
+        rename=_texts_by_name(
+            "rename", given["rename"], "names of the model by names of the table", 'rename={"HeartRate": "HR"}'
+        ),
+        units=_texts_by_name(
+            "units", {"*": units} if isinstance(units, str) else units,
+            "a unit of all features or units by feature", 'units="m" or units={"a": "m", "b": "mm"}',
+        ),
+        limits=limits if isinstance(limits, str) else limits_by_name(limits),
         codes=codes_by_name(given["missing_codes"]),
-        drop_invalid=true_or_false("drop_invalid", given["drop_invalid"]),
         predict=columns_of("predict", given["predict"]),
         no_information=cast(Any, one_of("no_information", given["no_information"], ("fill", "empty"))),
         max_gap=whole_number("max_gap", given["max_gap"], 0, or_none=True),
-        calendar=true_or_false("calendar", given["calendar"]),
         n_samples=whole_number("n_samples", given["n_samples"], 1),
         levels=levels_of(given["quantiles"]),
         seed=whole_number("seed", given["seed"]),
         effort=one_of("effort", given["effort"], EFFORTS),
         minutes=_minutes(given["minutes"], given["effort"]),
-        calibrate=true_or_false("calibrate", given["calibrate"]),
-        recalibrate=true_or_false("recalibrate", given["recalibrate"]),
-        keep_samples=true_or_false("keep_samples", given["keep_samples"]),
-    )
+        **{name: true_or_false(name, given[name]) for name in switches},
+    )  # fmt: skip
 
 
 def check_together(settings: Settings) -> None:
-    """Refuses two settings of which one would be ignored.
-
-    Raises:
-        ConfigError: there are two such settings.
-    """
+    """Refuses (ConfigError) two settings of which one would be ignored."""
     if settings.recalibrate and settings.model is None:
         raise ConfigError(
             "recalibrate: expected the file of an earlier fit with it (model), came none. Leave recalibrate out: what "
@@ -148,7 +145,13 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
         for name in ("time", "group")
     )
     if given["records"] == "rows":
-        _check_rows_alone(given, ("time", "group", "feature", "value", "unit", "max_gap", "calendar"))
+        for name in ("time", "group", "feature", "value", "unit", "max_gap", "calendar"):
+            other = given[name]
+            if other is not None and other is not False and not (isinstance(other, str) and other == NO_COLUMN):
+                raise ConfigError(
+                    f"{name}: expected none with records='rows', where each row is a record without time, came "
+                    f"{name}={other!r}. Leave one of both out."
+                )
         time = group = ()
     text, categories = columns_of("text", given["text"]), columns_of("categories", given["categories"]) or ()
     return ColumnSpec(
@@ -156,21 +159,12 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
     )  # fmt: skip
 
 
-def _check_rows_alone(given: Mapping[str, Any], others: Sequence[str]) -> None:
-    """Refuses settings of series in time for a table whose rows are records by themselves."""
-    for name in others:
-        value = given[name]
-        if value is not None and value is not False and not (isinstance(value, str) and value == NO_COLUMN):
-            raise ConfigError(
-                f"{name}: expected none with records='rows', where each row is a record without time, came "
-                f"{name}={value!r}. Leave one of both out."
-            )
-
-
 def _time_options(given: Mapping[str, Any]) -> TimeOptions:
     zone = given["timezone"]
+    if zone is not None and not isinstance(zone, str | tzinfo):
+        raise ConfigError(f"timezone: expected a text such as 'Europe/Rome', or None; came {zone!r}.")
     return TimeOptions(
-        timezone=str(zone) if isinstance(zone, tzinfo) else optional_text("timezone", zone, "Europe/Rome"),
+        timezone=str(zone) if isinstance(zone, tzinfo) else zone,
         dayfirst=true_or_false("dayfirst", given["dayfirst"], or_none=True),
         duplicates=cast(Any, one_of("duplicates", given["duplicates"], get_args(Duplicates))),
         missing_times=cast(Any, one_of("missing_times", given["missing_times"], get_args(MissingTimes))),
@@ -200,30 +194,13 @@ def _one_column(setting: str, given: Any) -> Hashable | None:
     return None if names is None else names[0]
 
 
-def units_of(given: Any) -> Mapping[str, str]:
-    """Units by feature; a text is the unit of all features."""
+def _texts_by_name(setting: str, given: Any, expected: str, example: str) -> Mapping[str, str]:
+    """Texts by the name of a column; None is none."""
     if given is None:
         return {}
-    if isinstance(given, str):
-        return {"*": given}
-    if isinstance(given, Mapping) and all(isinstance(unit, str) for unit in given.values()):
-        return {str(name): unit for name, unit in given.items()}
-    raise ConfigError(
-        f"units: expected a unit of all features or units by feature, came {given!r}. Give for example "
-        'units="m" or units={"a": "m", "b": "mm"}.'
-    )
-
-
-def rename_of(given: Any) -> Mapping[str, str]:
-    """Names of a model by names of the table."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given.values()):
-        raise ConfigError(
-            f"rename: expected names of the model by names of the table, came {given!r}. Give for example "
-            'rename={"HeartRate": "HR"}.'
-        )
-    return {str(name): new for name, new in given.items()}
+    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
+        raise ConfigError(f"{setting}: expected {expected}, came {given!r}. Give for example {example}.")
+    return {str(name): text for name, text in given.items()}
 
 
 def limits_by_name(given: Any) -> dict[str, Limits]:
@@ -237,17 +214,19 @@ def limits_by_name(given: Any) -> dict[str, Limits]:
             f"limits: expected a lowest and a highest value of all features, or limits by feature, came {given!r}. "
             'Give for example limits=(0, None) or limits={"a": (0, 100), "*": (0, None)}.'
         )
-    return {str(name): _limits(str(name), value) for name, value in given.items()}
-
-
-def _limits(name: str, given: Any) -> Limits:
-    if isinstance(given, Limits):
-        return given
-    bounds = listed(given) if is_list(given) else []
-    if len(bounds) != 2 or not all(bound is None or plain_number(bound) is not None for bound in bounds):
-        raise ConfigError(f"limits of {name!r}: expected a lowest and a highest value (or None), came {given!r}.")
-    low, high = (None if bound is None else plain_number(bound) for bound in bounds)
-    return Limits(low, high)
+    by_name = {}
+    for name, value in given.items():
+        bounds = listed(value) if is_list(value) else []
+        numbers = [None if bound is None else plain_number(bound) for bound in bounds]
+        if isinstance(value, Limits):
+            by_name[str(name)] = value
+        elif len(bounds) == 2 and all(b is None or n is not None for b, n in zip(bounds, numbers, strict=True)):
+            by_name[str(name)] = Limits(numbers[0], numbers[1])
+        else:
+            raise ConfigError(
+                f"limits of {str(name)!r}: expected a lowest and a highest value (or None), came {value!r}."
+            )
+    return by_name
 
 
 def codes_by_name(given: Any) -> Codes:
@@ -290,14 +269,6 @@ def _minutes(given: Any, effort: Any) -> float | None:
     if effort != "auto":
         raise ConfigError(f"minutes: expected it with effort='auto', came effort={effort!r}. Leave one of both out.")
     return minutes
-
-
-def _model(given: Any) -> TableModel | str | Path | None:
-    if given is None or isinstance(given, (*MODEL_KINDS, str, Path)):
-        return given
-    raise ConfigError(
-        f"model: expected a trained GenerativeImputer, its file or the name of a bundled model, came {given!r}."
-    )
 
 
 def is_list(given: Any) -> bool:
@@ -355,13 +326,6 @@ def one_of(setting: str, given: Any, words: Iterable[str]) -> str:
     if not isinstance(given, str) or given not in known:
         raise ConfigError(f"{setting}: expected one of {', '.join(known)}; came {given!r}.")
     return given
-
-
-def optional_text(setting: str, given: Any, example: str) -> str | None:
-    """A text or None."""
-    if given is None or isinstance(given, str):
-        return given
-    raise ConfigError(f"{setting}: expected a text such as {example!r}, or None; came {given!r}.")
 
 
 def is_same(given: Any, default: Any) -> bool:

@@ -17,7 +17,7 @@ from tsimpute.core.shapes import check_distinct
 from tsimpute.errors import DataError, NotFittedError
 from tsimpute.filling.imputer.fitting import check_clock
 from tsimpute.filling.imputer.table_imputer import TableImputer
-from tsimpute.filling.preparing.prepare import matched
+from tsimpute.filling.preparing.model_rules import matched
 from tsimpute.tables.arrays.dimensions import Dimensions, array_dimensions, dataset_dimensions
 from tsimpute.tables.arrays.labelled import read_labelled
 from tsimpute.tables.frames.table import Edits
@@ -105,7 +105,7 @@ def draw_lazily(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> Lazy
     unpack = delayed(_unpacked, pure=True)
     box = xr.Variable((), da.from_delayed(unpack(pickle.dumps(replace(filler, texts={}))), (), object))
     arrays = xr.apply_ufunc(
-        _call, box, *given, *labels, input_core_dims=[[], *[core] * len(given), *[[]] * len(labels)],
+        _filled, box, *given, *labels, input_core_dims=[[], *[core] * len(given), *[[]] * len(labels)],
         output_core_dims=[core, [LEVEL, *core], core] * len(given), dask="parallelized",
         output_dtypes=[kind for variable in given for kind in (variable.dtype, variable.dtype, np.dtype(np.uint8))],
         dask_gufunc_kwargs={"output_sizes": {LEVEL: len(filler.levels)}},
@@ -194,7 +194,8 @@ class Filler:
         return (part if self.array else part[name]).transpose(*self.order).values
 
 
-def _call(box: Any, *given: np.ndarray) -> tuple[np.ndarray, ...]:
+def _filled(box: Any, *given: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The packed filler called with arrays of variables and labels of groups."""
     filler: Filler = box[()]
     n = len(filler.variables)
     return filler(given[:n], [labels.ravel().tolist() for labels in given[n:]])
@@ -234,12 +235,7 @@ def _filler_of(table: xr.Dataset | xr.DataArray, imputer: TableImputer) -> tuple
     texts = {dim: [str(place) for place in of_dim] for dim, of_dim in places.items()}  # as the names of groups
     attrs = tuple(dataset[name].attrs for name in variables)
     filler = Filler(with_roles, like, dims, variables, attrs, array, texts)
-    _check(filler, dataset)
-    return filler, dataset
-
-
-def _check(filler: Filler, dataset: xr.Dataset) -> None:
-    """Refuses what can be seen in one series of zeros."""
+    # What can be seen in one series of zeros is refused here.
     shape = [1] * len(filler.dims.groups) + [dataset.sizes[dim] for dim in filler.core]
     zeros = [np.zeros(shape, dataset[name].dtype) for name in filler.variables]
     reader, model = filler.imputer.reader(), filler.imputer.imputer_
@@ -257,3 +253,4 @@ def _check(filler: Filler, dataset: xr.Dataset) -> None:
         check_clock(model, panel.clock)
         matched(panel, model.features_)
     check_distinct("groups", [" / ".join(parts) for parts in product(*filler.texts.values())])
+    return filler, dataset

@@ -17,8 +17,7 @@ from tsimpute.config.settings import NetworkConfig
 from tsimpute.core.containers import Condition
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.gaussian.posterior import GaussianBase, Scores
-from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
 from tsimpute.imputers.shared.records import check_features, check_steps, usual_step
 from tsimpute.models.checkpoints import part_of
 from tsimpute.scaling.standardizer import Scale, Standardizer

@@ -16,8 +16,7 @@ from tsimpute.config.settings import NetworkConfig, TrainingConfig
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.model import Regularisation, fit
-from tsimpute.gaussian.posterior import GaussianBase, Scores
-from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
 from tsimpute.gaussian.records import Records
 from tsimpute.generative.distillation import Path
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network

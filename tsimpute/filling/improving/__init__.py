@@ -1,1 +1,0 @@
-"""Further methods that improve the first answer: a network, randomised trees."""
