@@ -76,13 +76,3 @@ def _renamed(old: str, tensor: Tensor) -> dict[str, Tensor]:
         if inner.startswith(theirs):
             return {f"{block}.{axis.replace('layer', 'axis')}.{inner.replace(theirs, ours)}": flat}
     raise KeyError(f"unknown tensor {old!r}")
-
-
-def _side(block: str, kind: str, tensor: Tensor) -> dict[str, Tensor]:
-    if kind == "bias":
-        return {f"{block}.side.of_time.bias": tensor}
-    return {
-        f"{block}.side.of_time.weight": tensor[:, :_WIDTH_TIME],
-        f"{block}.side.of_feature.weight": tensor[:, _WIDTH_TIME:-1],
-        f"{block}.side.of_mask": tensor[:, -1],
-    }

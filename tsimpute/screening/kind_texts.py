@@ -281,15 +281,3 @@ def _in_second_unit(middles: np.ndarray, conversion: Conversion) -> np.ndarray:
     usual = np.median(middles[first])
     near = abs(np.median(converted) - usual) < abs(np.median(middles[second]) - usual) / 3
     return second if inside and near and distance > spread else nothing
-
-
-def _text(name: str, conversion: Conversion, middles: dict[str, float], other: np.ndarray) -> str:
-    names = [series for series, is_other in zip(middles, other, strict=True) if is_other]
-    named = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
-    values = np.array(list(middles.values()))
-    one, two = conversion.units
-    usual, unusual = (f"{np.median(values[cells]):.4g}" for cells in (~other, other))
-    return (
-        f"{name}: {len(names)} of {len(values)} series ({named}) look as if they were in {two} and the others in "
-        f"{one}: their median is {unusual}, that of the others {usual}. If so, convert them before"
-    )

@@ -193,9 +193,3 @@ def _cautious(gains: np.ndarray, run: np.ndarray) -> np.ndarray:
     sums = np.add.reduceat((gains - mean[..., None])[..., order], starts, axis=-1)
     error = np.sqrt((sums**2).sum(-1) * n_runs / (n_runs - 1)) / gains.shape[-1]
     return (n_runs * mean + _PRIOR_RUNS * doubt) / (n_runs + _PRIOR_RUNS) + _CAUTION * error
-
-
-def _means(values: np.ndarray, part: np.ndarray, n_parts: int) -> np.ndarray:
-    """Mean of the values of each part; 1 where there are none, or where it is 0."""
-    means = np.bincount(part, values, n_parts) / np.maximum(np.bincount(part, minlength=n_parts), 1)
-    return np.where(means > 0, means, 1.0)

@@ -285,17 +285,3 @@ def halves(hidden: HiddenDraws) -> tuple[np.ndarray, np.ndarray]:
     """Two (M,) bool masks of cells: neighbouring blocks are in one half."""
     first = np.unique(hidden.block, return_inverse=True)[1] // _NEIGHBOURS % 2 == 0
     return first, ~first
-
-
-def _cross_fitted(imputer: TableModel, levels: Sequence[float], hidden: HiddenDraws) -> np.ndarray | None:
-    """(Q, M) quantiles of each cell, calibrated on the other half of the blocks; neighbours are in one half.
-
-    None where a half has too few cells.
-    """
-    out = np.empty((len(levels), len(hidden.truth)))
-    for mine in halves(hidden):
-        calibration, half = calibrated_on(imputer, hidden.at(~mine), levels), hidden.at(mine)
-        if not calibration.n_cells:
-            return None
-        out[:, mine] = summarised(imputer.scaler_, calibration, levels, half.draws, half.feature)[1]
-    return out
