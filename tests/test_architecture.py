@@ -33,10 +33,9 @@ reports experiments filling/panels
 suites filling/measuring filling/learning
 filling/methods
 filling/blending
-filling/settings
 filling/preparing
 filling/imputer
-filling/files filling/stores
+filling/files
 accessors testing
 cli
 __main__

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from tsimpute.evaluation.reporting import EvaluationContext, Report
     from tsimpute.experiments.runs import load_windows
     from tsimpute.filling.files.fill_file import fill_file
+    from tsimpute.filling.files.lazy import draw_lazily, impute_lazily
     from tsimpute.filling.imputer.imputation import Imputation
     from tsimpute.filling.imputer.table_imputer import TableImputer, impute
-    from tsimpute.filling.stores.lazy import draw_lazily, impute_lazily
     from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.imputers.simple import LinearImputer, LocfImputer, MeanImputer, MedianImputer
     from tsimpute.tables.sources.records import to_dataset, to_frame
@@ -60,7 +60,7 @@ _HOME = {
     "filling.files.fill_file": ("fill_file",),
     "filling.imputer.imputation": ("Imputation",),
     "filling.imputer.table_imputer": ("TableImputer", "impute"),
-    "filling.stores.lazy": ("draw_lazily", "impute_lazily"),
+    "filling.files.lazy": ("draw_lazily", "impute_lazily"),
     "imputers.generative": ("GenerativeImputer",),
     "imputers.simple": ("LinearImputer", "LocfImputer", "MeanImputer", "MedianImputer"),
     "tables.sources.records": ("to_dataset", "to_frame"),

@@ -28,8 +28,8 @@ OF_TABLES = (
     "core/limits.py", "core/panel.py", "core/quantiles.py", "models/pretrained.py", "system/files.py",
 )  # fmt: skip
 PYTHON_ONLY = {
-    "filling/stores/lazy.py",
-    "filling/settings/table_settings.py",
+    "filling/files/lazy.py",
+    "filling/preparing/table_settings.py",
     "tables/arrays/arrays.py",
 }
 """What the command line never calls, or what says which Python values a setting takes."""

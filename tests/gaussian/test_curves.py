@@ -15,9 +15,9 @@ from tsimpute.filling.imputer import fitting
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.gaussian.conditioning import joined
 from tsimpute.gaussian.curves import Curves, Inputs, fit_curves
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.terminal import Tell

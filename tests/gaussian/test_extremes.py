@@ -7,9 +7,9 @@ import pytest
 
 from tsimpute.errors import DataError
 from tsimpute.gaussian.conditioning import joined
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import fit
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.gaussian.records import Records
 
 
 def paths(n_features: int, n_steps: int, missing: float = 0.2, seed: int = 0) -> np.ndarray:

@@ -7,10 +7,9 @@ import pytest
 
 from tsimpute.gaussian import model as fitting
 from tsimpute.gaussian.conditioning import joined
-from tsimpute.gaussian.maps import MonotoneMap, Seasons
+from tsimpute.gaussian.maps import MonotoneMap, Records, Seasons
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.gaussian.records import Records
 
 
 @pytest.mark.parametrize("normality", [0.0, 0.5, 1.0])

@@ -8,8 +8,8 @@ import pytest
 import scipy.linalg  # noqa: F401
 from threadpoolctl import ThreadpoolController, threadpool_info
 
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import fit
-from tsimpute.gaussian.records import Records
 from tsimpute.system import blas
 from tsimpute.system.blas import one_blas_thread
 

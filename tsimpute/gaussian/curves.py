@@ -18,8 +18,8 @@ import numpy as np
 import scipy.linalg
 
 from tsimpute.core.seeding import derive_seed
+from tsimpute.gaussian.maps import PIECE, Records
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.gaussian.records import PIECE, Records
 from tsimpute.system.blas import one_blas_thread
 
 MOST_KNOWN, MOST_FEATURES, MOST_INPUTS = 30_000, 24, 12

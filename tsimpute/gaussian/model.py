@@ -14,9 +14,8 @@ from tsimpute.errors import DataError
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import condition, largest_lag
 from tsimpute.gaussian.covariance import PRIOR_PAIRS, Estimated, edge_effects, from_pairs, lagged_pairs, lagged_products
-from tsimpute.gaussian.maps import MonotoneMap, Seasons
+from tsimpute.gaussian.maps import MonotoneMap, Records, Seasons, gridded, hidden_cells, positions
 from tsimpute.gaussian.process import FARTHEST, GaussianModel, Tails
-from tsimpute.gaussian.records import Records, gridded, hidden_cells, positions
 from tsimpute.system.blas import one_blas_thread
 
 CHOICE_CELLS, EM_CELLS = 40_000, 400_000

@@ -15,8 +15,7 @@ from tsimpute.batches.base_estimates import BaseEstimate, Known
 from tsimpute.gaussian import maps
 from tsimpute.gaussian.conditionals import Prior
 from tsimpute.gaussian.conditioning import Piece, conditioned_pieces, marginals, window_length
-from tsimpute.gaussian.maps import MonotoneMap, Seasons
-from tsimpute.gaussian.records import positions
+from tsimpute.gaussian.maps import MonotoneMap, Seasons, positions
 from tsimpute.scaling.standardizer import Scale
 
 FACTORS = 2.0 ** np.arange(-2.5, 1.75, 0.5)

@@ -15,9 +15,9 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
 from tsimpute.gaussian.curves import Curves, fit_curves
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.gaussian.records import Records
 from tsimpute.imputers.shared.records import cells_asked, check_steps, collected, completed, usual_step
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer

@@ -16,7 +16,7 @@ import pytest
 import tsimpute as ti
 from tsimpute.core.limits import Limits
 from tsimpute.errors import ConfigError
-from tsimpute.filling.settings.table_settings import Settings
+from tsimpute.filling.preparing.table_settings import Settings
 from tsimpute.models.pretrained import model_path
 
 

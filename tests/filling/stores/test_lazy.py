@@ -21,7 +21,7 @@ zarr = pytest.importorskip("zarr")
 import tsimpute as ti  # noqa: E402
 from tsimpute.core.panel import PROVENANCE  # noqa: E402
 from tsimpute.errors import DataError, MissingExtraError, NotFittedError  # noqa: E402
-from tsimpute.filling.stores.lazy import draw_lazily, impute_lazily  # noqa: E402
+from tsimpute.filling.files.lazy import draw_lazily, impute_lazily  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::tsimpute.ImputationWarning")
 

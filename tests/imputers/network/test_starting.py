@@ -10,9 +10,9 @@ from tiny_models import NETWORK, waves
 
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.errors import ConfigError
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import fit
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
-from tsimpute.gaussian.records import Records
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.network.starting import base_process, cross_fitted
 from tsimpute.scaling.standardizer import Standardizer

@@ -19,7 +19,7 @@ from tsimpute.filling.preparing.model_rules import matched
 from tsimpute.filling.preparing.prepare import prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
-from tsimpute.filling.settings.table_settings import limits_by_name
+from tsimpute.filling.preparing.table_settings import limits_by_name
 from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.frames.rows import numbers
 from tsimpute.tables.frames.table import FrameTable, time_text

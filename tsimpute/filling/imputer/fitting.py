@@ -21,7 +21,7 @@ from tsimpute.filling.measuring.hidden_draws import hidden_cells, hidden_togethe
 from tsimpute.filling.panels.calendar import calendar_text, with_calendar
 from tsimpute.filling.preparing.model_rules import matched
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.settings.table_settings import Settings
+from tsimpute.filling.preparing.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.run import Run
 from tsimpute.tables.clock.steps import step_text

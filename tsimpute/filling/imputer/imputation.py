@@ -20,7 +20,7 @@ from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.preparing.model_rules import matched
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import blank_filling, fill_series
-from tsimpute.filling.settings.table_settings import Settings
+from tsimpute.filling.preparing.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.terminal import Tell
 from tsimpute.tables.frames.table import Edits

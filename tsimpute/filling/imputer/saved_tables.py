@@ -16,7 +16,7 @@ from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.filling.blending.mixture import model_from_file
 from tsimpute.filling.measuring.calibration import Calibration
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.settings.table_settings import is_list, listed
+from tsimpute.filling.preparing.table_settings import is_list, listed
 from tsimpute.imputers.base import TableModel
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.screening.column_kinds import ColumnKind

@@ -23,7 +23,7 @@ from tsimpute.filling.preparing.model_rules import ModelRules, check_features, l
 from tsimpute.filling.preparing.prepare import prepare
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy
-from tsimpute.filling.settings.table_settings import OF_CALLS, Settings, check_together, is_same, normalised
+from tsimpute.filling.preparing.table_settings import OF_CALLS, Settings, check_together, is_same, normalised
 from tsimpute.imputers.base import TableModel
 from tsimpute.models.pretrained import model_path
 from tsimpute.screening.column_kinds import ColumnKind

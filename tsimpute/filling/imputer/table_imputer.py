@@ -20,7 +20,7 @@ from tsimpute.filling.imputer.steps import ImputerSteps
 from tsimpute.filling.measuring.calibration import uncalibrated_text
 from tsimpute.filling.preparing.prepare import some_of
 from tsimpute.filling.preparing.prepared import Prepared
-from tsimpute.filling.settings.table_settings import Settings
+from tsimpute.filling.preparing.table_settings import Settings
 from tsimpute.imputers.base import TableModel
 from tsimpute.system.run import Run, never, running
 from tsimpute.system.terminal import Progress

@@ -16,9 +16,9 @@ from tsimpute.core.windows import Windows
 from tsimpute.errors import DataError
 from tsimpute.filling.panels.windows import clock_times, training_windows, window_steps
 from tsimpute.gaussian.curves import Curves, fit_curves
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import fit
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer

@@ -14,9 +14,9 @@ from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
 from tsimpute.filling.panels.windows import clock_times
 from tsimpute.gaussian.conditioning import window_length
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
-from tsimpute.gaussian.records import Records
 from tsimpute.imputers.gaussian import GaussianImputer
 
 PIECE, FEWEST_PIECES = 256, 8

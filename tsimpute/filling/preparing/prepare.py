@@ -16,7 +16,7 @@ from tsimpute.filling.panels.windows import without
 from tsimpute.filling.preparing.model_rules import ModelRules, check_medians
 from tsimpute.filling.preparing.prepared import Prepared
 from tsimpute.filling.preparing.series import Policy, provenance_of_table
-from tsimpute.filling.settings.table_settings import Codes, codes_by_name
+from tsimpute.filling.preparing.table_settings import Codes, codes_by_name
 from tsimpute.screening.column_kinds import ColumnKind, column_kinds
 from tsimpute.screening.kind_texts import far_warnings, kind_warnings, mixed_units, told_by_kind
 from tsimpute.screening.row_kinds import row_kind_warnings

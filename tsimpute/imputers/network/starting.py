@@ -15,9 +15,9 @@ from tsimpute.batches.masking import MaskPolicy, Masks
 from tsimpute.config.settings import NetworkConfig, TrainingConfig
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
+from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
-from tsimpute.gaussian.records import Records
 from tsimpute.generative.distillation import Path
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
 from tsimpute.imputers.shared.records import usual_step

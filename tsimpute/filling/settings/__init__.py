@@ -1,1 +1,0 @@
-"""Settings of a table imputer, normalised."""
