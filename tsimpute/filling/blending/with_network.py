@@ -155,8 +155,8 @@ class Training:
         There are so many that a training sees each mask of a window a few times.
         """
         length = window_steps(self.panel)
-        hop = training_hop(self.panel, length)
-        n_windows = max(1, sum(len(series.times) for series in self.panel.series) // hop)
+        stride = training_hop(self.panel, length)
+        n_windows = max(1, sum(len(series.times) for series in self.panel.series) // stride)
         n_masks = int(np.clip(_BATCH * self.effort.steps // (_TIMES_SEEN * n_windows), *_MASKS))
         n_cells = sum(series.values.size for series in self.panel.series)
         n_folds = _FOLDS if n_cells <= _LARGE else _FOLDS_OF_LARGE
@@ -166,7 +166,7 @@ class Training:
             if run.should_stop():
                 break
             run.progress("fitting", done, len(masks.pieces))
-        masks.take(window_places(self.panel, length, hop), length)
+        masks.take(window_places(self.panel, length, stride), length)
         return masks
 
     def started(self, masks: PosteriorMasks, run: Run) -> tuple[GenerativeImputer, Iterator[Step]]:
