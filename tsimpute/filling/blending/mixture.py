@@ -124,8 +124,8 @@ class Mixture:
         n_even = n_samples + n_samples % 2  # so that their median is the process's
         held_out = None if record.held_out is None else record.held_out[:, :n_features]
         features = record.features[:n_features]  # without covariates
-        own = replace(record, values=record.values[:, :n_features], features=features, held_out=held_out)
-        streams = [self.base.impute_long(own, n_even, seed, None if fill is None else fill[:, :n_features])]
+        for_process = replace(record, values=record.values[:, :n_features], features=features, held_out=held_out)
+        streams = [self.base.impute_long(for_process, n_even, seed, None if fill is None else fill[:, :n_features])]
         n_network = int(is_network.any((1, 2)).sum())
         if self.network is not None and n_network:
             origin = 0.0 if self.network.whole_series else record.times[:, :1]
