@@ -244,7 +244,15 @@ def written(array: np.ndarray, where: np.ndarray, values: np.ndarray) -> np.ndar
             out.fill_value = array.fill_value
         return out
     new = values[where]
-    kind = array.dtype if _holds(array.dtype, new) else np.dtype(np.float64)
+    kind = array.dtype
+    if kind.kind == "f":
+        holds = not (np.abs(new) > np.finfo(kind).max).any()
+    elif kind.kind in "iu":
+        limits, whole = np.iinfo(kind), np.rint(new)
+        holds = ((whole >= float(limits.min)) & (whole < float(limits.max) + 1)).all()
+    else:
+        holds = not new.size
+    kind = kind if holds else np.dtype(np.float64)
     if kind != array.dtype and array.dtype.kind in "iu":
         unchanged = array[~where]
         if unchanged.size and max(int(unchanged.max()), -int(unchanged.min())) > EXACT:
@@ -255,12 +263,3 @@ def written(array: np.ndarray, where: np.ndarray, values: np.ndarray) -> np.ndar
     out = array.astype(kind)
     out[where] = np.rint(new) if array.dtype.kind in "iu" else new
     return out
-
-
-def _holds(kind: np.dtype, values: np.ndarray) -> bool:
-    if kind.kind == "f":
-        return not (np.abs(values) > np.finfo(kind).max).any()
-    if kind.kind not in "iu":
-        return not values.size
-    limits, whole = np.iinfo(kind), np.rint(values)
-    return bool(((whole >= float(limits.min)) & (whole < float(limits.max) + 1)).all())

@@ -89,7 +89,13 @@ def align_rows_in_steps(
     group = series_of_row
     if feature_of_row is not None:
         group = series_of_row * (1 + int(feature_of_row.max())) + feature_of_row
-    _check_repeats(stamps, series_of_row, group, counts, names, duplicates)
+    if duplicates == "refuse" and counts.any():  # where times of many rows repeat exactly, series were mixed
+        rows = np.flatnonzero(counts)
+        order = np.lexsort((stamps.moments[rows], group[rows]))
+        same = (np.diff(stamps.moments[rows][order]) == 0) & (np.diff(group[rows][order]) == 0)
+        if same.sum() > MANY * len(rows):  # few are as in the data set itself
+            apart = np.where(counts, group, group.max() + 1 + np.arange(len(group)))
+            resolve(stamps, series_of_row, apart, "refuse", names)
     has = np.zeros(n_series, bool)
     has[series_of_row[counts]] = True
     counts = counts | ~has[series_of_row]
@@ -147,19 +153,6 @@ def _steps(
     if (off <= NEAR * size).all():
         return Steps((since + size // 2) // size, back, ("hours count from the first row of each series",))
     return Steps(since // size, back, ("hours count from the first row of each series, each from its minute",))
-
-
-def _check_repeats(
-    stamps: Stamps, series: np.ndarray, group: np.ndarray, counts: np.ndarray, names: Sequence[str], policy: Duplicates
-) -> None:
-    """Refuses times that repeat exactly in many rows: series were mixed. Few are as in the data set itself."""
-    if policy != "refuse" or not counts.any():
-        return
-    rows = np.flatnonzero(counts)
-    order = np.lexsort((stamps.moments[rows], group[rows]))
-    same = (np.diff(stamps.moments[rows][order]) == 0) & (np.diff(group[rows][order]) == 0)
-    if same.sum() > MANY * len(rows):
-        resolve(stamps, series, np.where(counts, group, group.max() + 1 + np.arange(len(group))), "refuse", names)
 
 
 def _check_gaps(

@@ -166,7 +166,13 @@ def _expected(times: Times, slots: Slots, policy: MissingTimes) -> tuple[np.ndar
         return expected, notes, warnings, text
     closed = closed_times(slots, lambda n: times.axis.text(n * times.grid.step))
     expected = ~closed.slots
-    if (unplanned := _unplanned(times, slots)).any():
+    # Times of a schedule of few visits that all series share, at which no series has a row.
+    planned, rows = np.unique(times.moments, return_counts=True)
+    is_dated = times.stamps.offsets is not None
+    fewest = FEWEST_DATED if is_dated else FEWEST_SERIES
+    shared = 2 < len(planned) <= MOST_VISITS and rows.mean() >= times.n_series / 2 and times.n_series >= fewest
+    unplanned = ~slots.present & ~np.isin(slots.moments, planned)
+    if shared and (not is_dated or _are_dates(times)) and unplanned.any():
         expected &= ~unplanned
         labels = times.stamps.labels_at(np.unique(slots.moments[unplanned]))
         shown = ", ".join(_label(times, label) for label in labels[:_SHOWN]) + ", ..." * (len(labels) > _SHOWN)
@@ -184,17 +190,6 @@ def _expected(times: Times, slots: Slots, policy: MissingTimes) -> tuple[np.ndar
         advice = f". {part.advice}" if part.advice else ""
         (warnings if advice else notes).append(f"no row is added at {part.text}{advice}; {_ADDS}")
     return expected, notes, warnings, text
-
-
-def _unplanned(times: Times, slots: Slots) -> np.ndarray:
-    """(S,) bool: times of a schedule of few visits that all series share, at which no series has a row."""
-    planned, rows = np.unique(times.moments, return_counts=True)
-    is_dated = times.stamps.offsets is not None
-    fewest = FEWEST_DATED if is_dated else FEWEST_SERIES
-    has_hours = is_dated and not _are_dates(times)
-    if has_hours or times.n_series < fewest or not 2 < len(planned) <= MOST_VISITS or rows.mean() < times.n_series / 2:
-        return np.zeros(len(slots.present), bool)
-    return ~slots.present & ~np.isin(slots.moments, planned)
 
 
 def _label(times: Times, label: object) -> str:

@@ -118,33 +118,26 @@ def new_rows(table: FrameTable, changed: Sequence[np.ndarray]) -> NewRows:
         feature, place = np.nonzero(np.concatenate(changed, 1) & ~has_row)
     series = np.repeat(np.arange(len(table.panel.series)), list(map(len, table.alignment.times)))[place]
     moment = np.concatenate(table.alignment.moments)[place]
-    after, order = _stand(table, series, feature, moment)
-    return NewRows(
-        after[order], place[order], None if feature is None else feature[order], series[order], moment[order]
-    )
-
-
-def _stand(
-    table: FrameTable, series: np.ndarray, feature: np.ndarray | None, moment: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    if table.stamps is None or not len(moment):
-        return np.zeros(len(moment), np.int64), np.arange(len(moment))
-    moments = table.stamps.moments
-    rank = np.zeros(len(series), np.int64) if feature is None else feature
-    steps, is_before = np.diff(moments), np.zeros(len(moment), np.int64)
-    if (steps >= 0).all():
-        after, towards = np.searchsorted(moments, moment, side="right") - 1, moment
-    elif (steps <= 0).all():
-        after, towards = np.searchsorted(-moments, -moment, side="right") - 1, -moment
-    elif (blocks := _in_blocks(table.series_of_row, moments, series, moment)) is not None:
-        after, is_before, towards = blocks
-    else:
-        width = len(table.panel.features)
-        key, new_key = table.series_of_row, series
-        if feature is not None and table.feature_of_row is not None:
-            key, new_key = key * width + table.feature_of_row, series * width + feature
-        after, is_before, towards = _next_to(key, moments, new_key, moment)
-    return after, np.lexsort((rank, series, towards, is_before, after))
+    after, order = np.zeros(len(moment), np.int64), np.arange(len(moment))
+    if table.stamps is not None and len(moment):
+        moments, is_before = table.stamps.moments, np.zeros(len(moment), np.int64)
+        steps = np.diff(moments)
+        if (steps >= 0).all():
+            after, towards = np.searchsorted(moments, moment, side="right") - 1, moment
+        elif (steps <= 0).all():
+            after, towards = np.searchsorted(-moments, -moment, side="right") - 1, -moment
+        elif (blocks := _in_blocks(table.series_of_row, moments, series, moment)) is not None:
+            after, is_before, towards = blocks
+        else:
+            width = len(table.panel.features)
+            key, new_key = table.series_of_row, series
+            if feature is not None and table.feature_of_row is not None:
+                key, new_key = key * width + table.feature_of_row, series * width + feature
+            after, is_before, towards = _next_to(key, moments, new_key, moment)
+        rank = np.zeros(len(series), np.int64) if feature is None else feature
+        order = np.lexsort((rank, series, towards, is_before, after))
+    of_feature = None if feature is None else feature[order]
+    return NewRows(after[order], place[order], of_feature, series[order], moment[order])
 
 
 def _in_blocks(

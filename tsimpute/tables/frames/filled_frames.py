@@ -186,7 +186,14 @@ def new_labels(table: FrameTable, new: NewRows, at: int, like: pd.Series | pd.In
     if at in roles.group or table.sources.get(at) == "series":
         return _of_first(column, table.series_of_row, new.series)
     if at < table.columns.n_levels:
-        return _same_in_all(column, table.series_of_row, new.series)
+        # What it has in all rows of the series; nothing where rows differ.
+        codes = pd.factorize(column)[0] if can_name(column) else np.arange(len(column))
+        key, n_rows = table.series_of_row, len(column)
+        row = np.full(len(table.panel.series), -1)
+        row[key[::-1]] = np.arange(n_rows)[::-1]
+        differs = np.zeros(len(row), bool)
+        np.logical_or.at(differs, key, codes != codes[row[key]])
+        return _taken(column, np.where(differs, -1, row)[new.series])
     if table.sources.get(at) == "feature" and table.feature_of_row is not None and new.feature is not None:
         return _of_first(column, table.feature_of_row, new.feature)
     if table.sources.get(at) == "table":
@@ -209,17 +216,6 @@ def _of_first(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Seri
     filled = np.flatnonzero(~np.array(empty, bool))[::-1]
     row[key[filled]] = filled
     return _taken(column, row[wanted])
-
-
-def _same_in_all(column: pd.Series, key: np.ndarray, wanted: np.ndarray) -> pd.Series:
-    """(M,) what a column (R,) has in all rows of a key, for wanted ones; nothing where rows differ."""
-    codes = pd.factorize(column)[0] if can_name(column) else np.arange(len(column))
-    n_keys = int(max(key.max(), wanted.max(initial=0))) + 1
-    row = np.full(n_keys, -1)
-    row[key[::-1]] = np.arange(len(key))[::-1]
-    differs = np.zeros(n_keys, bool)
-    np.logical_or.at(differs, key, codes != codes[row[key]])
-    return _taken(column, np.where(differs, -1, row)[wanted])
 
 
 def _index(table: FrameTable, new: NewRows, order: np.ndarray) -> pd.Index:

@@ -97,10 +97,13 @@ def write_table(
     """
     check_output(path, force, quantiles)
     parts = _with_windows([samples] if isinstance(samples, Samples) else samples, windows)
-    if path.suffix == ".csv":
-        atomic_write(path, lambda partial: _write_csv(parts, partial, quantiles))
-    else:
-        atomic_write(path, lambda partial: _write_netcdf(parts, windows, partial))
+
+    def write_csv(partial: Path) -> None:
+        for first, part, records in parts:
+            frame = to_frame(part, records, quantiles)
+            frame.to_csv(partial, index=False, mode="a" if first else "w", header=first == 0)
+
+    atomic_write(path, write_csv if path.suffix == ".csv" else lambda partial: _write_netcdf(parts, windows, partial))
 
 
 def check_output(path: Path, force: bool, quantiles: Sequence[float]) -> None:
@@ -128,11 +131,6 @@ def _with_windows(parts: Iterable[Samples], windows: Windows) -> Iterator[tuple[
         done += len(samples.record_ids)
     if done != len(windows):
         raise DataError(f"table: expected samples of {len(windows)} records, came {done}.")
-
-
-def _write_csv(parts: Iterable[tuple[int, Samples, Windows]], path: Path, quantiles: Sequence[float]) -> None:
-    for first, samples, records in parts:
-        to_frame(samples, records, quantiles).to_csv(path, index=False, mode="a" if first else "w", header=first == 0)
 
 
 def _write_netcdf(parts: Iterable[tuple[int, Samples, Windows]], windows: Windows, path: Path) -> None:

@@ -141,7 +141,21 @@ def _objects(series: pd.Series, part: str, what: str) -> Column | Numbers:
         if part == "date" and (dates := _dates_of_digits(series)):
             return dates
         if part == "whole" and not are_compact([text.strip() for text in items]) and not are_months(series):
-            return dates_of_numbers(series) or _number_texts(series, what)
+            if dates := dates_of_numbers(series):
+                return dates
+            stripped = series.map(str.strip)
+            comma = bool(stripped.str.contains(",").any()) and not stripped.str.contains(".", regex=False).any()
+            plain = stripped.str.replace(",", ".") if comma else stripped
+            if (odd := plain.str.contains(",")).any():
+                row = int(np.argmax(odd))
+                came = repr(stripped.iloc[row])
+                raise RowError(f"{what}, ", row, f": expected one decimal mark, came {came}; write it plainly.")
+            exponent = bool(plain.str.contains("[eE]").any())
+            decimals = None if exponent else int(plain.str.partition(".")[2].str.len().max())
+            whole = plain.str.fullmatch(r"[+-]?\d{1,18}").all()
+            numbers = plain.astype(np.int64 if whole else np.float64).to_numpy()
+            _check_finite(numbers, stripped.tolist(), what)
+            return Numbers(numbers, text_form(lambda new: decimal_texts(new, decimals, comma), series))
     return _texts(items, lambda new: like(series, new), part, what)
 
 
@@ -152,21 +166,6 @@ def _dates_of_digits(series: pd.Series) -> Column | None:
         return None
     dates = dates_of_numbers(series)
     return None if dates is None or dates.has_clock else dates
-
-
-def _number_texts(series: pd.Series, what: str) -> Numbers:
-    texts = series.map(str.strip)
-    comma = bool(texts.str.contains(",").any()) and not texts.str.contains(".", regex=False).any()
-    plain = texts.str.replace(",", ".") if comma else texts
-    if plain.str.contains(",").any():
-        row = int(np.argmax(plain.str.contains(",")))
-        raise RowError(f"{what}, ", row, f": expected one decimal mark, came {texts.iloc[row]!r}; write it plainly.")
-    exponent = bool(plain.str.contains("[eE]").any())
-    decimals = None if exponent else int(plain.str.partition(".")[2].str.len().max())
-    whole = plain.str.fullmatch(r"[+-]?\d{1,18}").all()
-    numbers = plain.astype(np.int64 if whole else np.float64).to_numpy()
-    _check_finite(numbers, texts.tolist(), what)
-    return Numbers(numbers, text_form(lambda new: decimal_texts(new, decimals, comma), series))
 
 
 def _texts(

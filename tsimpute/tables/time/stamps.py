@@ -192,7 +192,12 @@ def _date_order(column: Column, dayfirst: bool | None, sequence: np.ndarray) -> 
     ordered = ordered or names
     if len(ordered) == 1:
         return ordered[0]
-    cover = {name: _covered(walls[name]) for name in ordered}
+    cover = {}  # share of the whole span that steps of the most common size would cover
+    for name in ordered:
+        times = np.unique(walls[name])
+        sizes, counts = np.unique(np.diff(times), return_counts=True)
+        common = sizes[counts.argmax()] if len(sizes) else 0
+        cover[name] = float(common * (len(times) - 1) / (times[-1] - times[0])) if len(sizes) else 1.0
     best = max(ordered, key=lambda name: cover[name])
     if all(cover[best] >= MOSTLY * cover[name] for name in ordered if name != best):
         return best
@@ -203,13 +208,6 @@ def _date_order(column: Column, dayfirst: bool | None, sequence: np.ndarray) -> 
         f"dates such as {example!r} in the first row: {' and '.join(ordered)} both fit every row; say which "
         f"with {options}."
     )
-
-
-def _covered(wall: np.ndarray) -> float:
-    """Share of the whole span that steps of the most common size would cover."""
-    times = np.unique(wall)
-    sizes, counts = np.unique(np.diff(times), return_counts=True)
-    return float(sizes[counts.argmax()] * (len(times) - 1) / (times[-1] - times[0])) if len(sizes) else 1.0
 
 
 def _dates(
