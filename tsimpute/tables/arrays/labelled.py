@@ -24,6 +24,8 @@ from tsimpute.tables.frames.table import Edits, Entries, Table, features_text, t
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.time.stamps import Stamps, label_text, read_stamps
 
+_VALUES = "values of the data array"
+
 
 def rows_with_inserted(alignment: RowAlignment) -> tuple[np.ndarray, np.ndarray]:
     """For each row of the result: the row of the table, -1 = new; and where it stands in the times.
@@ -96,9 +98,6 @@ def _emptied(array: np.ndarray, where: Any) -> np.ndarray:
     else:
         out[where] = "" if kind in "UST" else np.nan
     return out
-
-
-_VALUES = "values of the data array"
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,8 +94,8 @@ def align_rows_in_steps(
         order = np.lexsort((stamps.moments[rows], group[rows]))
         same = (np.diff(stamps.moments[rows][order]) == 0) & (np.diff(group[rows][order]) == 0)
         if same.sum() > MANY * len(rows):  # few are as in the data set itself
-            apart = np.where(counts, group, group.max() + 1 + np.arange(len(group)))
-            resolve(stamps, series_of_row, apart, "refuse", names)
+            others = group.max() + 1 + np.arange(len(group))
+            resolve(stamps, series_of_row, np.where(counts, group, others), "refuse", names)
     has = np.zeros(n_series, bool)
     has[series_of_row[counts]] = True
     counts = counts | ~has[series_of_row]

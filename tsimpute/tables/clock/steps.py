@@ -17,6 +17,7 @@ JITTER = 0.25  # Largest distance of a time from the grid, as a share of a step
 RARE = 1e-3  # A coarse stretch that missing rows would give a table less often than this is a change of step
 FINEST = 48  # How many times smaller than the usual difference a step of a clock with pauses may be
 RUN = 4  # Differences that must be alike in a row to count as a stretch with a step of its own
+MONTH = 365.2425 / 12 * DAY  # Mean length of a month, in microseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,9 +220,6 @@ def _coarse_run(steps: np.ndarray, multiples: np.ndarray, place: np.ndarray, ser
     if not last[end - 1]:
         return Change(int(place[end]), coarse, fine, True)
     return Change(int(place[start]), fine, coarse, False)
-
-
-MONTH = 365.2425 / 12 * DAY  # Mean length of a month, in microseconds
 
 
 def step_text(hours: float) -> str:

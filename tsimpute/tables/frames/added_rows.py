@@ -22,8 +22,7 @@ from tsimpute.tables.columns.column_names import (
 from tsimpute.tables.columns.number_texts import can_name, is_number
 from tsimpute.tables.columns.time_names import plain
 from tsimpute.tables.frames.rows import Rows
-from tsimpute.tables.roles.columns import Columns
-from tsimpute.tables.roles.roles import Roles
+from tsimpute.tables.roles.columns import Columns, Roles
 from tsimpute.tables.text.numbers import is_missing
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES, at_new_times
 from tsimpute.tables.time.stamps import Stamps

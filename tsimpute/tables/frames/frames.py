@@ -17,12 +17,11 @@ from tsimpute.tables.clock.duplicates import Duplicates, RepeatedTimes
 from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.frames.added_rows import check_rows_to_add, index_notes, labels_note, long_cells, sources
-from tsimpute.tables.frames.categories import categories_of
 from tsimpute.tables.frames.filled_frames import FrameWriter
-from tsimpute.tables.frames.rows import Rows, of_one_step, rows_of
+from tsimpute.tables.frames.rows import Rows, categories_of, of_one_step, rows_of
 from tsimpute.tables.frames.table import FrameTable, entries_of
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
-from tsimpute.tables.roles.repeated_times import what_tells_apart
+from tsimpute.tables.roles.hidden_series import what_tells_apart
 from tsimpute.tables.roles.roles import find_roles
 from tsimpute.tables.roles.wide_times import check_wide_hours, check_wide_times
 from tsimpute.tables.time.stamps import Stamps, read_stamps

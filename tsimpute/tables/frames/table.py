@@ -15,9 +15,8 @@ from tsimpute.core.panel import PROVENANCE, Panel
 from tsimpute.tables.clock.clock import RowAlignment
 from tsimpute.tables.clock.steps import step_text
 from tsimpute.tables.frames.added_rows import Source
-from tsimpute.tables.frames.categories import Category
-from tsimpute.tables.roles.columns import Columns, ColumnSpec
-from tsimpute.tables.roles.roles import Roles
+from tsimpute.tables.frames.rows import Category
+from tsimpute.tables.roles.columns import Columns, ColumnSpec, Roles
 from tsimpute.tables.time.stamps import Stamps, label_text
 
 

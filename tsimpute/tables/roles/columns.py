@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,13 @@ from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.columns.column_names import value_rank
 from tsimpute.tables.columns.time_names import plain
 from tsimpute.tables.text.numbers import split_unit
+from tsimpute.tables.text.row_errors import RowError
 
 FEWEST = 3  # Features of a model that a table must have, where the model has so many: of fewer it cannot say much
 _SHOWN = 12
+ALL = "*"  # All features that are not named
+_SEVERAL = ("time", "group", "features", "text")
+_ROLES = (*_SEVERAL, "feature", "value", "unit")
 
 
 @dataclass(frozen=True)
@@ -132,11 +136,6 @@ def _check_once(names_of_model: Mapping[str, str]) -> None:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return (", ".join(names[:_SHOWN]) or "nothing else") + more
-
-
-ALL = "*"  # All features that are not named
-_SEVERAL = ("time", "group", "features", "text")
-_ROLES = (*_SEVERAL, "feature", "value", "unit")
 
 
 @dataclass(frozen=True)
@@ -270,6 +269,33 @@ class Columns:
                 f"{role}: expected one column {name!r}, found {len(at)}; the table has {listed or 'none'}."
             )
         return at[0]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns by their place: index levels first, as 0, 1, ..., then the columns of the table.
+
+    Attributes: as of ``ColumnSpec``; ``extra`` are passed through unchanged; ``notes`` say what is not plain to see;
+    ``unfillable`` are columns of ``extra`` with gaps that look like numbers, each with the reason why it stays empty.
+    """
+
+    layout: Literal["wide", "long"]
+    time: tuple[int, ...]
+    group: tuple[int, ...]
+    features: tuple[int, ...]
+    feature: int | None
+    value: int | None
+    unit: int | None
+    extra: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    unfillable: tuple[tuple[str, RowError], ...] = ()
+
+    def spec(self, columns: Columns) -> ColumnSpec:
+        """The roles as a caller would give them; ``text`` are all columns that are passed through."""
+        named = lambda at: tuple(columns.names[i] for i in at)
+        one = [None if at is None else columns.names[at] for at in (self.feature, self.value, self.unit)]
+        features = named(self.features) if self.layout == "wide" else None
+        return ColumnSpec(named(self.time), named(self.group), features, *one, text=named(self.extra))
 
 
 def unit_of(units: Mapping[str, str], name: str, known: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -30,7 +28,7 @@ from tsimpute.tables.columns.number_texts import (
     unfillable_text,
 )
 from tsimpute.tables.columns.time_names import plain
-from tsimpute.tables.roles.columns import Columns, ColumnSpec
+from tsimpute.tables.roles.columns import Columns, ColumnSpec, Roles
 from tsimpute.tables.roles.grouping import depends_on, find_group
 from tsimpute.tables.roles.hidden_series import check_one_quantity, check_rows_as_steps
 from tsimpute.tables.roles.long_tables import find_long
@@ -42,33 +40,6 @@ from tsimpute.tables.time.columns import is_stamp
 ROW_NAMES = ("", "no", "nr", "row", "rownumber", "rownum", "index")
 MOST_BY_ONE = 0.8  # Share of the steps from row to row that are one, of a number of rows from which some were taken out
 FILL = "To fill it, name all columns to fill (features)"  # How to have a column filled that is passed through
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Columns by their place: index levels first, as 0, 1, ..., then the columns of the table.
-
-    Attributes: as of ``ColumnSpec``; ``extra`` are passed through unchanged; ``notes`` say what is not plain to see;
-    ``unfillable`` are columns of ``extra`` with gaps that look like numbers, each with the reason why it stays empty.
-    """
-
-    layout: Literal["wide", "long"]
-    time: tuple[int, ...]
-    group: tuple[int, ...]
-    features: tuple[int, ...]
-    feature: int | None
-    value: int | None
-    unit: int | None
-    extra: tuple[int, ...]
-    notes: tuple[str, ...] = ()
-    unfillable: tuple[tuple[str, RowError], ...] = ()
-
-    def spec(self, columns: Columns) -> ColumnSpec:
-        """The roles as a caller would give them; ``text`` are all columns that are passed through."""
-        named = lambda at: tuple(columns.names[i] for i in at)
-        one = [None if at is None else columns.names[at] for at in (self.feature, self.value, self.unit)]
-        features = named(self.features) if self.layout == "wide" else None
-        return ColumnSpec(named(self.time), named(self.group), features, *one, text=named(self.extra))
 
 
 def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:

@@ -40,6 +40,9 @@ from tsimpute.tables.time.several_columns import (
 )
 from tsimpute.tables.time.texts import advice_on
 
+_CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
+NONE = "or set time=() to take each row as one step"
+
 
 def find_parts(columns: Columns, free: Sequence[int], looks: dict[int, Look]) -> list[int]:
     """The columns of year, month, day and hour, or year and day of the year, as far as there are."""
@@ -152,10 +155,6 @@ def digits_at(columns: Columns, at: int) -> Digits | None:
         return digits_of(columns[at])
     except RowError:
         return None
-
-
-_CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
-NONE = "or set time=() to take each row as one step"
 
 
 def find_time(columns: Columns, free: Sequence[int], notes: list[str]) -> list[int]:

@@ -20,6 +20,13 @@ from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.text_tables import FilledText, read_text_table, understood_folder
 from tsimpute.tables.text.folders import is_archive, read_folder, unpacked
 
+TEXT = (".csv", ".tsv", ".psv", ".txt", ".tab", ".dat", ".asc", ".csv.gz", ".tsv.gz", ".psv.gz", ".txt.gz")
+FRAMES = (".parquet", ".pq")
+ARRAYS = (".nc", ".zarr")
+KINDS = (TEXT, FRAMES, ARRAYS)
+_CLASSIC = {b"CDF\x01": "NETCDF3_CLASSIC", b"CDF\x02": "NETCDF3_64BIT"}
+"""Formats of classic NetCDF by the first bytes of a file."""
+
 
 def read_table(
     table: Any,
@@ -60,14 +67,6 @@ def read_table(
         "table: expected a pandas data frame, an xarray DataArray or Dataset, a NumPy array or a dictionary with an "
         f'array "X", came {type(table).__name__}.{way}'
     )
-
-
-TEXT = (".csv", ".tsv", ".psv", ".txt", ".tab", ".dat", ".asc", ".csv.gz", ".tsv.gz", ".psv.gz", ".txt.gz")
-FRAMES = (".parquet", ".pq")
-ARRAYS = (".nc", ".zarr")
-KINDS = (TEXT, FRAMES, ARRAYS)
-_CLASSIC = {b"CDF\x01": "NETCDF3_CLASSIC", b"CDF\x02": "NETCDF3_64BIT"}
-"""Formats of classic NetCDF by the first bytes of a file."""
 
 
 @dataclass(frozen=True)

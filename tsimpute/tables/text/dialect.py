@@ -43,6 +43,12 @@ _SPLIT = (
     "columns may be filled together as a folder of files."
 )
 
+DELIMITERS = (",", ";", "\t", "|")
+NAMES_OF_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", BLANKS: "blanks"}
+_FITS, _BLANKS_FIT = 0.5, 0.9
+_HEAD, _AGREES = 2000, 0.9
+"""Lines from which the delimiter of a long text is told, and the score that all of its lines must reach with it."""
+
 
 def count_unit_rows(columns: Sequence[Sequence[str]], n_above: int = 0) -> int:
     """How many of the first rows, 3 at most, tell of the columns rather than hold values: units and the like.
@@ -172,14 +178,7 @@ def _shown(names: Sequence[str]) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-DELIMITERS = (",", ";", "\t", "|")
-
-NAMES_OF_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", BLANKS: "blanks"}
-
 # Chosen on files of all sorts: a wrong delimiter that splits most lines alike is not met, prose stays below.
-_FITS, _BLANKS_FIT = 0.5, 0.9
-_HEAD, _AGREES = 2000, 0.9
-"""Lines from which the delimiter of a long text is told, and the score that all of its lines must reach with it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,11 @@ from tsimpute.tables.time.wall_times import Column, Form, WallTimes, like, text_
 
 NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?")
 _FINER = "times are read to the microsecond"
+MOST = 0.9  # Share of the texts of a column that must read as times before those that do not are errors
+FEW = 3  # So many must do so at least
+_LIKE_A_DATE = re.compile(
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}[-/. ]+[^\W\d_]{3,}[-/. ,]+\d{2,4}|^\d{4}[-/]\d\d$|\bFY\s*'?\d\d|\d\d:\d\d"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,13 +195,6 @@ def _texts(
         has_clock=first.has("hour", "hour12", "hours"),
         notes=(_FINER,) if first.finer else (),
     )
-
-
-MOST = 0.9  # Share of the texts of a column that must read as times before those that do not are errors
-FEW = 3  # So many must do so at least
-_LIKE_A_DATE = re.compile(
-    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}[-/. ]+[^\W\d_]{3,}[-/. ,]+\d{2,4}|^\d{4}[-/]\d\d$|\bFY\s*'?\d\d|\d\d:\d\d"
-)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,15 @@ HIGHEST = {
 LOWEST = {"year": 1000, "quarter": 1, "month": 1, "week": 1, "day": 1, "doy": 1}
 FIRST_OF_1900 = 69  # Of years with two digits, those from here on are of the 20th century
 _HALF = re.compile(r"\s*[ap]\.?\s?m\.?\s*", re.IGNORECASE)
+_SIZES = {"hour": HOUR, "minute": MINUTE, "second": SECOND}
+CHAINS = (
+    ("year", "month", "day", "hour", "minute", "second"),
+    ("year", "doy", "hour", "minute", "second"),
+    ("year", "week"),
+    ("year", "quarter"),
+)
+"""Parts that make a time, each chain as far as there are columns; the first two columns at least, or only the year."""
+Forms = dict[str, tuple[Form, ...]]  # How each column writes, under each order of day, month and year
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +160,6 @@ def is_half(column: pd.Series | pd.Index) -> bool:
         return False
     words = pd.unique(np.asarray(column, object))
     return 0 < len(words) <= 6 and all(isinstance(word, str) and _HALF.fullmatch(word) for word in words)
-
-
-_SIZES = {"hour": HOUR, "minute": MINUTE, "second": SECOND}
-CHAINS = (
-    ("year", "month", "day", "hour", "minute", "second"),
-    ("year", "doy", "hour", "minute", "second"),
-    ("year", "week"),
-    ("year", "quarter"),
-)
-"""Parts that make a time, each chain as far as there are columns; the first two columns at least, or only the year."""
-Forms = dict[str, tuple[Form, ...]]  # How each column writes, under each order of day, month and year
 
 
 def read_together(columns: Sequence[pd.Series | pd.Index]) -> tuple[Column, Forms]:

@@ -17,6 +17,12 @@ from tsimpute.tables.text.row_errors import RowError
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND  # In microseconds, the unit of all times
+ZONES = (
+    "Europe/Berlin", "Europe/London", "Europe/Helsinki", "America/New_York", "Australia/Sydney", "Pacific/Auckland",
+    "Australia/Lord_Howe", "America/Santiago", "America/Havana", "America/Mexico_City", "America/Sao_Paulo",
+    "America/Asuncion", "Asia/Jerusalem", "Asia/Beirut", "Asia/Tehran", "Africa/Cairo",
+)  # fmt: skip
+"""One zone for each rule by which clocks go forward and back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +134,6 @@ class Column:
     def offset(self) -> np.ndarray | None:
         """(R,) microseconds that the wall clock is ahead of UTC; None = unknown."""
         return next(iter(self.times.values())).offset
-
-
-ZONES = (
-    "Europe/Berlin", "Europe/London", "Europe/Helsinki", "America/New_York", "Australia/Sydney", "Pacific/Auckland",
-    "Australia/Lord_Howe", "America/Santiago", "America/Havana", "America/Mexico_City", "America/Sao_Paulo",
-    "America/Asuncion", "Asia/Jerusalem", "Asia/Beirut", "Asia/Tehran", "Africa/Cairo",
-)  # fmt: skip
-"""One zone for each rule by which clocks go forward and back."""
 
 
 @dataclass(frozen=True, eq=False)
