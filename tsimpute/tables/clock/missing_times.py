@@ -50,13 +50,13 @@ class Lengthened:
     """The same with inserted times, S in all."""
 
     at: np.ndarray  # (D,) position of each of the D times
-    series: np.ndarray  # (S,) series, and steps from its first time
-    index: np.ndarray  # (S,) series, and steps from its first time
+    series: np.ndarray  # (S,)
+    index: np.ndarray  # (S,) steps from the first time of the series
     moments: np.ndarray  # (S,)
     labels: np.ndarray  # (S,)
     inserted: np.ndarray  # (S,) bool
-    notes: tuple[str, ...] = ()  # what was done, and what a reader should look at
-    warnings: tuple[str, ...] = ()  # what was done, and what a reader should look at
+    notes: tuple[str, ...] = ()  # what was done
+    warnings: tuple[str, ...] = ()  # what a reader should look at
     step_text: str = ""  # a step in words
 
     @classmethod

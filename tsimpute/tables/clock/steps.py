@@ -43,8 +43,8 @@ class Change:
     """Two stretches with different steps."""
 
     at: int  # number (of the D times) where the second stretch begins
-    before: float  # their steps, in the unit of the positions
-    after: float  # their steps, in the unit of the positions
+    before: float  # the step of the first stretch, in the unit of the positions
+    after: float  # that of the second one
     within: bool  # whether both are of one series
 
 

@@ -43,8 +43,8 @@ class _Found:
     """A column of names, and how it tells rows apart."""
 
     at: int
-    before: float  # share of the rows that repeat a time of their series without it and with it
-    after: float  # share of the rows that repeat a time of their series without it and with it
+    before: float  # share of the rows that repeat a time of their series
+    after: float  # the same within each of its names
 
     @property
     def separates(self) -> bool:

@@ -66,8 +66,8 @@ _SOME_PACKED = 3
 class NumberForm:
     """The signs that all numbers of a column have besides their digits."""
 
-    before: str = ""  # with their blanks, as "$" and " %"
-    after: str = ""  # with their blanks, as "$" and " %"
+    before: str = ""  # with its blank, as "$"
+    after: str = ""  # with its blank, as " %"
     thousands: str = ""  # the sign between groups of three digits, or ""
     minus: str = "-"  # the sign of numbers below 0
 
