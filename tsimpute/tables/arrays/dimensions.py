@@ -51,25 +51,19 @@ def array_dimensions(dataset: xr.Dataset, dims: Sequence[Hashable], spec: Column
     if spec.feature is not None:
         feature = _one_of([dim for dim in others if dim not in (groups or ())], spec.feature, "feature")
     else:
-        feature = _feature(others, groups)
+        candidates = [dim for dim in others if dim not in (groups or ())]
+        is_named = lambda dim, names: plain(dim) in names or plain(dim).removesuffix("s") in names
+        named = [dim for dim in candidates if is_named(dim, FEATURE_NAMES)]
+        named = named or [dim for dim in candidates if is_named(dim, SENSOR_NAMES)]
+        if len(named) > 1:
+            raise DataError(f"feature: expected one dimension of features, found {_listed(named)}. Name it (feature).")
+        if not named and len(candidates) == 1 and (groups is not None or not is_named(candidates[0], RECORD_NAMES)):
+            named = candidates
+        feature = named[0] if named else None
     rest = tuple(dim for dim in others if dim != feature)
     if groups is not None and set(groups) != set(rest):
         raise ConfigError(f"group: expected all dimensions but time and feature, {rest}, came {tuple(groups)}.")
     return Dimensions(time, stamps, rest, feature)
-
-
-def _feature(others: Sequence[Hashable], groups: Sequence[Hashable] | None) -> Hashable | None:
-    candidates = [dim for dim in others if dim not in (groups or ())]
-    for names in (FEATURE_NAMES, SENSOR_NAMES):
-        named = [dim for dim in candidates if plain(dim) in names or plain(dim).removesuffix("s") in names]
-        if len(named) > 1:
-            raise DataError(f"feature: expected one dimension of features, found {_listed(named)}. Name it (feature).")
-        if named:
-            return named[0]
-    if len(candidates) != 1:
-        return None
-    record = plain(candidates[0]) in RECORD_NAMES or plain(candidates[0]).removesuffix("s") in RECORD_NAMES
-    return None if record and groups is None else candidates[0]
 
 
 def dataset_dimensions(dataset: xr.Dataset, spec: ColumnSpec) -> tuple[Dimensions, tuple[Hashable, ...]]:

@@ -260,14 +260,18 @@ def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[object]], 
         at = columns.find(name, "categories")
         if at < columns.n_levels:
             raise DataError(f"categories: expected columns, {name!r} is a level of the index. Use reset_index() first.")
-        by_text, number = _levels(columns, at)
-        codes = [text for text in by_text if _CODE.fullmatch(text)]
+        number_of_row = columns.codes(at)
+        numbers, rows = np.unique(number_of_row, return_index=True)
+        items = np.asarray(columns[at], object)[rows[numbers >= 0]].tolist()
+        texts = list(map(level_text, items))
+        by_text: dict[str, object] = dict(zip(reversed(texts), reversed(items), strict=True))  # the first item of each
+        codes = [text for text in texts if _CODE.fullmatch(text)]
         if codes:
             raise DataError(
                 f"column {name!r}: expected categories, came {codes[0]}, which is a code for missing. Say so "
                 f"(missing_marks, as --missing_marks={codes[0]}), or leave these cells empty."
             )
-        unknown = [text for text in by_text if known and text not in map(level_text, known)]
+        unknown = [text for text in texts if known and text not in map(level_text, known)]
         if unknown:
             raise DataError(
                 f"column {name!r}: expected one of the categories that the model knows "
@@ -280,8 +284,8 @@ def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[object]], 
                 "out of categories; it is then passed through unchanged."
             )
         place = {text: n for n, text in enumerate(levels)}
-        places = np.append([place[text] for text in by_text], -1).astype(np.int64)
-        category = Category(at, name, tuple((levels | by_text).values()), places[number], first)
+        places = np.append([place[text] for text in texts], -1).astype(np.int64)
+        category = Category(at, name, tuple((levels | by_text).values()), places[number_of_row], first)
         out.append(category)
         first += len(category.features)
     return tuple(out)
@@ -291,17 +295,3 @@ def level_text(level: object) -> str:
     """A category in words, the same for 1, 1.0 and "1.0"; "01" is another one."""
     text = name_text(level)
     return text.partition(".")[0] if _WHOLE.fullmatch(text) else text
-
-
-def _levels(columns: Columns, at: int) -> tuple[dict[str, object], np.ndarray]:
-    """What a column holds, by its text, and (R,) the place of each row's among them, -1 = nothing."""
-    codes = columns.codes(at)
-    numbers, rows = np.unique(codes, return_index=True)
-    items = np.asarray(columns[at], object)[rows[numbers >= 0]].tolist()
-    by_text: dict[str, object] = {}
-    place: dict[str, int] = {}
-    texts = list(map(level_text, items))
-    for text, item in zip(texts, items, strict=True):
-        by_text.setdefault(text, item)
-        place.setdefault(text, len(place))
-    return by_text, np.append([place[text] for text in texts], -1).astype(np.int64)[codes]

@@ -63,7 +63,12 @@ def find_group(columns: Columns, free: Sequence[int], key: Sequence[int], notes:
     if not key:
         return named if levels else [*named[:1], *_stay(columns, free, named[:1])]
     if not levels:
-        named = _site(columns, free) or [i for i in named if _names_series(columns, i, key, notes)][:1]
+        # State, county and number of a site name a station only together.
+        site = [[i for i in free if plain(columns.names[i]) in names][:1] for names in SITE_PARTS]
+        whole = [i for part in site for i in part if (columns.codes(i) >= 0).all()]
+        if len(whole) < len(SITE_PARTS):
+            whole = [i for i in named if _names_series(columns, i, key, notes)][:1]
+        named = whole
         named += _stay(columns, free, named)
     if columns.repeats([*named, *key]).mean() < REPEATED:
         return named
@@ -112,15 +117,6 @@ def numbers_rows(columns: Columns, at: int) -> bool:
 def depends_on(columns: Columns, at: int, on: int) -> bool:
     """Whether a column holds the same in all rows that are alike in another one."""
     return not columns.table_of([on, at]).drop_duplicates()[0].duplicated().any()
-
-
-def _site(columns: Columns, free: Sequence[int]) -> list[int]:
-    """State, county and number of a site, which name a station only together."""
-    parts = []
-    for names in SITE_PARTS:
-        parts += [i for i in free if plain(columns.names[i]) in names][:1]
-    whole = [i for i in parts if (columns.codes(i) >= 0).all()]
-    return whole if len(whole) == len(SITE_PARTS) else []
 
 
 def _stay(columns: Columns, free: Sequence[int], named: Sequence[int]) -> list[int]:

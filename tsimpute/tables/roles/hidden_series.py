@@ -228,8 +228,12 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
         try:
             read_stamps([columns[at] for at in together])
         except TsimputeError:
-            parts = [str(columns.names[at]) for at in _parts(columns, roles)]
-            if parts:
+            # Columns from the year on that make a time in which no row repeats another.
+            series = [*roles.group, *([] if roles.feature is None else [roles.feature])]
+            others = [at for at in range(len(columns)) if at not in (*series, roles.value)]
+            chain = find_parts(columns, others, {})
+            parts = [str(columns.names[at]) for at in chain]
+            if len(chain) > _PARTS_OF_A_DATE and not columns.repeats([*series, *chain]).any():
                 return (
                     f"{tells}: it makes a time with other columns of the table, so name these, as time={parts} (--time "
                     f"{_quoted(','.join(parts))})."
@@ -257,13 +261,6 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
         f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and "
         "the column of values as value."
     )
-
-
-def _parts(columns: Columns, roles: Roles) -> list[int]:
-    """Columns from the year on that make a time in which no row repeats another; [] where there are none."""
-    key = [*roles.group, *([] if roles.feature is None else [roles.feature])]
-    parts = find_parts(columns, [at for at in range(len(columns)) if at not in (*key, roles.value)], {})
-    return [] if len(parts) <= _PARTS_OF_A_DATE or columns.repeats([*key, *parts]).any() else parts
 
 
 def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:

@@ -38,7 +38,6 @@ _INDICATORS = ("indicator name", "series name", "indicator", "series", "na_item"
 _FEWEST_TIMES = 4
 """Columns named by times are the rows of a table when there are so many, and they are at least half of all columns."""
 _SAMPLE = 1000
-NO_TIMES = "name the columns to fill (features)"
 
 
 def check_wide_hours(frame: pd.DataFrame, read: str = "frame") -> None:
@@ -99,40 +98,32 @@ def check_wide_times(frame: pd.DataFrame, read: str = "frame") -> None:
     ``read`` as in ``check_wide_hours``.
     """
     names = list(frame.columns)
-    days = next((places for places in _numbered(names, _DAY) if sorted(places) == list(range(1, 32))), None)
-    if days:
-        _refuse_days(frame.iloc[:_SAMPLE], [names[days[day]] for day in range(1, 32)], read)
+    of_days = next((places for places in _numbered(names, _DAY) if sorted(places) == list(range(1, 32))), {})
+    days = [names[of_days[day]] for day in sorted(of_days)]
+    others = [name for name in names if days and name not in days]
+    of_time = [(n, part[0]) for n in others if (part := part_of(n))]
+    year, month = (next((n for n, part in of_time if part == wanted), None) for wanted in ("year", "month"))
+    is_dated, is_first = None not in (year, month), lambda stamps: stamps.dt.day == 1
+    months = [n for n in others if not is_dated and _hold(pd.Series(frame[n]).iloc[:_SAMPLE], _MONTH, is_first)]
+    if is_dated or months:
+        # Without columns of the days of another quantity, such as flags beside values.
+        keys = [n for n in others if (match := _DAY.fullmatch(str(n).strip())) is None or not match[1]]
+        parts = f"dict(year=long[{year!r}], month=long[{month!r}], day=1)"
+        first = parts if is_dated else f"long[{months[0]!r}].astype(str)"
+        raise DataError(
+            f"table: expected one row for each time, found the days of a month in 31 columns, from {days[0]!r} to "
+            f"{days[-1]!r}; days such as 30 February are none and stay out. Put them below one another with pandas, "
+            f"then fill the new table:\n"
+            f"  long = {read}.melt({keys}, {days}, var_name='day', value_name='value')\n"
+            f"  first = pandas.to_datetime({first})\n"
+            f"  day = long['day'].astype(str).str.extract(r'(\\d{{1,2}})$')[0].astype(int)\n"
+            f"  long['time'] = first + pandas.to_timedelta(day - 1, unit='D')\n"
+            f"  long = long[long['time'].dt.month == first.dt.month]\n"
+            f"Then name its columns: time='time', features='value', and group where there are several places. If these "
+            f"columns are no days, name the columns to fill (features)."
+        )
     if not isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex):
         _refuse_times(frame, read)
-
-
-def _refuse_days(frame: pd.DataFrame, days: Sequence[Hashable], read: str) -> None:
-    others = [name for name in frame.columns if name not in days]
-    parts = [
-        next((n for n in others if (of_time := part_of(n)) and of_time[0] == part), None) for part in ("year", "month")
-    ]
-    months = [n for n in others if None in parts and _hold(pd.Series(frame[n]), _MONTH, lambda t: t.dt.day == 1)]
-    if None in parts and not months:
-        return
-    # Without columns of the days of another quantity, such as flags beside values.
-    keys = [n for n in others if (match := _DAY.fullmatch(str(n).strip())) is None or not match[1]]
-    first = (
-        f"pandas.to_datetime(dict(year=long[{parts[0]!r}], month=long[{parts[1]!r}], day=1))"
-        if None not in parts
-        else f"pandas.to_datetime(long[{months[0]!r}].astype(str))"
-    )
-    raise DataError(
-        f"table: expected one row for each time, found the days of a month in 31 columns, from {days[0]!r} to "
-        f"{days[-1]!r}; days such as 30 February are none and stay out. Put them below one another with pandas, then "
-        f"fill the new table:\n"
-        f"  long = {read}.melt({keys}, {list(days)}, var_name='day', value_name='value')\n"
-        f"  first = {first}\n"
-        f"  day = long['day'].astype(str).str.extract(r'(\\d{{1,2}})$')[0].astype(int)\n"
-        f"  long['time'] = first + pandas.to_timedelta(day - 1, unit='D')\n"
-        f"  long = long[long['time'].dt.month == first.dt.month]\n"
-        f"Then name its columns: time='time', features='value', and group where there are several places. If these "
-        f"columns are no days, {NO_TIMES}."
-    )
 
 
 def _refuse_times(frame: pd.DataFrame, read: str) -> None:
