@@ -22,14 +22,11 @@ from tsimpute.tables.time.stamps import Stamps, label_text
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """What to write into the cells of a table.
+    """What to write into the cells of a table."""
 
-    Attributes:
-        cells: per series (K, T) bool: the cells that get a value. Those without a row get a new row.
-        contents: per series (K, T): numbers, NaN = empty; or texts, which replace the numbers of all other cells, too.
-    """
-
+    # per series (K, T) bool: the cells that get a value. Those without a row get a new row.
     cells: Sequence[np.ndarray]
+    # per series (K, T): numbers, NaN = empty; or texts, which replace the numbers of all other cells, too.
     contents: Sequence[np.ndarray]
 
     @classmethod
@@ -44,19 +41,12 @@ class Edits:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """The E numbers of a table before they are placed on the clock: column by column, in the order of the rows.
+    """The E numbers of a table before they are placed on the clock: column by column, in the order of the rows."""
 
-    Attributes:
-        values: (E,) float64, NaN = nothing, also where another row of the same time stands.
-        cell: (E,) the cell of the panel to which each belongs, counted by feature, then series, then step.
-        n_features: K.
-        lengths: per series, its number of steps T.
-    """
-
-    values: np.ndarray
-    cell: np.ndarray
-    n_features: int
-    lengths: tuple[int, ...]
+    values: np.ndarray  # (E,) float64, NaN = nothing, also where another row of the same time stands
+    cell: np.ndarray  # (E,) the cell of the panel to which each belongs, counted by feature, then series, then step
+    n_features: int  # K
+    lengths: tuple[int, ...]  # per series, its number of steps T
 
     @cached_property
     def feature(self) -> np.ndarray:
@@ -175,46 +165,33 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FrameTable(Table):
-    """A frame of R rows, and what it was understood to be.
+    """A frame of R rows, and what it was understood to be."""
 
-    Attributes:
-        frame: as given; what the caller does to the given one later on does not reach it.
-        roles: what its columns are.
-        stamps: the time of each row; None = rows are steps.
-        alignment: where each row stands in its series.
-        series_of_row: (R,).
-        feature_of_row: (R,) of a long table, 0 where there is no name; else None.
-        panel, notes, warnings, unfillable: see ``Table``.
-        values: (R, columns that are filled) the numbers of the rows, NaN = nothing.
-        writer: writes it back.
-        emptied: (R, columns that are filled) bool, numbers that are written as empty where they are not filled.
-        fixed: per series (K, T) bool, cells of a long table that have no row and get none.
-        nameless: (R,) bool, rows of a long table without the name of a quantity; they are passed through unchanged.
-        n_added: how many rows are added where every gap is filled.
-        superseded: (R, columns that are filled) bool, values for which a later one of their step stands; None = none.
-        sources: by place, columns that are passed through and copied to added rows, with what they are a property of.
-        categories: columns that are filled with categories; their features come after those of numbers.
-    """
-
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # as given; what the caller does to the given one later on does not reach it
     columns: Columns
-    roles: Roles
-    stamps: Stamps | None
-    alignment: RowAlignment
-    series_of_row: np.ndarray
-    feature_of_row: np.ndarray | None
-    panel: Panel
-    notes: tuple[str, ...]
-    values: np.ndarray
-    writer: Writer
-    warnings: tuple[str, ...] = ()
-    unfillable: tuple[tuple[str, str], ...] = ()
+    roles: Roles  # what its columns are
+    stamps: Stamps | None  # the time of each row; None = rows are steps
+    alignment: RowAlignment  # where each row stands in its series
+    series_of_row: np.ndarray  # (R,)
+    feature_of_row: np.ndarray | None  # (R,) of a long table, 0 where there is no name; else None
+    panel: Panel  # see ``Table``
+    notes: tuple[str, ...]  # see ``Table``
+    values: np.ndarray  # (R, columns that are filled) the numbers of the rows, NaN = nothing
+    writer: Writer  # writes it back
+    warnings: tuple[str, ...] = ()  # see ``Table``
+    unfillable: tuple[tuple[str, str], ...] = ()  # see ``Table``
+    # (R, columns that are filled) bool, numbers that are written as empty where they are not filled.
     emptied: np.ndarray | None = None
+    # per series (K, T) bool, cells of a long table that have no row and get none.
     fixed: Sequence[np.ndarray] | None = None
+    # (R,) bool, rows of a long table without the name of a quantity; they are passed through unchanged.
     nameless: np.ndarray | None = None
-    n_added: int = 0
+    n_added: int = 0  # how many rows are added where every gap is filled
+    # (R, columns that are filled) bool, values for which a later one of their step stands; None = none.
     superseded: np.ndarray | None = None
+    # by place, columns that are passed through and copied to added rows, with what they are a property of.
     sources: Mapping[int, Source] = field(default_factory=dict)
+    # columns that are filled with categories; their features come after those of numbers.
     categories: tuple[Category, ...] = ()
 
     @property

@@ -25,19 +25,12 @@ _ROLES = (*_SEVERAL, "feature", "value", "unit")
 
 @dataclass(frozen=True)
 class KnownFeatures:
-    """Names of a model's features, and how a table's names are brought to them.
+    """Names of a model's features, and how a table's names are brought to them."""
 
-    Attributes:
-        names: of the model's features.
-        rename: from names of the table to names of the model.
-        descriptors: names of what describes a record and is passed through.
-        step: of the model, in hours.
-    """
-
-    names: tuple[str, ...]
-    rename: Mapping[str, str] = field(default_factory=dict)
-    descriptors: tuple[str, ...] = ()
-    step: float = 1.0
+    names: tuple[str, ...]  # of the model's features
+    rename: Mapping[str, str] = field(default_factory=dict)  # from names of the table to names of the model
+    descriptors: tuple[str, ...] = ()  # names of what describes a record and is passed through
+    step: float = 1.0  # of the model, in hours
 
     def of(self, names: Sequence[object]) -> dict[str, str]:
         """From names of a table to those of the model, of those that it knows.

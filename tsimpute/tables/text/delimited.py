@@ -172,14 +172,10 @@ def _notes(
     ends = {rawtext.line_end(line) for line in lines[:-1]}
     first = layout.starts[layout.rows[0]] + 1
     footer = lines[layout.starts[layout.footers[0]]].strip()[:40] if layout.footers else ""
-    footers = f"{_lines(layout, layout.footers)} " + (
-        f"({footer!r} ...) are" if len(layout.footers) > 1 else f"({footer!r}) is"
-    )
+    are = f"({footer!r} ...) are" if len(layout.footers) > 1 else f"({footer!r}) is"
+    separator = dialect.NAMES_OF_DELIMITERS.get(layout.delimiter, repr(layout.delimiter))
     notes = (
-        (
-            layout.delimiter != "," and len(layout.names) > 1,
-            f"fields are separated by {dialect.NAMES_OF_DELIMITERS.get(layout.delimiter, repr(layout.delimiter))}",
-        ),
+        (layout.delimiter != "," and len(layout.names) > 1, f"fields are separated by {separator}"),
         (decimal == ",", "decimal commas"),
         (encoding not in ("utf-8", "ascii"), f"encoding {encoding}"),
         (bool(mark), "the byte order mark is kept"),
@@ -192,7 +188,10 @@ def _notes(
         (n_blank > 0, f"{_count(n_blank, 'row')} without any value kept as they are"),
         (n_empty > 0, f"{_count(n_empty, 'blank line')} between values taken for missing values"),
         (bool(layout.repeats), f"what stands above the rows comes again in {_lines(layout, layout.repeats)}, kept"),
-        (bool(layout.footers), f"at the end {footers} taken for no row of values, kept as written"),
+        (
+            bool(layout.footers),
+            f"at the end {_lines(layout, layout.footers)} {are} taken for no row of values, kept as written",
+        ),
         (layout.comments > 0, f"{_count(layout.comments, 'remark')} between rows kept as they are"),
         (len(ends) > 1, "line ends are mixed and kept as they are"),
     )
