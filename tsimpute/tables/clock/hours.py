@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.clock.clock import RowAlignment, by_series
@@ -100,8 +99,9 @@ def align_rows_in_steps(
     has[series_of_row[counts]] = True
     counts = counts | ~has[series_of_row]
     steps = _steps(stamps, series_of_row, n_series, step, unit, counts)
-    of_series = pd.Series(steps.index[counts]).groupby(series_of_row[counts])
-    low, high = (ends.reindex(range(n_series)).to_numpy(np.int64) for ends in (of_series.min(), of_series.max()))
+    low, high = np.full(n_series, steps.index.max()), np.full(n_series, steps.index.min())
+    np.minimum.at(low, series_of_row[counts], steps.index[counts])
+    np.maximum.at(high, series_of_row[counts], steps.index[counts])
     index = np.clip(steps.index, low[series_of_row], high[series_of_row])
     lengths = high - low + 1
     _check_gaps(stamps, series_of_row, np.where(counts, index, low[series_of_row]), step, missing_times, names)

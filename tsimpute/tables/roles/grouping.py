@@ -165,8 +165,8 @@ def _may_be_group(columns: Columns, at: int, most: int) -> bool:
     if is_object and not all(isinstance(item, str | int) for item in column):
         return False
     look = look_of(column)
-    dated = bool(look.kind) and (not look.by_name or (name is not None and is_time_name(name)))
-    if dated or (name is not None and is_clock_name(name)) or resembles_time(column, ""):
+    dated = bool(look.kind) and (not look.by_name or is_time_name(name))
+    if dated or is_clock_name(name) or resembles_time(column, ""):
         return False
     n_groups = column.nunique()
     return 2 <= n_groups <= min(len(column) / ROWS_PER_GROUP, len(column) if text else 2 * most)

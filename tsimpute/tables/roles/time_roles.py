@@ -22,7 +22,6 @@ from tsimpute.tables.columns.time_names import (
     is_time_name,
     part_of,
     plain,
-    speaks_of_time,
 )
 from tsimpute.tables.roles.columns import Columns
 from tsimpute.tables.text.numbers import split_unit
@@ -169,7 +168,7 @@ def find_time(columns: Columns, free: Sequence[int], notes: list[str]) -> list[i
     if len(stamps) == 2 and [plain(columns.names[i]) for i in stamps] == ["date", "time"]:
         return [*stamps, *_half(columns, free)]
     dated = [i for i in stamps if looks[i].kind in ("full", "date")]
-    sure = [i for i in dated if not looks[i].by_name or _says_time(columns, i)]
+    sure = [i for i in dated if not looks[i].by_name or is_time_name(columns.names[i])]
     if any(not is_of_a_life(columns.names[i]) for i in sure):
         at = _chosen(columns, sure, looks, notes)
         rest = _clock_of(columns, free, at, looks) if looks[at].kind == "date" else []
@@ -194,10 +193,6 @@ def find_time(columns: Columns, free: Sequence[int], notes: list[str]) -> list[i
     return []
 
 
-def _says_time(columns: Columns, at: int) -> bool:
-    return columns.names[at] is not None and is_time_name(columns.names[at])
-
-
 def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], notes: list[str]) -> int:
     candidates = [i for i in stamps if not is_of_a_life(columns.names[i])] or list(stamps)
     candidates = [i for i in candidates if not is_later_time(columns.names[i])] or candidates
@@ -214,7 +209,7 @@ def _chosen(columns: Columns, stamps: Sequence[int], looks: dict[int, Look], not
         [i for i in candidates if any(word in names[i] for word in ("time", "date", "stamp"))],
         [i for i in candidates if names[i] in TIME_NAMES],
         [i for i in candidates if names[i] in TIME_NAMES and looks[i].kind == "full"],
-        [i for i in candidates if _says_time(columns, i)],
+        [i for i in candidates if is_time_name(columns.names[i])],
         [i for i in candidates if not looks[i].n_bad and looks[i].kind == "full"],
     ):
         if len(candidates) > 1 and len(named) == 1:
@@ -316,7 +311,7 @@ def _refuse_unreadable(columns: Columns, free: Sequence[int]) -> None:
                 f"times (time), {NONE}.",
             )  # fmt: skip
     odd = [i for i in free if is_number(columns[i]) and not is_calendar_name(columns.names[i])]
-    odd = [i for i in odd if speaks_of_time(columns.names[i]) and _says_time(columns, i)]
+    odd = [i for i in odd if is_time_name(columns.names[i])]
     if odd:
         name = columns.names[odd[0]]
         raise RowError(

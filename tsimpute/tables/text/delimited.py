@@ -173,6 +173,7 @@ def _notes(
     first = layout.starts[layout.rows[0]] + 1
     footer = lines[layout.starts[layout.footers[0]]].strip()[:40] if layout.footers else ""
     are = f"({footer!r} ...) are" if len(layout.footers) > 1 else f"({footer!r}) is"
+    footers = f"{_lines(layout, layout.footers)} {are}"
     separator = dialect.NAMES_OF_DELIMITERS.get(layout.delimiter, repr(layout.delimiter))
     notes = (
         (layout.delimiter != "," and len(layout.names) > 1, f"fields are separated by {separator}"),
@@ -188,10 +189,7 @@ def _notes(
         (n_blank > 0, f"{_count(n_blank, 'row')} without any value kept as they are"),
         (n_empty > 0, f"{_count(n_empty, 'blank line')} between values taken for missing values"),
         (bool(layout.repeats), f"what stands above the rows comes again in {_lines(layout, layout.repeats)}, kept"),
-        (
-            bool(layout.footers),
-            f"at the end {_lines(layout, layout.footers)} {are} taken for no row of values, kept as written",
-        ),
+        (bool(layout.footers), f"at the end {footers} taken for no row of values, kept as written"),
         (layout.comments > 0, f"{_count(layout.comments, 'remark')} between rows kept as they are"),
         (len(ends) > 1, "line ends are mixed and kept as they are"),
     )

@@ -274,7 +274,7 @@ def _of_numbers(series: pd.Series) -> Look:
         digits = digits_of(series)
     except DataError:
         return Look()
-    named = series.name is not None and is_time_name(series.name)
+    named = is_time_name(series.name)
     if digits is not None and is_compact(digits.numbers):
         if not named and len(np.unique(digits.numbers)) < FEW:
             return Look()

@@ -116,7 +116,7 @@ def are_months(column: pd.Series | pd.Index, texts: Sequence[str] | None = None)
     matches = [match for match in map(form.fullmatch, texts) if match]
     if len(matches) < max(1, _MOST * len(texts)) or is_decimal_year(column):
         return False
-    named, whole = column.name is not None and is_time_name(column.name), len(matches) == len(texts)
+    named, whole = is_time_name(column.name), len(matches) == len(texts)
     if named and form is _MONTH and any(match[0][0] == "0" for match in matches):
         return True
     numbers = np.array([int(match["year"]) * 100 + int(match["month"]) for match in matches])
@@ -131,7 +131,7 @@ def are_months(column: pd.Series | pd.Index, texts: Sequence[str] | None = None)
 
 def dates_of_numbers(column: pd.Series | pd.Index) -> Column | None:
     """The dates that a column of numbers holds, or None where its name and numbers are not those of dates."""
-    named = column.name is not None and is_time_name(column.name)
+    named = is_time_name(column.name)
     digits = digits_of(column)
     is_years = is_decimal_year(column)
     months = _months(column) if is_years or digits is None else None
@@ -141,9 +141,9 @@ def dates_of_numbers(column: pd.Series | pd.Index) -> Column | None:
         dates = _joined_parts(digits, named) or (_epoch(digits) if named else None)
         if dates:
             return dates
-    if digits is not None and column.name is not None and speaks_of_time(column.name):
+    if digits is not None and speaks_of_time(column.name):
         return _epoch(digits) or (_serial(column) if named else None)
-    return _serial(column) if named or (column.name is not None and "jd" in words_of(column.name)) else None
+    return _serial(column) if named or "jd" in words_of(column.name) else None
 
 
 def _turns_years(numbers: np.ndarray) -> bool:
@@ -162,12 +162,12 @@ def _turns_years(numbers: np.ndarray) -> bool:
 def _joined_parts(digits: Digits, named: bool) -> Column | None:
     """Numbers such as 202403: parts of a date written without a sign between."""
     numbers, name = digits.numbers, digits.column.name
-    words = set(words_of(name)) if name is not None else set()
+    words = set(words_of(name))
     options: list[tuple[tuple[str, ...], int, int, str]] = [
         (("year", "doy"), 1_000_000, 3_000_000, "dates are read as year and day of the year"),
         (("year", "month"), 100_000, 300_000, "dates are months"),
     ]
-    if name is not None and "week" in str(name).lower():
+    if "week" in str(name).lower():
         options.insert(0, (("isoyear", "week"), 100_000, 300_000, "dates are read as ISO years and weeks"))
     if named and (words & {"date", "datum", "fecha"} or (part_of(name) or ("", False))[0] == "year"):
         options.append((("year",), 1000, 3000, "dates are years"))
@@ -212,7 +212,7 @@ def _epoch(digits: Digits) -> Column | None:
 
 def is_decimal_year(column: pd.Series | pd.Index) -> bool:
     """Whether a column is named as years or dates are and holds years with decimals, as 2024.2486."""
-    words = set(words_of(column.name)) if column.name is not None else set()
+    words = set(words_of(column.name))
     if not words & {"year", "decyear", "date", "yr", "jahr"}:
         return False
     decimals = decimals_of(column)
