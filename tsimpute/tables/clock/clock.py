@@ -103,8 +103,7 @@ def align_rows(
             asked for, or too many missing times. Rows, and series without names, are counted from 0.
         ConfigError: a setting is unknown.
     """
-    if missing_times not in get_args(MissingTimes):
-        raise ConfigError(f"missing_times: expected one of {get_args(MissingTimes)}, came {missing_times!r}.")
+    _check_settings(missing_times, series_of_row, len(stamps.moments), n_series)
     group = series_of_row
     if feature_of_row is not None:
         group = series_of_row.astype(np.int64) * (int(feature_of_row.max(initial=0)) + 1) + feature_of_row
@@ -147,6 +146,18 @@ def align_rows(
         longer.at[time_of_row], longer.series, n_series, listed, used=used, step=step, notes=tuple(notes),
         warnings=longer.warnings, step_text=longer.step_text,
     )  # fmt: skip
+
+
+def _check_settings(missing_times: str, series_of_row: np.ndarray, n_rows: int, n_series: int) -> None:
+    if missing_times not in get_args(MissingTimes):
+        raise ConfigError(f"missing_times: expected one of {get_args(MissingTimes)}, came {missing_times!r}.")
+    if series_of_row.shape != (n_rows,):
+        raise DataError(f"series_of_row: expected shape ({n_rows},), came {series_of_row.shape}.")
+    if n_rows and (series_of_row.min() < 0 or series_of_row.max() >= n_series):
+        raise DataError(
+            f"series_of_row: expected numbers from 0 to {n_series - 1}, came {series_of_row.min()} to "
+            f"{series_of_row.max()}."
+        )
 
 
 def _order_notes(moments: np.ndarray, group: np.ndarray) -> list[str]:
