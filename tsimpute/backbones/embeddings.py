@@ -7,14 +7,11 @@ from torch import Tensor, nn
 
 
 def clock_embedding(times: Tensor, width: int) -> Tensor:
-    """Sinusoids of the series' clock, sine and cosine interleaved (Appendix E.1, Tashiro et al. 2021).
+    """(B, L, width) sinusoids of the series' clock, sine and cosine interleaved (Appendix E.1, Tashiro et al. 2021).
 
     Args:
-        times: (B, L) real numbers; grid steps where the model was trained on a regular grid.
+        times: (B, L) real numbers, in the dtype of the result; grid steps where training was on a regular grid.
         width: even number of channels.
-
-    Returns:
-        (B, L, width), in the dtype of ``times``.
     """
     rate = 1.0 / torch.pow(10000.0, torch.arange(0, width, 2, device=times.device) / width)
     angle = times[..., None] * rate.to(times.dtype)

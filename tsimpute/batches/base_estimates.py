@@ -115,9 +115,10 @@ def fading_interpolation(
     before: Nearest | None = None,
     after: Nearest | None = None,
 ) -> np.ndarray:
-    """Linear interpolation in time between a feature's shown cells, fading to 0 with the distance to the nearest.
+    """(N, K, L) linear interpolation in time between shown cells, fading to 0 with the distance to the nearest.
 
-    Before the first and after the last shown cell it is constant but for the fading; where a feature shows none, 0.
+    Before the first and after the last shown cell it is constant but for the fading; where a feature shows none, and at
+    shown cells, 0.
 
     Args:
         values: (N, K, L) standardised values; read at shown cells only.
@@ -125,9 +126,6 @@ def fading_interpolation(
         times: (N, L), increasing.
         span: the distance, in the unit of ``times``, at which nothing of the nearest cell is left.
         before, after: what longer records, of which these steps are a part, show nearest to them; None = nothing.
-
-    Returns:
-        (N, K, L) float64, 0 at shown cells.
     """
     before = before or Nearest.none(shown.shape[:2], -np.inf)
     after = after or Nearest.none(shown.shape[:2], np.inf)

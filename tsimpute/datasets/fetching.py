@@ -41,27 +41,18 @@ class FileBased(Protocol):
     """The methods of a data set of files, next to ``load``."""
 
     def locate(self, root: Path) -> Path:
-        """Where the files are under ``root``.
-
-        Raises:
-            SourceError: nowhere; the message lists what was looked for and how to get it.
-        """
+        """Where the files are under ``root``; a SourceError lists what was looked for and how to get it."""
         ...
 
     def download(self, folder: Path) -> None:
         """Downloads the files into ``folder``, which exists and may hold parts from an interrupted call.
 
-        Raises:
-            SourceError: they cannot be had.
+        A SourceError says that they cannot be had.
         """
         ...
 
     def verify(self, root: Path) -> None:
-        """Accepts the files under ``root`` if they are the published ones.
-
-        Raises:
-            DataError: a file is another; both checksums are named.
-        """
+        """Refuses files under ``root`` that are not the published ones, with a DataError that names both checksums."""
         ...
 
 

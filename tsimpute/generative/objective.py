@@ -17,7 +17,7 @@ from tsimpute.processes.base import Process
 
 
 def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tensor, noise: Tensor) -> Tensor:
-    """Squared regression error of each target cell, 0 elsewhere.
+    """(B, K, L) squared regression error of each target cell, 0 elsewhere.
 
     Targets hold noisy states, unobserved cells that are queried the model's own states; all other cells that are not
     visible are blank (Appendix A.1).
@@ -26,9 +26,6 @@ def squared_errors(backbone: Backbone, process: Process, batch: Batch, tau: Tens
         batch: B records.
         tau: (B,) float64 process times on the CPU.
         noise: (B, K, L) standard normal.
-
-    Returns:
-        (B, K, L).
     """
     state = process.corrupt(batch.values, noise, tau)
     if batch.unobserved_query is not None and batch.unobserved_layout is not None:

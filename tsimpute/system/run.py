@@ -45,13 +45,10 @@ class Run:
 def running(
     progress: Progress, should_stop: Callable[[], bool] = never, folder: Path | str | None = None
 ) -> Iterator[Run]:
-    """Gives the options of a call from Python.
+    """Gives the options of a call from Python; ``progress`` as of ``progress_bars``.
 
     With a folder, Ctrl-C stops training after its current step, with the state on the disk; a second Ctrl-C stops at
     once.
-
-    Args:
-        progress: see ``progress_bars``.
 
     Raises:
         ConfigError: ``folder`` is not the name of a folder.

@@ -141,14 +141,11 @@ def optional_module(peer: str, package: str, module: str) -> Any:
 
 
 def moved_gaps(known: np.ndarray, seed: int) -> np.ndarray:
-    """(N, K, L) bool, cells of ``known`` under its own gaps, moved along the record by the same time in all features.
+    """(N, K, L) bool, cells of ``known`` under its own gaps (NaN), moved by the same time in all features of a record.
 
     Settings that suit such cells suit the gaps that are to be filled: single cells, long runs or all features at once.
     Where gaps cover more than 30 % of the known cells, they are thinned out; where they cover less than 20 cells,
     10 % of the cells are drawn.
-
-    Args:
-        known: (N, K, L), NaN where nothing is known.
     """
     rng = np.random.default_rng(seed)
     observed = ~np.isnan(known)
