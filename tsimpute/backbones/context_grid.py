@@ -106,10 +106,10 @@ class _MaskedAttention:
     def _in_rows(self, qkv: Tensor, n_heads: int, shared: Tensor | None) -> Tensor:
         """The same with torch's kernel."""
         rows = "(b k) h l d" if self.axis == "time" else "(b l) h k d"
-        apart = f"b k l (three h d) -> three {rows}"
-        q, k, v = rearrange(qkv, apart, three=3, h=n_heads)
+        pattern = f"b k l (three h d) -> three {rows}"
+        q, k, v = rearrange(qkv, pattern, three=3, h=n_heads)
         if shared is not None:
-            _, keys, values = rearrange(shared, apart, three=3, h=n_heads)
+            _, keys, values = rearrange(shared, pattern, three=3, h=n_heads)
             k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
         read = F.scaled_dot_product_attention(q, k, v, self._mask(len(qkv)).to(q.dtype))
         return rearrange(read, f"{rows} -> b k l (h d)", b=len(qkv))
