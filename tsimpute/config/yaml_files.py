@@ -178,7 +178,7 @@ def _arguments(cls: type, values: Any, where: str, source: str) -> dict[str, Any
     arguments = {}
     for key, value in values.items():
         kind, value = kinds[key], tuple(value) if isinstance(value, list) else value
-        if dataclasses.is_dataclass(kind):
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             value = _arguments(kind, value, f"{where}{key}.", source)
         elif not _is_a(kind, value):
             expected = str(kind) if get_args(kind) else getattr(kind, "__name__", str(kind))

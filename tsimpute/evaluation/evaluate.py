@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -165,14 +165,15 @@ def _add(scores: Scores, cells: Cells, header: Header) -> None:
 
 
 def _report(scores: Scores, header: Header) -> Report:
-    shared = {name: getattr(header, name) for name in ("n_samples", "fill", "seed", "seconds")}
+    shared: dict[str, Any] = {name: getattr(header, name) for name in ("n_samples", "fill", "seed", "seconds")}
     shared |= asdict(header.context)
     rows = []
     for score in scores.values():
         units, warning = _units(score, header)
         no_data = f"the imputer had no training data for {score.feature}" if score.feature in header.no_data else ""
         note = "; ".join(filter(None, (score.note, warning, no_data)))
-        rows.append(Row(**shared | asdict(score) | {"units": units, "note": note}))
+        of_score: dict[str, Any] = asdict(score) | {"units": units, "note": note}
+        rows.append(Row(**shared | of_score))
     return Report(tuple(rows))
 
 

@@ -220,12 +220,12 @@ def _resolved(suite: Suite, job: Job) -> Job:
     method, at_epochs, n_steps = job.method_config, _at_epochs(suite, job.task_config), job.task_config.n_steps
     process = None
     if method.config is not None:
-        job = replace(job, config=_training_config(suite, job))
-        process, last = job.config.process, job.config.training.epochs
-        if job.config.training.max_steps is None:
-            job = replace(job, epochs=(*(epoch for epoch in at_epochs if epoch < last), last))
-        if job.config.training.teacher is not None:
-            job = replace(job, files=(_existing(Path(job.config.training.teacher)),))
+        config = _training_config(suite, job)
+        process, training = config.process, config.training
+        epochs = (*(epoch for epoch in at_epochs if epoch < training.epochs), training.epochs)
+        job = replace(job, config=config, epochs=epochs if training.max_steps is None else (None,))
+        if training.teacher is not None:
+            job = replace(job, files=(_existing(Path(training.teacher)),))
     elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
         job = replace(job, source=folder, files=files)
@@ -234,12 +234,12 @@ def _resolved(suite: Suite, job: Job) -> Job:
         job = replace(job, source=path, files=(path,))
     elif method.run is not None:
         folder = suite.path(_of_data_set(method.run, job.task_config))
-        config = _existing(folder / "config.yaml")
+        path = _existing(folder / "config.yaml")
         files = tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
         last = int(GenerativeImputer.load(model_file(folder, LAST)).fitted_["epoch"])
         kept = (e for e in at_epochs if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file())
         job = replace(job, source=folder, files=files, epochs=(*kept, last))
-        process = load_config(config).process if n_steps else None
+        process = load_config(path).process if n_steps else None
     if process is None or not n_steps:
         return job
     made = make("processes", process.name, **process.options)

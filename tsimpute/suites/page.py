@@ -142,14 +142,16 @@ def _draw_seconds(suite: Suite, of_task: Sequence[Line], title: str, path: Path)
         timed = {name: [s for s in each if s.seconds_training] for name, each in states.items()}
         if not any(line.of_runs[metric] for line in of_task if line.seconds_training):
             continue
-        of_metric = {name: [(s.seconds_training, _value(s, metric)) for s in each] for name, each in timed.items()}
+        of_metric = {
+            name: [(s.seconds_training or 0.0, _value(s, metric)) for s in each] for name, each in timed.items()
+        }
         points[metric] = _in_order(suite, of_metric)
         level = [line for line in of_task if line.epoch is None and line.of_runs[metric]]
         levels[metric] = {line.method: _value(line, metric) for line in level}
         # Of fewer than 39 runs the percentiles are their range.
         bands[metric] = {
             name: [
-                (s.seconds_training, *quantiles(np.array(s.of_runs[metric]), central_levels(95)).tolist())
+                (s.seconds_training or 0.0, *quantiles(np.array(s.of_runs[metric]), central_levels(95)).tolist())
                 for s in each
                 if len(s.of_runs[metric]) > 1
             ]

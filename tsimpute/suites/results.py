@@ -112,7 +112,7 @@ def write_entry(folder: Path, result: Result) -> None:
     if result.steps.rows:
         atomic_write_text(folder / STEPS, result.steps.csv())
     columns = [field.name for field in dataclasses.fields(Part)]
-    atomic_write_text(folder / PARTS, csv_text(columns, map(dataclasses.astuple, result.parts)))
+    atomic_write_text(folder / PARTS, csv_text(columns, [dataclasses.astuple(part) for part in result.parts]))
     atomic_write_text(folder / ABOUT, json.dumps(dataclasses.asdict(result.record), indent=1, sort_keys=True) + "\n")
 
 
