@@ -14,6 +14,18 @@ PIECE = 1_000
 """Steps of the stretches that long records are cut into."""
 Part = tuple[int, int]
 """A record's number, and the step at which a stretch of it begins."""
+N_KNOTS = 200
+_EDGE, _END = 0.5, 0.5
+"""Beyond the known values the slope is that of the last so many scores, and at least such a share of the mean slope."""
+_SLIP = 40.0
+"""Such a multiple of the other values' usual distance from the median is a slip of the pen."""
+N_HARMONICS = 4
+MOST_PERIODS = 4
+"""A season is looked for where records span at least so many of it."""
+_GAIN = 0.02
+"""Share of the variance that a profile must explain on periods that it was not fitted to."""
+_BEGINNINGS = (0.0, 0.25, 0.5, 0.75)
+"""Of these periods, in turns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +129,6 @@ def hidden_cells(records: Records, seed: int) -> list[np.ndarray]:
     return out
 
 
-N_KNOTS = 200
-_EDGE, _END = 0.5, 0.5
-"""Beyond the known values the slope is that of the last so many scores, and at least such a share of the mean slope."""
-_SLIP = 40.0
-"""Such a multiple of the other values' usual distance from the median is a slip of the pen."""
-
-
 @dataclass(frozen=True, eq=False)
 class MonotoneMap:
     """Piecewise linear between knots.
@@ -222,15 +227,6 @@ def _piecewise(x: np.ndarray, knots: np.ndarray, at_knots: np.ndarray, slopes: t
     inside = np.interp(x, knots, at_knots)
     below, beyond = np.minimum(x - knots[0], 0), np.maximum(x - knots[-1], 0)
     return inside + slopes[0] * below + slopes[1] * beyond
-
-
-N_HARMONICS = 4
-MOST_PERIODS = 4
-"""A season is looked for where records span at least so many of it."""
-_GAIN = 0.02
-"""Share of the variance that a profile must explain on periods that it was not fitted to."""
-_BEGINNINGS = (0.0, 0.25, 0.5, 0.75)
-"""Of these periods, in turns."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,15 @@ PRIOR_CELLS = 50
 NORMAL_SHARE = 0.5
 """Of the weights, that of the factor 1: gaps to fill are not quite those that were hidden."""
 _ROUNDS = 100
+FARTHEST = 8.0
+"""Scores beyond it count as that far: one slip of the keyboard does not move its neighbours by more."""
+_MOST_REMEMBERED = 500_000
+"""Cells of the records whose posteriors are remembered, about."""
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+LEAST_SPREAD = 0.01
+"""In standard deviations of a feature's scores: what is less counts as that much."""
+CHUNK = 960
+"""Steps of long records that are estimated together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +121,6 @@ def _weights(density: np.ndarray, part: np.ndarray, prior: np.ndarray, n_prior: 
         share /= share.sum(1, keepdims=True)
         weights = (members @ share + n_prior * prior) / (counts[:, None] + n_prior)
     return weights
-
-
-FARTHEST = 8.0
-"""Scores beyond it count as that far: one slip of the keyboard does not move its neighbours by more."""
-_MOST_REMEMBERED = 500_000
-"""Cells of the records whose posteriors are remembered, about."""
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,12 +230,6 @@ class GaussianModel:
             maps.from_arrays(arrays), seasons, arrays["centre"], arrays["scale"],
             arrays["covariance"].astype(np.float64), float(arrays["step"]), tails,
         )  # fmt: skip
-
-
-LEAST_SPREAD = 0.01
-"""In standard deviations of a feature's scores: what is less counts as that much."""
-CHUNK = 960
-"""Steps of long records that are estimated together."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,16 @@ _DAYS, _OFTEN = 5, 0.5
 """Days with an hour before its lack of values is reported, and the share of values at the other hours."""
 _ONLY = ("code",)
 """What is still worth a look in a column that is not predicted."""
+FEWEST_VALUES = 5
+"""Values from which the median of a series says something of its unit."""
+_NAMED = 3
+_TEMPERATURE = frozenset({"temp", "temperature", "tmp", "t", "ta", "tair", "bt", "tmean", "tavg", "tmax", "tmin"})
+_PRESSURE = frozenset({"pressure", "press", "pres", "p", "slp", "mslp", "baro", "barometer", "barometric", "patm"})
+_BLOOD_GAS = frozenset({"pco2", "paco2", "po2", "pao2", "pvco2"})
+_BLOOD = frozenset({"bp", "sbp", "dbp", "map", "nibp", "abp", "sysabp", "diasabp", "systolic", "diastolic", "mbp"})
+_GLUCOSE = frozenset({"glucose", "glu", "bg", "sgv", "cgm", "sugar", "glc"})
+_ATMOSPHERE = {"kPa": (80, 110), "hPa": (800, 1100), "mmHg": (600, 825)}
+_IN_HPA = {"kPa": 10.0, "hPa": 1.0, "mmHg": 1.333224}
 
 
 def kinds_text(kinds: Sequence[ColumnKind]) -> str:
@@ -196,11 +206,6 @@ def far_warnings(panel: Panel, far: Sequence[np.ndarray], fitted: bool = False) 
         )
 
 
-FEWEST_VALUES = 5
-"""Values from which the median of a series says something of its unit."""
-_NAMED = 3
-
-
 @dataclass(frozen=True)
 class Conversion:
     """Two units of one quantity: a value in the second is ``factor * value + offset`` in the first, ``factor`` below 1.
@@ -219,13 +224,6 @@ class Conversion:
     words: frozenset[str]
 
 
-_TEMPERATURE = frozenset({"temp", "temperature", "tmp", "t", "ta", "tair", "bt", "tmean", "tavg", "tmax", "tmin"})
-_PRESSURE = frozenset({"pressure", "press", "pres", "p", "slp", "mslp", "baro", "barometer", "barometric", "patm"})
-_BLOOD_GAS = frozenset({"pco2", "paco2", "po2", "pao2", "pvco2"})
-_BLOOD = frozenset({"bp", "sbp", "dbp", "map", "nibp", "abp", "sysabp", "diasabp", "systolic", "diastolic", "mbp"})
-_GLUCOSE = frozenset({"glucose", "glu", "bg", "sgv", "cgm", "sugar", "glc"})
-_ATMOSPHERE = {"kPa": (80, 110), "hPa": (800, 1100), "mmHg": (600, 825)}
-_IN_HPA = {"kPa": 10.0, "hPa": 1.0, "mmHg": 1.333224}
 CONVERSIONS = (
     Conversion(("degC", "degF"), (-30, 45), (-22, 113), 5 / 9, -160 / 9, _TEMPERATURE),
     *(

@@ -32,6 +32,13 @@ Scores = tuple[dict[str, str | float], ...]
 """One row per imputer, see ``calibration.scores_of``."""
 FIRST = "first answer"
 """Name of its row among the scores of a better one, at the same cells."""
+_LEAST_GAIN = 0.002
+"""Share of the score of the process alone by which a mixture has to be better."""
+_LEAST_NETWORK_GAIN = 0.005
+"""Share of the score of the process by which the network's draws have to lower it."""
+_PRIOR_CELLS = 60
+"""The score of all features counts as that many cells of one feature."""
+_SHARES = np.arange(11) / 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,15 +149,6 @@ class DeliveredModel:
         than = f"as that of {simple} ({of_simple:.4g})" if abs(change) < 0.005 else than
         units = self.scores[-1]["units"]
         return f"{methods}; mean absolute error on hidden cells {error:.4g} {units}, {than}{note}"
-
-
-_LEAST_GAIN = 0.002
-"""Share of the score of the process alone by which a mixture has to be better."""
-_LEAST_NETWORK_GAIN = 0.005
-"""Share of the score of the process by which the network's draws have to lower it."""
-_PRIOR_CELLS = 60
-"""The score of all features counts as that many cells of one feature."""
-_SHARES = np.arange(11) / 10
 
 
 def mixed(

@@ -27,6 +27,18 @@ from tsimpute.system.terminal import Tell
 
 MANY_CELLS = 200_000
 """Known values from which on nothing is gained by fitting to the hidden ones, too."""
+_TIMES, _ENOUGH = (3, 8), 10_000
+"""Gaps are moved so many times, fewer where that gives so many cells."""
+_MOST_CELLS, _FEWEST_CELLS = 250_000, 100
+"""Of the table, all moves together; and of the gaps, below which nothing is compared."""
+_NODES = ndtri((np.arange(12) + 0.5) / 12)
+"""Of the quantiles that stand for draws."""
+_LEAST_GAIN = 0.005
+"""Share of the score without trees by which it has to be lower with them: what is less may be chance."""
+_FIRST, _AGAIN = 0.6, 1.5
+"""Share of the time in which trees have to grow; they grow again if so many times as long as that took is left."""
+_LEAST_SECONDS = 5.0
+"""With less left nothing is begun."""
 
 
 def first_answer(material: FittingData, progress: Tell) -> DeliveredModel:
@@ -93,14 +105,6 @@ def process_at_same_cells(
     if len(at) < min(LEAST, len(measured.truth)):
         return None
     return measured.at(at), ((base, of_base.at(others)),)
-
-
-_TIMES, _ENOUGH = (3, 8), 10_000
-"""Gaps are moved so many times, fewer where that gives so many cells."""
-_MOST_CELLS, _FEWEST_CELLS = 250_000, 100
-"""Of the table, all moves together; and of the gaps, below which nothing is compared."""
-_NODES = ndtri((np.arange(12) + 0.5) / 12)
-"""Of the quantiles that stand for draws."""
 
 
 def compared_under_moved_gaps(
@@ -172,14 +176,6 @@ def _compared(
         gap_classes(missing, fitted.independent)[cells], gap_numbers(missing, fitted.independent)[cells],
         step // max(1, length // 2) * n_features + feature, n_features, tuple(c.local for c in components),
     )  # fmt: skip
-
-
-_LEAST_GAIN = 0.005
-"""Share of the score without trees by which it has to be lower with them: what is less may be chance."""
-_FIRST, _AGAIN = 0.6, 1.5
-"""Share of the time in which trees have to grow; they grow again if so many times as long as that took is left."""
-_LEAST_SECONDS = 5.0
-"""With less left nothing is begun."""
 
 
 def with_forest(data: FittingData, first: DeliveredModel, until: float, run: Run) -> DeliveredModel:

@@ -27,6 +27,8 @@ from tsimpute.system.run import Run
 from tsimpute.tables.clock.steps import step_text
 
 _CLOCKS = {"hours": "dates or hours:minutes", "": "times that are plain numbers", "steps": "rows that count as steps"}
+ENOUGH, MOST_HIDDEN = 250, 0.2
+"""Hidden cells that suffice, and the largest share of the observed cells that is hidden to have so many."""
 
 
 def checked_model(
@@ -103,10 +105,6 @@ def _check_limits(model: TableModel, limits: Mapping[str, Limits]) -> None:
                 f"limits: expected limits that the model has learnt, came {wanted} for {name}, which it learnt with "
                 f"{learned}. Fit on the table itself (no model), or leave these limits out."
             )
-
-
-ENOUGH, MOST_HIDDEN = 250, 0.2
-"""Hidden cells that suffice, and the largest share of the observed cells that is hidden to have so many."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,8 @@ from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.frames.frames import Records
 
 _PACKAGE = str(Path(tsimpute.__file__).parent)
+_SPARE = 0.25
+"""Share of the time of the first fit that is reserved for drawing."""
 
 
 def notices(prepared: Prepared, settings: Settings) -> list[str]:
@@ -82,9 +84,6 @@ class Notices:
                 warnings.warn(f"{text}.", ImputationWarning, stacklevel=levels)
         issued.update(new)
 
-
-_SPARE = 0.25
-"""Share of the time of the first fit that is reserved for drawing."""
 
 Bounds = Limits | tuple[float | None, float | None]
 """The lowest and the highest possible value; None = no bound on that side."""

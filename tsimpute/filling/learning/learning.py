@@ -25,6 +25,10 @@ from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.run import Run
 from tsimpute.system.terminal import Tell
 
+_STEPS_FROM_POSTERIOR = 3
+PERIODS = (24.0, 168.0, 8766.0)
+"""Day, week and year in hours."""
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -80,11 +84,6 @@ EFFORTS = {
     "normal": Effort(steps=2500, width=32, n_blocks=3, hidden=0.1, windows=200, methods="both"),
     "thorough": Effort(steps=8000, width=64, n_blocks=4, hidden=0.1, windows=400, methods="both"),
 }
-
-
-_STEPS_FROM_POSTERIOR = 3
-PERIODS = (24.0, 168.0, 8766.0)
-"""Day, week and year in hours."""
 
 
 def learnt(panel: Panel, limits: Mapping[str, Limits], effort: Effort, seed: int, run: Run) -> GenerativeImputer:

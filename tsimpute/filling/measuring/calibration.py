@@ -31,6 +31,12 @@ _PRIOR_OF_BOTH, _PRIOR_USUAL = 50.0, 50.0
 _USUAL = 1.1
 """A model that is fitted to few data is somewhat too sure of itself."""
 _LEAST_FACTOR = 0.01
+_NEIGHBOURS = 8
+"""Blocks that follow each other in time and go into one half together: a gap may reach over several."""
+_OPTIMISM = 1.1
+"""Errors, in units of draws, are so much wider at cells that a model was not fitted to."""
+_AGAIN, _AGAIN_CELLS = 2, 50_000
+"""How often further cells are hidden, and cells of the stretches of time that are drawn each time, about."""
 
 
 @dataclass(frozen=True)
@@ -161,14 +167,6 @@ def _independent(outside: np.ndarray, block: np.ndarray) -> float:
     sums = np.bincount(of_block, weights=outside - share)
     alone, together = share * (1 - share) * len(outside), float((sums**2).sum())
     return len(outside) * min(1.0, alone / together) if together > 0 else float(len(outside))
-
-
-_NEIGHBOURS = 8
-"""Blocks that follow each other in time and go into one half together: a gap may reach over several."""
-_OPTIMISM = 1.1
-"""Errors, in units of draws, are so much wider at cells that a model was not fitted to."""
-_AGAIN, _AGAIN_CELLS = 2, 50_000
-"""How often further cells are hidden, and cells of the stretches of time that are drawn each time, about."""
 
 
 def calibrated_on(

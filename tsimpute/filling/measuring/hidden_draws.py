@@ -19,6 +19,14 @@ from tsimpute.imputers.base import TableModel
 
 _ENOUGH = 400
 """Hidden cells, in all, from which no series has to give more than its share."""
+MOST_CELLS = 200_000
+"""Cells of the series that a model is measured on, about, where it takes whole series."""
+_PIECE, _AROUND = 500, 100
+"""Steps of the pieces of long series, and those around them that are conditioned on."""
+LINEAR, MEAN = "linear interpolation", "the mean"
+_HOUR = np.timedelta64(1, "h")
+_DAYS, _YEARS = 3, 2
+"""Of which a series has to have so many for a profile."""
 
 
 def hidden_cells(panel: Panel, share: float, seed: int) -> list[np.ndarray]:
@@ -103,12 +111,6 @@ def _whole_runs(
                 cells[k, steps] = True
                 counts[k] += len(steps)
     return cells
-
-
-MOST_CELLS = 200_000
-"""Cells of the series that a model is measured on, about, where it takes whole series."""
-_PIECE, _AROUND = 500, 100
-"""Steps of the pieces of long series, and those around them that are conditioned on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,12 +279,6 @@ def _middles(n_steps: int, length: int, stride: int) -> dict[int, slice]:
     starts = window_starts(n_steps, length, stride)
     bounds = [0, *((a + b + length) // 2 for a, b in pairwise(starts)), n_steps]
     return {start: slice(*ends) for start, ends in zip(starts, pairwise(bounds), strict=True)}
-
-
-LINEAR, MEAN = "linear interpolation", "the mean"
-_HOUR = np.timedelta64(1, "h")
-_DAYS, _YEARS = 3, 2
-"""Of which a series has to have so many for a profile."""
 
 
 def simple_baselines(series: Series, season: str | None = None, independent: bool = False) -> dict[str, np.ndarray]:

@@ -27,6 +27,21 @@ from tsimpute.models.checkpoints import part_of
 
 _AT_ONCE = 20_000
 """Rows that are looked up together."""
+_ROWS, _FEWEST = 4_000, 100
+"""Hidden cells of a feature that its trees are fitted to at most, and below which it has none."""
+_HIDDEN = 0.2
+"""Share of the cells that a mask hides, about."""
+_MASKS = (4, 24)
+_TREES, _LEAF, _COLUMNS = 60, 5, 0.4
+_FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
+"""Processes of cross-fitting, and those of tables with more cells than that."""
+_FARTHEST, _LEAST_SPREAD = 4.0, 0.05
+_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+MOST_OTHERS = 10
+"""Other features in a row: those with the largest covariances."""
+_NEAR = (-3, -2, -1, 1, 2, 3)
+_FAR = 500
+_DAY, _WEEK = 24.0, 7.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,24 +102,6 @@ class Trees:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """What ``to_arrays`` gave, to the bit."""
         return cls(**{**arrays, "depth": int(arrays["depth"])})  # type: ignore[arg-type]
-
-
-_ROWS, _FEWEST = 4_000, 100
-"""Hidden cells of a feature that its trees are fitted to at most, and below which it has none."""
-_HIDDEN = 0.2
-"""Share of the cells that a mask hides, about."""
-_MASKS = (4, 24)
-_TREES, _LEAF, _COLUMNS = 60, 5, 0.4
-_FOLDS, _FOLDS_OF_LARGE, _LARGE = 4, 2, 150_000
-"""Processes of cross-fitting, and those of tables with more cells than that."""
-_FARTHEST, _LEAST_SPREAD = 4.0, 0.05
-_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-
-MOST_OTHERS = 10
-"""Other features in a row: those with the largest covariances."""
-_NEAR = (-3, -2, -1, 1, 2, 3)
-_FAR = 500
-_DAY, _WEEK = 24.0, 7.0
 
 
 @dataclass(frozen=True)

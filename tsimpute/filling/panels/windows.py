@@ -19,6 +19,9 @@ WINDOW_CELLS = 1536
 _MONDAY = np.datetime64("1970-01-05")
 MOST_WINDOWS = 4000
 """Windows to learn from that overlap; more add memory and little else."""
+BOUNDS = (1, 4, 16, 64, 256)
+"""The longest gap of each class, in steps; longer gaps are the last class."""
+N_CLASSES = len(BOUNDS) + 1
 
 
 def window_steps(panel: Panel) -> int:
@@ -111,11 +114,6 @@ def without(panel: Panel, cells: Sequence[np.ndarray]) -> Panel:
         for s, c in zip(panel.series, cells, strict=True)
     ]
     return replace(panel, series=tuple(series))
-
-
-BOUNDS = (1, 4, 16, 64, 256)
-"""The longest gap of each class, in steps; longer gaps are the last class."""
-N_CLASSES = len(BOUNDS) + 1
 
 
 def gap_lengths(missing: np.ndarray, independent: bool = False) -> np.ndarray:

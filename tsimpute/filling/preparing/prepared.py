@@ -20,6 +20,10 @@ from tsimpute.screening.kind_texts import kinds_text
 from tsimpute.screening.screening import Finding
 from tsimpute.tables.frames.table import Edits, Table, features_text
 
+MOST = 10
+"""So many lines of a kind are shown; the others are counted."""
+NOTHING = "bought nothing"
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -113,12 +117,6 @@ class Prepared:
             for of_series in inside:
                 of_series[k] = bounds.clipped(of_series[k], decimals)
         return Edits(cells, inside)
-
-
-MOST = 10
-"""So many lines of a kind are shown; the others are counted."""
-
-NOTHING = "bought nothing"
 
 
 def understood(prepared: Prepared, most: int | None = MOST, where: str = "") -> str:
