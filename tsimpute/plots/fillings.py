@@ -198,8 +198,8 @@ def _legend(kinds: set[int], filling: Filling) -> tuple[list[Any], list[str]]:
         (INVALID in kinds, Line2D([], [], color=VERMILION, marker="x", ls="", ms=5), "was declared invalid"),
         (LEFT_EMPTY in kinds, Line2D([], [], color=GREY, marker="|", ls="", ms=7), "left empty"),
     ]
-    shown = [(handle, label) for there, handle, label in entries if there]
-    return [handle for handle, _ in shown], [label for _, label in shown]
+    used = [(handle, label) for is_used, handle, label in entries if is_used]
+    return [handle for handle, _ in used], [label for _, label in used]
 
 
 def time_axis(axis: Axes, labels: np.ndarray, n_times: int) -> None:

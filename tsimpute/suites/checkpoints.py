@@ -61,8 +61,8 @@ def checkpoints(
     if job.config is not None:
         # The folder of the same training, whichever method it was made for; else one with this method's name.
         models, key = out / "models", training_key(job.config, task)
-        made = (path for path in sorted(models.glob(f"*-{key}")) if path.is_dir())
-        folder = next(made, models / f"{job.method}-{key}")
+        folders = (path for path in sorted(models.glob(f"*-{key}")) if path.is_dir())
+        folder = next(folders, models / f"{job.method}-{key}")
         if _train(job.config, task, folder, f"{job.title}: training", should_stop, progress):
             yield from _stored(job, folder, job.config.sampling)
     elif job.method_config.run is not None:

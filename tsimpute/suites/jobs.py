@@ -237,13 +237,13 @@ def _resolved(suite: Suite, job: Job) -> Job:
         path = _existing(folder / "config.yaml")
         files = tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
         last = int(GenerativeImputer.load(model_file(folder, LAST)).fitted_["epoch"])
-        kept = (e for e in at_epochs if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file())
-        job = replace(job, source=folder, files=files, epochs=(*kept, last))
+        stored = (e for e in at_epochs if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file())
+        job = replace(job, source=folder, files=files, epochs=(*stored, last))
         process = load_config(path).process if n_steps else None
     if process is None or not n_steps:
         return job
-    made = make("processes", process.name, **process.options)
-    return replace(job, n_steps=tuple(n for n in n_steps if takes(made, n)))
+    path_of_states = make("processes", process.name, **process.options)
+    return replace(job, n_steps=tuple(n for n in n_steps if takes(path_of_states, n)))
 
 
 def _existing(path: Path) -> Path:
