@@ -98,8 +98,8 @@ def test_a_model_that_learnt_nothing_draws_from_the_posterior_of_its_process(tmp
     assert process is not None
     exact = []
     for n, known in enumerate(scale.transform(np.where(seen.visible, seen.values, np.nan))):
-        found = process.posterior(known, seen.times[n], 2000, np.random.default_rng(n))
-        exact.append(process.values(found.mean + found.deviations, seen.times[n])[:, cells[n]])
+        (piece,) = process.posterior_pieces(known, seen.times[n], 2000, np.random.default_rng(n))
+        exact.append(process.values(piece.mean + piece.deviations, seen.times[n])[:, cells[n]])
     drawn = scale.transform(imputer.impute(seen, 2000, fill=cells).values)[:, cells]
     np.testing.assert_allclose(np.median(drawn, 0), np.median(np.concatenate(exact, 1), 0), atol=0.12)
     np.testing.assert_allclose(drawn.std(0), np.concatenate(exact, 1).std(0), rtol=0.25)
