@@ -158,13 +158,13 @@ def with_little_memory(mib: int) -> dict[str, Any]:
                    n_samples=600, n_steps=2, seeds=[1])  # fmt: skip
     expected = draw(rows_at_once=7)
     tried: list[int] = []
-    sample_rows = sampling._sample_rows
+    solved = sampling._solved
 
     def noted(*arguments: Any) -> Tensor:
         tried.append(len(arguments[-1]))
-        return sample_rows(*arguments)
+        return solved(*arguments)
 
-    sampling._sample_rows = noted
+    sampling._solved = noted
     ctypes.CDLL(None).malloc_trim(0)
     resource.setrlimit(resource.RLIMIT_AS, (int((status("VmSize") + mib) * 2**20),) * 2)
     return {"tried": tried, "off": float((draw(rows_at_once=600) - expected).abs().max())}
