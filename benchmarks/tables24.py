@@ -71,6 +71,8 @@ PEERS = {
     "forestdiffusion": MethodConfig("table_imputers:ForestDiffusion"),
 }
 """Other packages, where their environments are there: see ``table_imputers``."""
+FEWEST = 5
+"""Tables of a mechanism from which sentences are judged and pictures drawn."""
 EULER = {"sampling.solver": "one_step", "sampling.eta": 0.0, "sampling.n_steps": 100}
 
 
@@ -222,7 +224,8 @@ def report(out: Path, folder: Path) -> None:
             parts.append(f"## {TITLES[mechanism]}\n\nNothing is done yet.\n")
             continue
         ranks = average_ranks(chosen)
-        overall[mechanism], by_metric[mechanism] = ranks["mean"].groupby("method").mean(), ranks["mean"]
+        if chosen.table.nunique() >= FEWEST:
+            overall[mechanism], by_metric[mechanism] = ranks["mean"].groupby("method").mean(), ranks["mean"]
         parts.append(section(TITLES[mechanism], ranks, chosen, rows[rows.mechanism == mechanism]))
     parts.append("## Sentences of the paper\n\n" + sentences(overall, by_metric))
     failures = out / "failures.txt"

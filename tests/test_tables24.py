@@ -54,6 +54,10 @@ def test_small_edition(study: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = (tmp_path / "results" / "tables.md").read_text(encoding="utf-8")
     assert text.count("Ranked on 2 pairs of table and mask, 2 of 24 tables: iris, yacht_hydrodynamics.") == 1
     assert text.count("Nothing is done yet.") == 3
+    assert text.count("not measured yet") == 13  # two tables are too few to judge a sentence
+    monkeypatch.setattr(study, "FEWEST", 2)
+    study.main(["report", str(out), str(tmp_path / "results")])
+    text = (tmp_path / "results" / "tables.md").read_text(encoding="utf-8")
     assert text.count("not measured yet") == 12  # one of 13 sentences is on flow matching and diffusion alone
     assert (tmp_path / "results" / "ranks.png").stat().st_size > 5000
 
