@@ -126,3 +126,15 @@ def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
         noisy.fit(TRAIN, progress=False)
     with pytest.raises(DataError, match="features"):
         student(teacher).fit(dataclasses.replace(TRAIN, features=TRAIN.features[::-1]), progress=False)
+
+
+def test_eta_of_the_student_goes_for_a_diffusion_teacher_too(tmp_path: Path):
+    training = ti.TrainingConfig(epochs=1)
+    ti.GenerativeImputer("diffusion", NETWORK, training).fit(TRAIN, progress=False).save(tmp_path / "d.safetensors")
+    taught = ti.TrainingConfig(epochs=1, teacher=str(tmp_path / "d.safetensors"))
+    plain = ti.GenerativeImputer("diffusion", NETWORK, taught, ti.SamplingConfig(n_steps=2))
+    with pytest.raises(ConfigError, match=r"Set sampling\.eta to 0"):
+        plain.fit(TRAIN, progress=False)
+    even = ti.SamplingConfig(n_steps=2, eta=0.0)
+    fitted = ti.GenerativeImputer("diffusion", NETWORK, taught, even).fit(TRAIN, progress=False)
+    assert fitted.fitted_["step"] > 0

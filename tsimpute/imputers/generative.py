@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import chain
 from operator import attrgetter
@@ -228,13 +229,15 @@ class GenerativeImputer:
             model.fitted = {"epoch": best, "step": min(best * trainer.train.n_batches, trainer.n_steps)}
 
     def _teacher(self, path: Path, features: Sequence[Feature]) -> Teacher:
-        """The model of ``training.teacher``; a ConfigError or DataError where it is of another kind."""
+        """The model of ``training.teacher``, with the eta of ``sampling``; an error where it is of another kind."""
         teacher = GenerativeImputer.load(path)
         for name in ("process", "network"):
             theirs, mine = getattr(teacher, name), getattr(self, name)
             if theirs != mine:
                 raise ConfigError(f"training.teacher: expected a model of {name} {mine}, came one of {theirs}.")
         check_features(teacher.features_, features)
+        if self.sampling.eta == 0:
+            teacher.sampling = replace(teacher.sampling, eta=0.0)
         teacher.network_.eval()
         return Teacher(teacher.model_, teacher._sampler.path)
 
@@ -357,7 +360,7 @@ class GenerativeImputer:
         """What ``read_model`` read from ``path``."""
         if "settings" not in description and "table" in description:
             raise CheckpointError(
-                f"{path}: expected a model, came a table imputer without one, whose columns are filled by rules. Use "
+                f"{path}: expected a model, came a table imputer without a network. Use "
                 "TableImputer.load, or name it as the model of a TableImputer."
             )
         try:

@@ -142,7 +142,8 @@ class TableImputer(ImputerSteps):
         calendar: True gives the model the hour of the day and the day of the week by the wall clock. A model that was
             trained with it needs it again.
         max_gap: longest gap to fill, in steps; longer gaps stay empty.
-        n_samples: draws per cell. Without calibration, quantiles at 0.05 and 0.95 need 19 draws or more.
+        n_samples: draws per cell; with ``model`` as many as it was calibrated with, unless another number is given.
+            Without calibration, quantiles at 0.05 and 0.95 need 19 draws or more.
         quantiles: a level or levels in (0, 1).
         seed: seed of training and draws.
         effort: how long to learn. "instant": a Gaussian process, in seconds. "auto": that answer first; then the

@@ -32,10 +32,10 @@ NO_COLUMN = "none"
 """The value of ``time`` and ``group`` for a table without such a column."""
 
 OF_CALLS = {
-    "model", "n_samples", "seed", "effort", "minutes", "calibrate", "recalibrate", "keep_samples", "max_gap",
+    "model", "seed", "effort", "minutes", "calibrate", "recalibrate", "keep_samples", "max_gap",
     "no_information",
 }  # fmt: skip
-"""Settings of single calls; all others say how a table is read."""
+"""Settings of single calls. All others say how a table is read, or belong to a calibration."""
 
 Codes = Mapping[str, tuple[float, ...] | Literal["certain"]]
 """Codes for missing by feature, "*" = all others: numbers, or those that are certain in the table."""
