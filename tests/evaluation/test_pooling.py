@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as student
 
 import tsimpute as ti
-from tsimpute.errors import DataError
+from tsimpute.errors import ConfigError, DataError
 
 
 def test_formulas_of_van_buuren():
@@ -77,3 +77,9 @@ def test_intervals_of_proper_draws_hold_the_truth_as_often_as_they_say():
 def test_refused(q: list, u: list, df: float):
     with pytest.raises(DataError, match="pool: expected m estimates and as many variances"):
         ti.pool(q, u, df)
+
+
+@pytest.mark.parametrize("level", [95, 1, 0, -0.5, float("nan")])
+def test_a_level_outside_0_and_1_is_refused(level: float):
+    with pytest.raises(ConfigError, match=r"expected a level in \(0, 1\), as 0\.95; came"):
+        ti.pool([1, 2], [1, 1]).interval(level)
