@@ -31,7 +31,7 @@ class Pooled:
     df: np.ndarray
 
     def interval(self, level: float = 0.95) -> np.ndarray:
-        """(2, p) lower and upper bounds of the central confidence intervals; a level outside (0, 1) is a ConfigError."""
+        """(2, p) bounds of the central confidence intervals; a level outside (0, 1) is a ConfigError."""
         if not 0 < level < 1:
             raise ConfigError(f"interval: expected a level in (0, 1), as 0.95; came {level}.")
         half = student.ppf(0.5 + level / 2, self.df) * np.sqrt(self.variance)
