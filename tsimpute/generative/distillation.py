@@ -8,27 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tsimpute.backbones.base import VectorField
 from tsimpute.core.containers import Batch
 from tsimpute.generative.objective import draw
-from tsimpute.processes.base import Process
-from tsimpute.solvers.base import Solver
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """A deterministic way from noise to a sample: a solver of a process and the times it goes through."""
-
-    process: Process
-    solver: Solver
-    grid: Tensor
-
-    def end(self, field: VectorField, noise: Tensor) -> Tensor:
-        """(B, K, L) the sample that a conditioned network draws from ``noise``."""
-        return self.solver.solve(
-            lambda state, tau: self.process.predict(field(state, tau), state, tau),
-            self.process.scales, noise, self.grid, lambda: torch.zeros_like(noise),
-        )  # fmt: skip
+from tsimpute.generative.sampling import SamplingPath
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +27,15 @@ class Distillation:
     """
 
     teacher: nn.Module
-    its_path: Path
-    path: Path
+    its_path: SamplingPath
+    path: SamplingPath
 
     def __call__(self, network: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """(B, K, L) errors, and the cells that they are of: targets, and unobserved cells that are queried."""
         _, noise = draw(batch, self.path.process)
-        condition = batch.condition
+        condition, queried = batch.condition, batch.condition.query_mask
         with torch.no_grad():
             teacher: Any = self.teacher.to(noise.device)
-            wanted = self.its_path.end(teacher.condition_on(condition), noise)
-        errors = self.path.end(lambda state, tau: network(state, tau, condition), noise) - wanted
-        return errors.square() * condition.query_mask, condition.query_mask
+            wanted = self.its_path.end(teacher.condition_on(condition), queried, lambda: noise)
+        came = self.path.end(lambda state, tau: network(state, tau, condition), queried, lambda: noise)
+        return (came - wanted).square(), queried

@@ -20,7 +20,7 @@ from tsimpute.core.containers import Condition, Prediction
 from tsimpute.core.seeding import derive_seed
 from tsimpute.errors import ConfigError, OutOfMemoryError
 from tsimpute.processes.base import Process
-from tsimpute.solvers.base import Solver
+from tsimpute.solvers.base import DrawNoise, Solver
 from tsimpute.system.threads import in_threads
 
 _FAST_ON_CPU = 64 * 2**20
@@ -39,6 +39,28 @@ _TOO_LARGE = (
     "sampling: memory ran out at one draw of one record; cut the records into shorter ones, take a smaller network, or "
     "free memory."
 )
+
+
+@dataclass(frozen=True, eq=False)
+class SamplingPath:
+    """How noise becomes a sample: a solver of a process, and the times that it goes through."""
+
+    process: Process
+    solver: Solver
+    grid: Tensor
+
+    def end(self, field: VectorField, queried: Tensor, draw_noise: DrawNoise) -> Tensor:
+        """(R, K, L) samples at the ``queried`` cells (R or 1, K, L), 0 elsewhere; they begin with a draw of noise."""
+
+        def noise() -> Tensor:
+            return draw_noise() * queried
+
+        def predict(state: Tensor, tau: Tensor) -> Prediction:
+            prediction = self.process.predict(field(state, tau), state, tau)
+            # With noise and predictions 0 outside the queried cells, so is every state that a solver makes of them.
+            return Prediction(prediction.clean * queried, prediction.noise * queried)
+
+        return self.solver.solve(predict, self.process.scales, noise(), self.grid, noise)
 
 
 @torch.inference_mode()
@@ -86,7 +108,8 @@ def sample(
             raise ConfigError(f"{name}: expected at least 1, came {count}.")
     if len(seeds) != len(condition):
         raise ConfigError(f"seeds: expected one for each of {len(condition)} records, came {len(seeds)}.")
-    plan = _SamplingPlan(process, solver, process.grid(n_steps, grid_power), part_of, antithetic)
+    path = SamplingPath(process, solver, process.grid(n_steps, grid_power))
+    plan = _SamplingPlan(path, part_of, antithetic)
     if getattr(backbone, "max_length", None) == 1:
         return _sample_one_step(backbone, plan, condition, n_samples, seeds, rows_at_once or _ROWS_OF_RECORDS)
     draws = condition.values.new_zeros(n_samples, *condition.values.shape)
@@ -134,11 +157,9 @@ def rows_within(memory_mib: int, backbone: Backbone, record: Condition) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _SamplingPlan:
-    """How noise becomes data, the same for all records."""
+    """How the samples of all records are drawn."""
 
-    process: Process
-    solver: Solver
-    grid: Tensor
+    path: SamplingPath
     part_of: tuple[int, int] | None
     antithetic: bool = False
 
@@ -246,14 +267,7 @@ def _draw(field: VectorField, plan: _SamplingPlan, record: Condition, seed: int,
 
 
 def _solved(field: VectorField, plan: _SamplingPlan, record: Condition, noise: Sequence[_Noise]) -> Tensor:
-    queried = record.query_mask
-
     def draw_noise() -> Tensor:
-        return torch.stack([of_row.draw() for of_row in noise]).to(record.values) * queried
+        return torch.stack([of_row.draw() for of_row in noise]).to(record.values)
 
-    def predict(state: Tensor, tau: Tensor) -> Prediction:
-        prediction = plan.process.predict(field(state, tau), state, tau)
-        # With noise and predictions 0 outside the queried cells, so is every state that a solver makes of them.
-        return Prediction(prediction.clean * queried, prediction.noise * queried)
-
-    return plan.solver.solve(predict, plan.process.scales, draw_noise(), plan.grid, draw_noise)
+    return plan.path.end(field, record.query_mask, draw_noise)

@@ -16,8 +16,7 @@ from tsimpute.config.registry import make, options_of
 from tsimpute.config.settings import ProcessConfig, SamplingConfig
 from tsimpute.core.containers import Condition
 from tsimpute.errors import ConfigError
-from tsimpute.generative.distillation import Path
-from tsimpute.generative.sampling import sample
+from tsimpute.generative.sampling import SamplingPath, sample
 from tsimpute.generative.window_averaging import window_starts
 from tsimpute.processes.base import Process
 from tsimpute.solvers.base import Solver
@@ -56,7 +55,7 @@ class Sampler:
         return make("solvers", self.solver_name)
 
     @property
-    def path(self) -> Path:
+    def path(self) -> SamplingPath:
         """The way from noise to a sample, where noise alone decides where it ends.
 
         Raises:
@@ -67,7 +66,7 @@ class Sampler:
                 f"training.teacher: expected deterministic samplers, came {self.solver_name} with eta {self.eta:g}. "
                 "Set sampling.eta to 0."
             )
-        return Path(self.process, self.solver, self.process.grid(self.n_steps, self.grid_power))
+        return SamplingPath(self.process, self.solver, self.process.grid(self.n_steps, self.grid_power))
 
     def draw(
         self,

@@ -18,7 +18,7 @@ from tsimpute.errors import ConfigError
 from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
-from tsimpute.generative.distillation import Path
+from tsimpute.generative.sampling import SamplingPath
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
 from tsimpute.imputers.shared.records import usual_step
 from tsimpute.processes.base import Process
@@ -30,7 +30,7 @@ class Teacher:
     """A fitted model whose samples another network learns to draw, and how it draws them."""
 
     model: FittedModel
-    path: Path
+    path: SamplingPath
 
     @property
     def digest(self) -> str:
