@@ -117,9 +117,13 @@ def test_a_stopped_run_goes_on_and_another_teacher_is_refused(teacher: Path, tmp
 def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
     with pytest.raises(CheckpointError, match=r"none\.safetensors"):
         student(tmp_path / "none.safetensors").fit(TRAIN, progress=False)
-    wide = ti.GenerativeImputer(training=ti.TrainingConfig(teacher=str(teacher)), sampling=TWO)
-    with pytest.raises(ConfigError, match="expected a model of network"):
-        wide.fit(TRAIN, progress=False)
+    training, same = ti.TrainingConfig(teacher=str(teacher)), NETWORK.options
+    wide = dataclasses.replace(NETWORK, options=same | {"width": 16})
+    defaults = dataclasses.replace(NETWORK, options={k: v for k, v in same.items() if k != "width"})
+    for network, text in ((wide, "width is 16 here"), (defaults, "width is the default here")):
+        with pytest.raises(ConfigError, match=f"came .*: {text} and {same['width']} in the file. Set") as refused:
+            ti.GenerativeImputer(network=network, training=training, sampling=TWO).fit(TRAIN, progress=False)
+        assert "Config(" not in str(refused.value)
     noisy = student(teacher)
     noisy.sampling = ti.SamplingConfig(solver="one_step", eta=1.0, n_steps=2)
     with pytest.raises(ConfigError, match="expected deterministic samplers"):

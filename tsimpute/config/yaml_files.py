@@ -125,6 +125,23 @@ def to_dict(config: Any) -> dict[str, Any]:
     return _plain(dataclasses.asdict(config))
 
 
+def differences(one: Any, other: Any, of_one: str, of_other: str) -> str:
+    """The settings in which two of a kind differ, for messages; an option that only one of them sets is the default.
+
+    Example:
+        >>> from tsimpute.config.settings import NetworkConfig
+        >>> wide = NetworkConfig(options={"width": 64, "n_heads": 2})
+        >>> differences(NetworkConfig(options={"n_heads": 2}), wide, "here", "there")
+        'width is the default here and 64 there'
+    """
+    first, second = (plain.pop("options", {}) | plain for plain in (to_dict(one), to_dict(other)))
+    return "; ".join(
+        f"{name} is {first.get(name, 'the default')} {of_one} and {second.get(name, 'the default')} {of_other}"
+        for name in first | second
+        if name not in first or name not in second or first[name] != second[name]
+    )
+
+
 def from_dict(cls: type[T], values: dict[str, Any], where: str = "", source: str = "config") -> T:
     """A settings dataclass from nested dictionaries; ``where`` and ``source`` say in messages where they stand.
 

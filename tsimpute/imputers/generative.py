@@ -19,7 +19,7 @@ from torch import nn
 from tsimpute.batches.masking import Masks, make_policy
 from tsimpute.config.registry import check_imported
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, named_parts
-from tsimpute.config.yaml_files import from_dict, to_dict
+from tsimpute.config.yaml_files import differences, from_dict, to_dict
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
@@ -234,7 +234,10 @@ class GenerativeImputer:
         for name in ("process", "network"):
             theirs, mine = getattr(teacher, name), getattr(self, name)
             if theirs != mine:
-                raise ConfigError(f"training.teacher: expected a model of {name} {mine}, came one of {theirs}.")
+                raise ConfigError(
+                    f"training.teacher: expected a model of the {name} that is trained, came {path} of another: "
+                    f"{differences(mine, theirs, 'here', 'in the file')}. Set {name} as in the file."
+                )
         check_features(teacher.features_, features)
         if self.sampling.eta == 0:
             teacher.sampling = replace(teacher.sampling, eta=0.0)
