@@ -42,19 +42,27 @@ def test_research_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.filterwarnings("ignore::tsimpute.errors.ImputationWarning")
-def test_frame_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hours = np.arange(200)
-    values = 20 + 5 * np.sin(hours / 4)[:, None] + np.random.default_rng(0).normal(size=(200, 2))
-    values[np.random.default_rng(1).random(values.shape) < 0.1] = np.nan
-    frame = pd.DataFrame(values, pd.date_range("2024", periods=200, freq="h", name="time"), ["PM2.5", "PM10"])
+def test_frame_example_runs_on_the_file_of_the_guides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    frame.to_csv("stations.csv")
+    guide = (ROOT / "docs" / "howto" / "example_files.md").read_text(encoding="utf-8")
+    exec(re.findall(r"```python\n(.*?)```", guide, re.S)[0], {})
     names: dict = {}
     exec(python_block("ti.impute(frame"), names)
-    assert names["filled"].notna().all().all()
-    known = frame.notna()
-    assert (names["filled"][known] == names["frame"][known])[known].sum().sum() == known.sum().sum()
+    filled, frame = (names[name][["PM10", "NO2"]] for name in ("filled", "frame"))
+    assert filled.notna().all().all()
+    known = frame.notna() & (frame != -999)
+    assert (filled == frame)[known].sum().sum() == known.sum().sum()
     assert (tmp_path / "stations.safetensors").is_file()
+
+
+def test_readme_and_documentation_read_one_stations_csv() -> None:
+    """In one way, and with the columns that the program of the guides writes."""
+    texts = [README, *(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))]
+    assert len({call for text in texts for call in re.findall(r'read_csv\("stations\.csv".*?\]\)', text)}) == 1
+    commands = [line for text in texts for line in re.findall(r"(?m)^tsimpute .*stations\.csv.*", text)]
+    named = {name for line in commands for name in re.findall(r"([\w.]+)=-?\d", line)}
+    assert named == {"PM10", "NO2"}
+    assert not [path for path in (ROOT / "notebooks").glob("*.ipynb") if "stations.csv" in path.read_text("utf-8")]
 
 
 def metric(folder: str, imputer: str, rate: float | None, n_samples: int, epoch: int | None = None) -> float:

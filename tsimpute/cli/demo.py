@@ -66,7 +66,7 @@ def fill_demo_table(out: Path, say: Callable[[str], None], n_days: int = 90) -> 
     """Writes a generated table of 8 sensors with gaps, fills it, and compares what was filled with the truth.
 
     Args:
-        out: folder of ``stations.csv``, ``filled.csv`` with what goes beside it, and ``filled.png``.
+        out: folder of ``sensors.csv``, ``filled.csv`` with what goes beside it, and ``filled.png``.
         say: see ``fill_file``.
         n_days: length of the table.
 
@@ -76,7 +76,7 @@ def fill_demo_table(out: Path, say: Callable[[str], None], n_days: int = 90) -> 
     """
     out.mkdir(parents=True, exist_ok=True)
     truth, given = tables(n_days)
-    source, target = out / "stations.csv", out / "filled.csv"
+    source, target = out / "sensors.csv", out / "filled.csv"
     atomic_write(source, lambda partial: given.to_csv(partial))
     limits = {feature.name: (0.0, None) for feature in FEATURES[1:]}
     chosen = {"effort": "instant", "limits": limits, "units": {f.name: f.unit for f in FEATURES}}
