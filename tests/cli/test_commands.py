@@ -49,6 +49,10 @@ def test_train_leaves_models_losses_metrics_and_curves(run: Path) -> None:
         "tables.md",
         "curves.png",
     }
+    described = (Path(__file__).parents[2] / "docs" / "reference" / "file_formats.md").read_text(encoding="utf-8")
+    plain = {re.sub(r"epoch-\d+", "epoch-*", name) for name in found if not name.startswith(".")}
+    assert plain >= {"best.safetensors", "state.pt", "epoch-*.safetensors"}
+    assert [name for name in plain if f"`{name}`" not in described] == []
     report = Report.read(run)
     assert {row.epoch for row in report.rows} == {1, 2}
     assert {row.protocol for row in report.rows} == {"clean"}

@@ -188,7 +188,7 @@ def demo(options: Namespace) -> None:
     print("1. A table with gaps is filled. The same on a file of yours: tsimpute impute FILE -o OUT\n")
     compared = fill_demo_table(options.out / "table", partial(print, flush=True))
     print(f"\nThe table is generated, so the truth at its gaps is known:\n{compared.round(3).to_string()}")
-    print(f"Wrote stations.csv, filled.csv, filled.report.html, filled.png and more to {options.out / 'table'}/\n")
+    print(f"Wrote sensors.csv, filled.csv, filled.report.html, filled.png and more to {options.out / 'table'}/\n")
     print("2. Flow matching (CFMI) and diffusion (CSDI) are trained on one network and scored on held-out cells.\n")
 
     print(run_demo(options.out, options.epochs).markdown())
@@ -244,7 +244,8 @@ def train(options: Namespace) -> None:
                 bar.update(step.step, step.n_steps, f"epoch {step.epoch} loss {step.loss:.3f}")
     if first and step is not None:
         print(f"training ended: {step.stop}")
-        print(f"wrote {', '.join(sorted(path.name for path in options.out.iterdir()))} to {options.out}/")
+        written = sorted(path.name for path in options.out.iterdir() if not path.name.startswith("."))
+        print(f"wrote {', '.join(written)} to {options.out}/")
 
 
 def draw(options: Namespace) -> None:
