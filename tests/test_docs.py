@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import tsimpute as ti
+from tsimpute.tasks.protocols import PROTOCOLS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -121,6 +122,11 @@ def test_commands_of_a_page_have_the_options_that_it_shows(page: Path) -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     listed = set(re.findall(r"(?m)^   (\w+)$", read(DOCS / "reference" / "api.md")))
     assert set(ti.__all__) <= listed
+
+
+def test_every_protocol_has_a_column_of_the_table_of_protocols() -> None:
+    (header,) = re.findall(r"(?m)^\| +\|(.*`clean`.*)\|$", read(DOCS / "explanation" / "protocols.md"))
+    assert [name for column in header.split("|") for name in re.findall("`(.*)`", column)] == list(PROTOCOLS)
 
 
 def test_every_setting_of_a_run_is_described() -> None:
