@@ -79,6 +79,17 @@ def test_refused(q: list, u: list, df: float):
         ti.pool(q, u, df)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_named(bad: float):
+    with pytest.raises(DataError, match=rf"came the estimate {bad} of analysis 2 of 3\. Look"):
+        ti.pool([1.0, bad, bad], [1.0, 1.0, 1.0])
+    if bad > 0 or np.isnan(bad):
+        with pytest.raises(
+            DataError, match=rf"the variance {bad} of parameter 1 \(counted from 0\) of analysis 3 of 3"
+        ):
+            ti.pool(np.ones((3, 2)), [[1, 1], [1, 1], [1, bad]])
+
+
 @pytest.mark.parametrize("level", [95, 1, 0, -0.5, float("nan")])
 def test_a_level_outside_0_and_1_is_refused(level: float):
     with pytest.raises(ConfigError, match=r"expected a level in \(0, 1\), as 0\.95; came"):

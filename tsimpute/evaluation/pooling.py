@@ -54,7 +54,8 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float = np.inf)
         df: degrees of freedom of one analysis, rows less parameters; infinite = a large sample.
 
     Raises:
-        DataError: shapes disagree, there is no analysis, a variance is negative, or ``df`` is not positive.
+        DataError: shapes disagree, there is no analysis, an estimate or a variance is not finite, a variance is
+            negative, or ``df`` is not positive.
     """
     q, u = (np.array([np.atleast_1d(np.asarray(x, np.float64)) for x in given]) for given in (estimates, variances))
     if q.shape != u.shape or q.ndim != 2 or not q.size or (u < 0).any() or not df > 0:
@@ -62,6 +63,15 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float = np.inf)
             "pool: expected m estimates and as many variances of one shape, none negative, and df above 0; came "
             f"{q.shape}, {u.shape} and df {df}."
         )
+    for name, values in (("estimate", q), ("variance", u)):
+        if not np.isfinite(values).all():
+            analysis, parameter = np.argwhere(~np.isfinite(values))[0]
+            where = f"of parameter {parameter} (counted from 0) " if q.shape[1] > 1 else ""
+            raise DataError(
+                f"pool: expected finite estimates and variances, came the {name} {values[analysis, parameter]} {where}"
+                f"of analysis {analysis + 1} of {len(q)}. Look at the analysis of that table: it has failed, or the "
+                "table still has missing values."
+            )
     m = len(q)
     within, between = u.mean(0), q.var(0, ddof=1) if m > 1 else np.zeros(q.shape[1])
     added = (1 + 1 / m) * between
