@@ -343,13 +343,46 @@ def test_a_repeated_time_names_the_column_that_tells_the_rows_apart_and_throws_n
         read(tmp_path, text_of("date", rows_of(lambda t: (f"{t:%Y-%m-%d}",))))
 
 
-def test_one_hour_doubled_by_a_change_of_clocks_is_no_session_of_its_own(tmp_path: Path) -> None:
+def test_one_hour_doubled_beside_a_missing_one_is_no_session_of_its_own(tmp_path: Path) -> None:
     """Two rows of March 2015 as the US embassy in Beijing wrote them: labels of 03:00 twice, hours of 2 and 3."""
     rows = rows_of(lambda t: (f"{t:%Y-%m-%d %H:%M}", t.year, t.month, t.day, t.hour))
     rows[26][0], rows[50][4] = rows[27][0], "3"
-    with pytest.raises(DataError, match=r"1 row repeats one.*daylight saving time.*duplicates='first'") as e:
+    with pytest.raises(DataError, match=r"1 row repeats one.*duplicates='first'") as e:
         read(tmp_path, text_of("Date (LST),Year,Month,Day,Hour", rows))
     assert "session" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "zone"),
+    [
+        ("2024-03-31 02:00", "Europe/Berlin"), ("2024-03-31 01:00", "Europe/London"),
+        ("2015-03-09 02:00", "America/New_York"),  # a day late: the clock of an instrument in Beijing
+        ("2024-01-17 02:00", None), ("2024-07-10 02:00", None), ("2024-03-31 14:00", None), ("2024-11-20 03:00", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("n_series", [1, 2])
+def test_daylight_saving_is_named_only_where_the_calendar_has_a_change(
+    missing: str, zone: str | None, n_series: int, tmp_path: Path
+) -> None:
+    absent = pd.Timestamp(missing)
+    times = pd.date_range(absent - 20 * HOUR, periods=60, freq="h")
+    written = [time + HOUR * int(time == absent) for time in times]
+    rows = [[f"{time:%Y-%m-%d %H:%M}", str(n)] for n in range(n_series) for time in written]
+    expected = (
+        "one of the two rows may be meant for it" if zone is None else f"as in {zone}, .*change of daylight saving time"
+    )
+    with pytest.raises(DataError, match=rf"The time beside it, {missing}, is missing: .*{expected}\. Correct") as e:
+        read(tmp_path, text_of("time,station", rows), group=("station",))
+    assert ("daylight" in str(e.value)) == (zone is not None)
+
+
+def test_offsets_from_utc_leave_no_change_of_clocks(tmp_path: Path) -> None:
+    times = [
+        time + HOUR * int(n == 20) for n, time in enumerate(pd.date_range("2024-03-30 06:00", periods=60, freq="h"))
+    ]
+    with pytest.raises(DataError, match=r"2024-03-31 02:00, is missing: one of the two rows") as e:
+        read(tmp_path, text_of("time", [[f"{time:%Y-%m-%dT%H:%M}+00:00"] for time in times]))
+    assert "daylight" not in str(e.value)
 
 
 def test_times_that_are_written_in_two_ways_are_said_to_be(tmp_path: Path) -> None:

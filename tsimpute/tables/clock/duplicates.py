@@ -11,7 +11,7 @@ import pandas as pd
 from tsimpute.errors import ConfigError
 from tsimpute.tables.text.row_errors import RowError
 from tsimpute.tables.time.stamps import Stamps, label_text
-from tsimpute.tables.time.wall_times import zone_of_doubled
+from tsimpute.tables.time.wall_times import zone_of_doubled, zone_of_skipped
 
 Duplicates = Literal["refuse", "first", "last", "mean"]
 MANY = 0.1  # More repeated rows than this share are a column of the time or of groups that was overlooked
@@ -68,24 +68,18 @@ def _refusal(
     two = int(repeated.argmax())
     same = group == group[two]
     one = int(np.argmax(same & (stamps.moments == stamps.moments[two])))
-    naive = stamps.offsets is not None and stamps.offsets.naive
-    hint = ""
-    if count == 1 and stamps.unit and _is_next_to_gap(stamps.moments[same], stamps.moments[two]):
-        hint = " A neighbouring time is missing: this looks like a change of daylight saving time."
-    elif naive and (zone := zone_of_doubled(int(stamps.moments[one]))) is not None:
-        hint = (
-            f" Clocks go back at that time, as in {zone}: if the table is on such a clock, name the time zone, as "
-            f"timezone='{zone}' (--timezone {zone}); the order of the rows then tells the two hours apart."
-        )
+    few = count <= MANY * n_rows
+    zone = _of_clocks_back(stamps, one)
+    hint = zone or (_of_neighbour(stamps, same, two) if few and stamps.unit else "")
     which, label = series_text(names, int(series[one])), label_text(stamps.labels[one])
     policies = "duplicates='first' (or 'last', 'mean')"
-    if count > MANY * n_rows:
+    if not few:
         advice = (
             f"Name the columns that tell these rows apart, as the rest of the time (time) or as groups (group); "
             f"{policies} would leave {n_rows - count} of {n_rows} rows."
         )
     else:
-        advice = f"{'Else correct' if hint else 'Correct'} them, or choose {policies}."
+        advice = f"{'Else correct' if zone else 'Correct'} them, or choose {policies}."
     return RepeatedTimes(
         f"times: expected each time once per series, {_repeat(count)} one. The first: {which}, {label}, ",
         (one, two),
@@ -93,12 +87,40 @@ def _refusal(
     )
 
 
-def _is_next_to_gap(moments: np.ndarray, doubled: int) -> bool:
-    """Whether the time before or after a doubled one of a series is one common step too far away."""
+def _of_clocks_back(stamps: Stamps, row: int) -> str:
+    """A hint where a clock of no known zone shows the time of a row twice."""
+    zone = zone_of_doubled(int(stamps.moments[row])) if _is_naive(stamps) else None
+    return "" if zone is None else (
+        f" Clocks go back at that time, as in {zone}: if the table is on such a clock, name the time zone, as "
+        f"timezone='{zone}' (--timezone {zone}); the order of the rows then tells the two hours apart."
+    )  # fmt: skip
+
+
+def _of_neighbour(stamps: Stamps, same: np.ndarray, row: int) -> str:
+    """A hint where the time before or after that of a row is missing in its series."""
+    absent = _missing_neighbour(stamps.moments[same], stamps.moments[row])
+    if absent is None:
+        return ""
+    zone = zone_of_skipped(absent) if _is_naive(stamps) else None
+    reason = "one of the two rows may be meant for it" if zone is None else (
+        f"clocks go forward over it, as in {zone}, on that day or within a day of it, so this looks like a change of "
+        "daylight saving time"
+    )  # fmt: skip
+    return f" The time beside it, {label_text(stamps.labels_at(np.array([absent]))[0])}, is missing: {reason}."
+
+
+def _is_naive(stamps: Stamps) -> bool:
+    return stamps.offsets is not None and stamps.offsets.naive
+
+
+def _missing_neighbour(moments: np.ndarray, doubled: int) -> int | None:
+    """The time before or after a doubled one of a series, if it is missing by itself: one common step was left out."""
     times = np.unique(moments)
     steps = np.diff(times)
     if not len(steps):
-        return False
+        return None
     sizes, counts = np.unique(steps, return_counts=True)
-    place = int(np.searchsorted(times, doubled))
-    return bool((steps[max(place - 1, 0) : place + 1] == 2 * sizes[counts.argmax()]).any())
+    usual, place = sizes[counts.argmax()], int(np.searchsorted(times, doubled))
+    gaps = np.arange(max(place - 1, 0), min(place + 1, len(steps)))
+    gaps = gaps[steps[gaps] == 2 * usual]
+    return int(times[gaps[0]] + usual) if len(gaps) else None

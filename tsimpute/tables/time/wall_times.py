@@ -187,6 +187,12 @@ def zone_of_doubled(wall: int) -> str | None:
     return next((zone for zone in ZONES if _is_doubled(index, zone).all()), None)
 
 
+def zone_of_skipped(wall: int) -> str | None:
+    """A zone whose clocks skip this wall time on its day, the day before or after, as clocks of others; or None."""
+    days = np.array([wall, wall - DAY, wall + DAY])
+    return next((zone for zone in ZONES if is_skipped(days, zone).any()), None)
+
+
 def _is_doubled(index: pd.DatetimeIndex, zone: dt.tzinfo | str) -> np.ndarray:
     return np.asarray(index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna())
 
