@@ -26,7 +26,7 @@ def pages() -> Iterator[tuple[str, str]]:
             for field in dataclasses.fields(ti.RunConfig)
         ),
     )
-    for cls in (suites.Suite, suites.TaskConfig, suites.MethodConfig, suites.Published):
+    for cls in (suites.Suite, suites.TaskConfig, suites.MethodConfig, suites.Published, suites.Ranking, suites.Claim):
         yield f"settings-{cls.__name__}.md", _of_class(cls)
     for kind in KINDS:
         yield f"plugins-{kind}.md", _plugins(kind)

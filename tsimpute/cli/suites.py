@@ -12,6 +12,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from tsimpute.errors import BusyError, ConfigError, DataError, TsimputeError
 from tsimpute.suites.settings import Suite, load_suite, shipped_suites
+from tsimpute.system.files import atomic_write_text
 from tsimpute.system.terminal import Bars, stop_on_interrupt
 
 if TYPE_CHECKING:
@@ -41,11 +42,14 @@ def add_run_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> None:
     """Runs the part of a suite that is not done yet, then writes its tables, pictures and page."""
+    from tsimpute.suites.jobs import in_order
+    from tsimpute.suites.ranking import FAILURES
     from tsimpute.suites.running import run_suite
 
     if options.minutes is not None and not options.minutes > 0:
         raise ConfigError(f"--minutes: expected more than 0, came {options.minutes:g}.")
     suite, jobs, chosen = _planned(options)
+    chosen = in_order(suite, _with_files(chosen))
     out, total, done = options.out, len(chosen), 0
     errors, busy = [], []
 
@@ -54,7 +58,9 @@ def run(options: Namespace) -> None:
         text = f"{job}: " + ("another process is working on it" if is_busy else f"failed: {error}")
         (busy if is_busy else errors).append(text)
         print(text, flush=True)
+        atomic_write_text(out / FAILURES, "".join(f"{line}\n" for line in errors))
 
+    (out / FAILURES).unlink(missing_ok=True)
     started = time.monotonic()
     with stop_on_interrupt() as should_stop, Bars({}) as bars:
         out_of_time = lambda: options.minutes is not None and time.monotonic() - started > 60 * options.minutes
@@ -113,6 +119,20 @@ def _planned(options: Namespace) -> tuple[Suite, list[Job], list[Job]]:
             raise ConfigError(f"--{option}: expected names with commas between them, came {text!r}.")
         chosen.append(names)
     return suite, jobs, select(jobs, *chosen)
+
+
+def _with_files(jobs: Sequence[Job]) -> list[Job]:
+    """Without the jobs of optional methods whose files or modules do not exist; says which, and why."""
+    from tsimpute.suites.user_defined import AbsentFileError
+
+    absent = {
+        job.method: job.problem
+        for job in jobs
+        if job.method_config.optional and isinstance(job.problem, AbsentFileError)
+    }
+    for method, problem in absent.items():
+        print(f"{method}: left out: {problem}", flush=True)
+    return [job for job in jobs if job.method not in absent]
 
 
 def _render(suite: Suite, jobs: Sequence[Job], out: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
 from tsimpute.config import registry
@@ -10,6 +11,9 @@ from tsimpute.errors import ConfigError
 
 MASK_POLICIES = ("random", "historical", "mix", "gaps")
 """Names of the package's own mask policies."""
+
+types_of = cache(get_type_hints)
+"""Types of a class's fields, evaluated once: a suite makes thousands of settings."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ class TrainingConfig:
         known = policy in MASK_POLICIES or registry.is_known("mask_policies", policy)
         _require(known, "training.mask_policy", expected, policy)
         for name in ("schedule", "precision"):
-            known = get_args(get_type_hints(TrainingConfig)[name])
+            known = get_args(types_of(TrainingConfig)[name])
             _require(
                 getattr(self, name) in known, f"training.{name}", f"one of {', '.join(known)}", getattr(self, name)
             )

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 
-from tsimpute.config.settings import RunConfig
+from tsimpute.config.settings import RunConfig, types_of
 from tsimpute.errors import ConfigError
 from tsimpute.system.files import atomic_write_text, packaged, packaged_names
 
@@ -146,10 +146,13 @@ def from_dict(cls: type[T], values: dict[str, Any], where: str = "", source: str
     """A settings dataclass from nested dictionaries; ``where`` and ``source`` say in messages where they stand.
 
     Raises:
-        ConfigError: an unknown key, or a value of the wrong kind; the message names it and says what is expected.
+        ConfigError: an unknown key, one that is not there, or a value of the wrong kind; the message names it.
     """
     arguments = _arguments(cls, values, where, source)
-    kinds = get_type_hints(cls)
+    for one in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if one.default is one.default_factory is dataclasses.MISSING and one.name not in arguments:
+            raise ConfigError(f"{source}: {where}{one.name}: expected a value, came none.")
+    kinds = types_of(cls)
     for key, value in arguments.items():
         if dataclasses.is_dataclass(kinds[key]):
             arguments[key] = from_dict(kinds[key], value, f"{where}{key}.", source)
@@ -188,7 +191,7 @@ def _arguments(cls: type, values: Any, where: str, source: str) -> dict[str, Any
     """The checked arguments of a dataclass, those of other dataclasses in it as dictionaries."""
     if not isinstance(values, dict):
         raise ConfigError(f"{source}: {where.rstrip('.') or 'file'}: expected settings by name, came {values!r}.")
-    kinds = get_type_hints(cls)
+    kinds = types_of(cls)
     unknown = sorted(set(map(str, values)) - set(kinds))
     if unknown:
         raise ConfigError(f"{source}: unknown key {where}{unknown[0]}; expected {', '.join(kinds)}.")

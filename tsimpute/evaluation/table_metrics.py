@@ -36,6 +36,10 @@ from tsimpute.errors import DataError, MissingExtraError
 from tsimpute.evaluation.ensembles import crps
 from tsimpute.evaluation.pooling import pool
 
+BETWEEN_ROWS = ("w2", "mmd_energy", "mmd_gaussian", "mmd_laplacian")
+TABLE_METRICS = (
+    "w2", "rmse", "crps", *BETWEEN_ROWS[1:], "auroc_loss", "prediction_crps", "percent_bias", "coverage_loss", "width"
+)  # fmt: skip
 MAX_ROWS, BANDWIDTH_ROWS, FOLDS, LARGEST_CONDITION = 5_000, 2_000, 5, 1e8
 
 

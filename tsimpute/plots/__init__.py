@@ -6,6 +6,6 @@ needed. Colours are those of Okabe and Ito, which colour-blind readers can tell 
 
 from tsimpute.plots._curves import curves, steps
 from tsimpute.plots._records import gaps, imputed_records
-from tsimpute.plots._suite import by_gap, calibration, versus
+from tsimpute.plots._suite import by_gap, calibration, ranks, versus
 
-__all__ = ["by_gap", "calibration", "curves", "gaps", "imputed_records", "steps", "versus"]
+__all__ = ["by_gap", "calibration", "curves", "gaps", "imputed_records", "ranks", "steps", "versus"]

@@ -91,6 +91,17 @@ def calibration(points: Points, title: str, path: Path | None = None) -> Figure:
     return style.finish_metrics(figure, title, path)
 
 
+def ranks(points: Points, path: Path | None = None) -> Figure:
+    """The average rank of each method against the share of cells that are missing completely at random, in percent."""
+    figure = style.new_figure(6.4, 4.8)
+    axis = figure.subplots()
+    _draw_lines(axis, points)
+    axis.set_xlabel("cells missing completely at random, %")
+    axis.set_ylabel("average rank (1 is best)")
+    axis.set_xticks(sorted({x for curve in points.values() for x, _ in curve}))
+    return style.finish_metrics(figure, "average rank over all metrics and tables", path)
+
+
 def _draw_lines(axis: Axes, points: Points, bands: Bands = MappingProxyType({})) -> None:
     for i, (name, curve) in enumerate(points.items()):
         colour, marker = style.LINES[i % len(style.LINES)], style.MARKERS[i % len(style.MARKERS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Job:
         task_config, method_config: their settings.
         n_cells: expected number of scored cells of all test records; None = any.
         device, leakage_test: see ``Suite``.
+        ranked: scored by metrics of whole tables too.
         scoring: its data, protocol and evaluation; nothing else of it counts.
         source: file of weights, folder of a finished run or of a user's module, or None.
         files: all that its numbers depend on, beside settings and data: weights, a run's files, a user's modules.
@@ -55,6 +56,7 @@ class Job:
     n_cells: int | None
     device: str
     leakage_test: bool
+    ranked: bool
     scoring: RunConfig
     source: Path | None = None
     files: tuple[Path, ...] = ()
@@ -93,6 +95,12 @@ def plan(suite: Suite) -> list[Job]:
         if method_config.takes_part(task)
         for seed in (task_config.seeds or suite.seeds)[: None if method_config.seeds else 1]
     ]
+
+
+def in_order(suite: Suite, jobs: Iterable[Job]) -> list[Job]:
+    """The order in which jobs of a suite are run: task by task, or as ``run_last`` says."""
+    late = suite.run_last
+    return sorted(jobs, key=lambda job: (job.fold, job.method in late)) if late else list(jobs)
 
 
 def select(jobs: Sequence[Job], tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
@@ -151,7 +159,8 @@ def _job(suite: Suite, task: str, method: str, fold: int, seed: int) -> Job:
     scoring = RunConfig(task_config.data, replace(task_config.protocol, fold=fold), evaluation=evaluation)
     n_cells = suite.n_cells(task, fold)
     job = Job(
-        task, method, fold, seed, task_config, method_config, n_cells, suite.device, suite.leakage_test, scoring
+        task, method, fold, seed, task_config, method_config, n_cells, suite.device, suite.leakage_test,
+        task.rpartition(" ")[2] in suite.ranking.groups, scoring,
     )  # fmt: skip
     try:
         job = _resolved(suite, job)
@@ -254,7 +263,7 @@ def _existing(path: Path) -> Path:
 
 def _key(suite: Suite, job: Job) -> str:
     # Of a training the content of its settings counts, and not the name of their file.
-    skipped = ("tasks",) if job.config is None else ("tasks", "config", "settings")
+    skipped = ("tasks", "optional", *(() if job.config is None else ("config", "settings")))
     files = {}  # by path from the folder of the first one, where it is in it; else by name
     for path in job.files:
         folder = job.files[0].parent

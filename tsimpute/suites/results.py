@@ -41,9 +41,10 @@ class Part:
 
     Attributes:
         epoch: of the checkpoint.
-        kind: "gap" (``key`` is one of ``scoring.BINS``) or "interval" (``key`` is its width in percent).
-        metric: one of the metrics, or "coverage" of an interval.
-        value: None where nothing was scored.
+        kind: "gap" (``key`` is one of ``scoring.BINS``), "interval" (``key`` is its width in percent) or "table".
+        metric: one of the metrics, "coverage" of an interval, or a metric of a whole table.
+        value: None where nothing was scored, or it is not defined.
+        n_cells: scored; of a whole table its rows.
     """
 
     epoch: int | None

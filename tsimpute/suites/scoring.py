@@ -14,15 +14,20 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from tsimpute.config.registry import make
 from tsimpute.core.quantiles import fewest_draws
 from tsimpute.core.windows import Windows
+from tsimpute.datasets.fetching import find_root
+from tsimpute.errors import ConfigError
 from tsimpute.evaluation.ensembles import interval_holds
 from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.evaluation.metrics import Scores
 from tsimpute.evaluation.reporting import Report
+from tsimpute.evaluation.table_metrics import BETWEEN_ROWS, MAX_ROWS, TABLE_METRICS, table_metrics
 from tsimpute.experiments import runs
 from tsimpute.experiments.leakage import leakage_of, leakage_of_filling, scaler_moves
 from tsimpute.suites.checkpoints import Checkpoint, global_seeds, new_imputer
@@ -36,6 +41,9 @@ BINS = ("1", "2-3", "4-6", "7-12", "13-24", "25+", "no value in the record")
 _STARTS = np.array([1, 2, 4, 7, 13, 25])
 LEVELS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
 """Central intervals, in percent."""
+
+TABLE = "table"
+"""The kind of parts that are metrics of whole tables."""
 
 BY_GAP = ("crps", "crps_fair", "mae_median", "rmse_mean", "coverage_90")
 
@@ -124,7 +132,10 @@ def score(
     with global_seeds(job.seed) if job.method_config.imputer else nullcontext():
         stated = {"run": f"seed {job.seed}", "imputer": job.method, "epoch": model.epoch}
         report = runs.score(job.scoring, prepared.task, model.imputer, progress, samples, stated)
-    return report, [] if samples is None else breakdown(prepared.test, samples)
+    parts = [] if samples is None else breakdown(prepared.test, samples)
+    if samples is not None and job.ranked:
+        parts += table_parts(job, prepared.task.test, samples)
+    return report, parts
 
 
 def _commit() -> str:
@@ -151,6 +162,35 @@ def gap_lengths(shown: np.ndarray) -> np.ndarray:
     after = np.minimum.accumulate(np.where(shown, steps, len(steps))[..., ::-1], axis=-1)[..., ::-1]
     lengths = np.where(shown, 0, after - before - 1)
     return np.where(shown.any(-1, keepdims=True), lengths, -1)
+
+
+def table_parts(job: Job, windows: Windows, samples: Path) -> list[Part]:
+    """Metrics of whole tables, of the samples put into the table of these records; ``n_cells`` counts rows.
+
+    Raises:
+        ConfigError: the data set has no outcome.
+        DataError: a record has several steps, or the table is not complete.
+    """
+    data = job.scoring.data
+    outcome: Any = getattr(make("datasets", data.name, **data.options), "target", None)
+    if outcome is None:
+        raise ConfigError(f"suite: ranking: expected a data set with an outcome, such as uci; came {data.name!r}.")
+    header, chunks = read_cells(samples)
+    truth = windows.values[:, :, 0]
+    hidden, imputed = np.zeros(truth.shape, bool), np.repeat(truth[None], header.n_samples, 0)
+    place = {record_id: n for n, record_id in enumerate(windows.record_ids)}
+    for cells in chunks:
+        rows = np.array([place[str(record_id)] for record_id in cells.record_ids])[cells.record]
+        hidden[rows, cells.feature] = True
+        imputed[:, rows, cells.feature] = cells.draws.T
+    root = find_root(data.name, None if data.root is None else Path(data.root))
+    values, n = table_metrics(truth, hidden, imputed, outcome(root)), len(truth)
+    n_rows = {metric: min(n, MAX_ROWS) if metric in BETWEEN_ROWS else n for metric in TABLE_METRICS}
+    return [
+        Part(header.context.epoch, TABLE, "", name, None if np.isnan(values[name]) else values[name], n_rows[name])
+        for name in TABLE_METRICS
+        if name in values
+    ]
 
 
 def breakdown(windows: Windows, samples: Path) -> list[Part]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,6 +71,7 @@ class MethodConfig:
         n_samples: samples per record; None = as in the suite; 1 for methods without randomness.
         fill: None = as in the suite. The original CSDI samples every missing cell, so its weights need "missing".
         seeds: False = the method has no randomness: only the first seed is run.
+        optional: left out with a sentence where a file or module that it names does not exist.
     """
 
     imputer: str = ""
@@ -82,6 +84,7 @@ class MethodConfig:
     n_samples: int | None = None
     fill: Literal["scored", "missing"] | None = None
     seeds: bool = True
+    optional: bool = False
 
     def __post_init__(self) -> None:
         kinds = [name for name in ("imputer", "config", "run", "weights") if getattr(self, name)]
@@ -131,6 +134,43 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A sentence that is held against average ranks; "ahead" is a lower one.
+
+    Attributes:
+        text: the sentence.
+        groups: in each of these the method must be ahead.
+        method: the one that is ahead.
+        others: of these; those that are not ranked are left out.
+        metric: by the ranks of this one; "" = by their mean over all; "most" = at least as good on most of them.
+    """
+
+    text: str
+    groups: tuple[str, ...]
+    method: str
+    others: tuple[str, ...]
+    metric: str = ""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Methods are scored by metrics of whole tables, see ``tsimpute.evaluation.table_metrics``, and ranked by them.
+
+    Attributes:
+        groups: titles of groups of tasks, which are ranked together, by the last word of their tasks' names; none = no
+            ranking. The rest of such a name is that of the table.
+        reference: a method that has done less than half of the tables of this one is not ranked.
+        fewest: tables of a group from which claims are judged and pictures drawn.
+        claims: see ``Claim``.
+    """
+
+    groups: Mapping[str, str] = field(default_factory=dict)
+    reference: str = ""
+    fewest: int = 5
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True)
 class Suite:
     """Tasks, methods, and how often each is run.
 
@@ -144,6 +184,8 @@ class Suite:
         leakage_test: fits and asks each method again with changed hidden values; its results must not change.
         device: where networks are trained and sampled: "cpu", "cuda" or "mps".
         published: results of others.
+        run_last: methods that take long. Where any are named, all of a fold is run before any of the next, they last.
+        ranking: see ``Ranking``.
         folder: of the suite's file. Files and modules of methods are looked for there, then in the working folder.
     """
 
@@ -158,6 +200,8 @@ class Suite:
     leakage_test: bool = True
     device: Literal["cpu", "cuda", "mps"] = "cpu"
     published: tuple[Published, ...] = ()
+    run_last: tuple[str, ...] = ()
+    ranking: Ranking = field(default_factory=Ranking)
     folder: str = ""
 
     def __post_init__(self) -> None:
@@ -174,6 +218,10 @@ class Suite:
                 raise ConfigError(
                     f"suite: method {method!r}: no task {unknown[0]!r}; tasks are {', '.join(self.tasks)}."
                 )
+        named = [*self.run_last, *filter(None, [self.ranking.reference])]
+        for method in (*named, *(name for claim in self.ranking.claims for name in (claim.method, *claim.others))):
+            if method not in self.methods:
+                raise ConfigError(f"suite: no method {method!r}; methods are {', '.join(self.methods)}.")
         for task, config in self.tasks.items():
             if config.n_cells is not None and len(config.n_cells) != len(self.folds_of(task)):
                 raise ConfigError(
@@ -218,6 +266,7 @@ def load_suite(name: str | Path) -> Suite:
         named = values.get(name_of_part)
         if not isinstance(named, dict):
             raise ConfigError(f"{path}: {name_of_part}: expected settings by name, came {named!r}.")
+        named = _for_each(named, f"{path}: {name_of_part}")
         wrong = [key for key in named if not (isinstance(key, str) and _is_plain(key))]
         if wrong:
             raise ConfigError(
@@ -227,12 +276,51 @@ def load_suite(name: str | Path) -> Suite:
         values[name_of_part] = {
             key: from_dict(kind, settings, f"{name_of_part}.{key}.", str(path)) for key, settings in named.items()
         }
-    rows = values.get("published", [])
-    if not isinstance(rows, list):
-        raise ConfigError(f"{path}: published: expected a list, came {type(rows).__name__}.")
-    values["published"] = [from_dict(Published, row, "published.", str(path)) for row in rows]
+    ranking = values.get("ranking", {})
+    lists = [(values, "published", Published, ""), (ranking, "claims", Claim, "ranking.")]
+    for parent, name_of_part, kind, where in lists if isinstance(ranking, dict) else lists[:1]:
+        rows = parent.get(name_of_part, [])
+        if not isinstance(rows, list):
+            raise ConfigError(f"{path}: {where}{name_of_part}: expected a list, came {type(rows).__name__}.")
+        parent[name_of_part] = [from_dict(kind, row, f"{where}{name_of_part}.", str(path)) for row in rows]
     folder = path.parent if path == Path(name) else Path()
     return replace(from_dict(Suite, values, source=str(path)), folder=str(folder))
+
+
+def _for_each(named: dict[Any, Any], where: str) -> dict[Any, Any]:
+    """Settings by name; those with ``each: {word: [values]}`` once for each value in place of {word}, or combination.
+
+    Example:
+        >>> _for_each({"{n} steps": {"each": {"n": [1, 2]}, "at": "{n}"}}, "tasks")
+        {'1 steps': {'at': 1}, '2 steps': {'at': 2}}
+
+    Raises:
+        ConfigError: ``each`` holds something else, or two get one name.
+    """
+    made: dict[Any, Any] = {}
+    for name, settings in named.items():
+        each = settings.get("each", {}) if isinstance(settings, dict) else {}
+        if not isinstance(each, dict) or not all(isinstance(values, list) for values in each.values()):
+            raise ConfigError(f"{where}.{name}: each: expected lists of values by name, came {each!r}.")
+        rest = {k: v for k, v in settings.items() if k != "each"} if each else settings
+        for values in product(*each.values()):
+            chosen = dict(zip(each, values, strict=True))
+            new = str(_with_values(name, chosen)) if each else name
+            if new in made:
+                raise ConfigError(f"{where}: two have the name {new!r}. Put what each differs in into the name.")
+            made[new] = _with_values(rest, chosen)
+    return made
+
+
+def _with_values(setting: Any, values: Mapping[str, Any]) -> Any:
+    """A setting with values in place of {their names}, in its texts at any depth."""
+    if isinstance(setting, dict):
+        return {key: _with_values(value, values) for key, value in setting.items()}
+    if isinstance(setting, list):
+        return [_with_values(value, values) for value in setting]
+    for name, value in values.items() if isinstance(setting, str) else ():
+        setting = value if setting == f"{{{name}}}" else str(setting).replace(f"{{{name}}}", str(value))
+    return setting
 
 
 def _check_numbers(settings: Any, least: Mapping[str, int]) -> None:

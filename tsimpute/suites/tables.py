@@ -125,14 +125,14 @@ def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, 
     last = last_lines(lines(results))
     parts = [f"# {suite.title or 'Suite'}", ""]
     for title, head, rows in side_by_side(suite, results):
-        parts += [f"## {title}", "", _grid(head, rows), ""]
+        parts += [f"## {title}", "", grid(head, rows), ""]
     for task in suite.tasks:
         of_task = [line for line in last if line.task == task]
         if of_task:
             parts += [f"## {task}", "", " ".join(task_sentences([r for r in results if r.job.task == task])), ""]
-            parts += [_grid(*head_and_rows(of_task), words=1), ""]
+            parts += [grid(*head_and_rows(of_task), words=1), ""]
             for (head, rows), words in ((differences[task], 0), (published(suite, task), 2)):
-                parts += [_grid(head, rows, words), ""] if rows else []
+                parts += [grid(head, rows, words), ""] if rows else []
     parts += [NOTES]
     return "\n".join(parts) + "\n"
 
@@ -243,7 +243,7 @@ def feature_table(results: Sequence[Result]) -> Table:
     return ["feature", "cells", *of_method], rows
 
 
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) -> str:
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) -> str:
     """A table whose first column and last ``words`` columns hold words."""
     ruler = ["---", *["---:"] * (len(head) - 1 - words), *["---"] * words]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows))
