@@ -113,7 +113,7 @@ def test_every_setting_of_the_library_is_an_option() -> None:
         ("dayfirst=True for day/month/year", "--dayfirst true for day/month/year"),
         ("timezone='Europe/Rome', say.", "--timezone Europe/Rome, say."),
         ("overwrite it with force=True.", "overwrite it with --force."),
-        ('Pass decimal="," for a decimal comma', "Pass --decimal , for a decimal comma"),
+        ('Pass decimal="," for a decimal comma', 'Pass --decimal "," for a decimal comma'),
         ("name them time=['Date', 'Time of day']", "name them --time 'Date,Time of day'"),
         ("features=['a, b', 'c']", "--features '\"a, b\",c'"),
         ("group=() = there is none", "--group none = there is none"),

@@ -91,5 +91,6 @@ def _option(name: str, value: str) -> str:
         word = shlex.quote(",".join(f'"{one}"' if "," in str(one) else str(one) for one in given) or "none")
     else:
         word = str(given).lower() if given is None or isinstance(given, bool) else str(given)
-        word = word if re.fullmatch(r"[\w./:,+-]+", word) else shlex.quote(word)
+        is_plain = re.fullmatch(r"[\w./:,+-]*\w[\w./:,+-]*", word)
+        word = word if is_plain else f'"{word}"' if word in (",", ".") else shlex.quote(word)
     return f"--{name} {word}"

@@ -192,6 +192,9 @@ def test_texts_among_numbers_are_refused_with_the_first_one() -> None:
 def test_texts_that_are_all_numbers_are_refused_unless_they_may_be_codes() -> None:
     with pytest.raises(DataError, match=r"came texts of numbers, the first is '2,6' in row 0.*decimal=','"):
         read_frame(table(pm=["2,6"] * N))
+    with pytest.raises(DataError, match=r"one decimal mark, came '2\.5' in row 1 and '2,6' in row 0\.") as refused:
+        read_frame(table(pm=["2,6", "2.5"] * (N // 2)))
+    assert "decimal=" not in str(refused.value)
     with pytest.raises(DataError, match=r"the first is '7' in row 1. .*pandas.to_numeric"):
         read_frame(table(pm=[None, *["7"] * (N - 1)]))
     assert names(read_frame(table(zip=["00184"] * N)), "extra") == ["zip"]

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsimpute.errors import ConfigError, DataError
+from tsimpute.tables.sources.files import TextForm, read_file
 from tsimpute.tables.text.delimited import read_delimited
 from tsimpute.tables.text.numbers import MISSING_MARKS, find_numbers, number_text, read_numbers, split_unit
 from tsimpute.tables.text.rawtext import Delimited
@@ -110,6 +111,33 @@ def test_what_is_no_number_is_refused_with_its_place(text: str, decimal: str, me
     with pytest.raises(DataError, match=rf"in\.csv, line 4, column 'x': expected .*{message}"):
         read_numbers(wrong, 1)
     assert find_numbers(wrong, 1) is None
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize(("fields", "point", "comma"), [
+    (["1.5", "NA", "2", "2,5", "3,25"], "line 2", "lines 5, 6"),
+    (["1,5", "1,6", "1,7", "", "1,8", "2.5"], "line 7", "lines 2, 3, 4, ..., 4 in all"),
+    (["1,5", "1.234,5", "2.5"], "line 4", "line 2"),
+])  # fmt: skip
+def test_two_decimal_marks_in_a_column_are_one_error_whatever_the_option(
+    fields: list[str], point: str, comma: str, decimal: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=r"No option reads both: write the numbers") as refused:
+        read_numbers(table(tmp_path, fields, decimal), 1)
+    text = str(refused.value)
+    assert f"a decimal point in column 'x' ({point})" in text
+    assert f"a decimal comma in column 'x' ({comma})" in text
+    assert "Pass decimal" not in text
+
+
+def test_two_columns_with_different_decimal_marks_are_one_error_whatever_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("time;x;y\n" + "".join(f"2024-01-{n:02d};{n}.5;{n},5\n" for n in range(1, 20)), encoding="utf-8")
+    for decimal in (None, ".", ","):
+        with pytest.raises(DataError, match="No option reads both") as refused:
+            read_file(path, form=TextForm(decimal=decimal))
+        for mark, name in (("point", "x"), ("comma", "y")):
+            assert f"a decimal {mark} in column '{name}' (lines 2, 3, 4, ..., 19 in all)" in str(refused.value)
 
 
 @pytest.mark.parametrize(

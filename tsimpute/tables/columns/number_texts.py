@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -13,7 +13,17 @@ import pandas as pd
 
 from tsimpute.tables.columns.column_names import words
 from tsimpute.tables.text.number_forms import LEAST, LOOKS, looks_like_number, nature, share_a_tail
-from tsimpute.tables.text.numbers import CALL, MISSING_MARKS, NUMERIC_MARKS, Wording, advice, is_missing, parse, tally
+from tsimpute.tables.text.numbers import (
+    CALL,
+    MISSING_MARKS,
+    NUMERIC_MARKS,
+    Wording,
+    advice,
+    has_mark,
+    is_missing,
+    parse,
+    tally,
+)
 from tsimpute.tables.text.row_errors import RowError
 
 _LETTERED = re.compile(r"[A-Za-z]{1,3}\d[\w.+-]*")
@@ -111,16 +121,28 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, named: bool = 
             f"{marks}; {len(numbers)} of {len(rows)} values are numbers. Clean it (pandas.to_numeric with "
             "errors='coerce' makes such texts missing), or leave the column out by naming those to fill (features).",
         )  # fmt: skip
-    comma = any(isinstance(items[row], str) and "," in items[row] for row in rows)
+    point, comma = (_first_with(items, rows, mark) for mark in ".,")
+    if point is not None and comma is not None:
+        return RowError(
+            f"column {name!r}: expected numbers with one decimal mark, came {items[point]!r} in ",
+            point, row_label(column, point), f" and {items[comma]!r} in ", comma, row_label(column, comma),
+            ". Write all of them with decimal points and convert the column with pandas.to_numeric, or leave it out by "
+            "naming those to fill (features).",
+        )  # fmt: skip
     codes = (isinstance(item, str) and item.strip().isdigit() for item in items)  # of places and names
-    if not named and not comma and len(rows) == len(items) and all(codes):
+    if not named and comma is None and len(rows) == len(items) and all(codes):
         return None
-    how = "read the file with decimal=','" if comma else "convert it with pandas.to_numeric"
+    how = "read the file with decimal=','" if comma is not None else "convert it with pandas.to_numeric"
     first = (f"{items[rows[0]]!r} in ", rows[0], row_label(column, rows[0])) if rows else ("nothing",)
     return RowError(
         f"column {name!r}: expected numbers, came texts of numbers, the first is ", *first,
         f". Convert it ({how}), or leave the column out by naming those to fill (features).",
     )  # fmt: skip
+
+
+def _first_with(items: Sequence[Any], rows: Sequence[int], mark: str) -> int | None:
+    """The first of some rows whose text is a number with this decimal mark."""
+    return next((row for row in rows if isinstance(items[row], str) and has_mark(items[row].strip(), mark)), None)
 
 
 def unfillable_text(

@@ -39,6 +39,9 @@ NUMERIC_MARKS = frozenset(
 
 MAX_DECIMALS = 15  # The most decimals that a column has; float64 carries no more of a number near 1
 
+DECIMAL_MARKS = {".": "decimal point", ",": "decimal comma"}
+SHOWN_LINES = 3
+
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
 _CHARACTERS = frozenset("0123456789+-.eE")
@@ -195,6 +198,8 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
     """What is wrong with the first field that is neither a number nor a mark, and what to do."""
     texts = {row: text for row, text in enumerate(table.columns[column].tolist()) if not _is_mark(text, marks)}
     bad = [row for row, text in texts.items() if not _parses(text, table.decimal)]
+    if two := _two_marks(table, column, texts):
+        return two
     row, text = bad[0], texts[bad[0]]
     name = repr(table.header[column]) if table.header[column] else str(column + 1)
     where = f"{table.place(row)}, column {name}: expected"
@@ -225,6 +230,43 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
         f"{where} a number or a missing mark, came {shown}: {nature(text)}. {tally(wrong, len(texts))} "
         f"{advice(table.header[column], wrong)}"
     )
+
+
+def _two_marks(table: Delimited, column: int, texts: Mapping[int, str]) -> DataError | None:
+    """What to do where a column has decimal points and commas, or one column has these and another one those."""
+    own, other = (table.decimal, "," if table.decimal == "." else ".")
+    others = [row for row, text in texts.items() if has_mark(text, other) and not _GROUPED.fullmatch(text)]
+    place, owns = column, [row for row, text in texts.items() if has_mark(text, own)]
+    if not others:
+        return None
+    for at, fields in enumerate(table.columns):
+        if not owns and all(_parses(text, own) or is_missing(text) for text in fields):
+            place, owns = at, [row for row, text in enumerate(fields) if has_mark(text, own)]
+    if not owns:
+        return None
+    came = [
+        f"a {DECIMAL_MARKS[mark]} in column {table.header[at]!r} ({lines_text([int(table.lines[row]) for row in rows])}"
+        for mark, at, rows in sorted(((own, place, owns), (other, column, others)), key=lambda part: part[2][0])
+    ]
+    name = f'""{table.header[column]}""' if "," in table.header[column] else table.header[column]
+    return DataError(
+        f"{table.name}: expected one decimal mark, came {came[0]}) and {came[1]}). No option reads both: write the "
+        f"numbers of the file with one mark. To have column {table.header[column]!r} passed through unchanged, "
+        f"{COMMAND.text.format(name)}."
+    )
+
+
+def has_mark(text: str, mark: str) -> bool:
+    """Whether a text is a number with this decimal mark."""
+    return mark in text and _parses(text, mark)
+
+
+def lines_text(lines: Sequence[int]) -> str:
+    """The first of some lines, and how many there are: "lines 2, 3, 5, ..., 31 in all"."""
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    more = f", ..., {len(lines):,} in all" if len(lines) > SHOWN_LINES else ""
+    return f"lines {', '.join(map(str, lines[:SHOWN_LINES]))}{more}"
 
 
 def tally(bad: Sequence[str], n_values: int) -> str:
