@@ -13,6 +13,8 @@ import xarray as xr
 import tsimpute as ti
 from tsimpute.cli.commands import main
 from tsimpute.errors import ConfigError, DataError, ImputationWarning
+from tsimpute.tables.frames.frames import TimeOptions, read_frame
+from tsimpute.tables.roles.columns import ColumnSpec
 
 CORRELATION = 0.9
 
@@ -169,6 +171,43 @@ def test_categories_need_rows() -> None:
     _, gaps = people(30)
     with pytest.raises(ConfigError, match="records='rows'"):
         ti.impute(gaps, categories="colour", effort="instant")
+
+
+def texts_of(frame: pd.DataFrame, **settings: object) -> list[str]:
+    """What is said of columns of texts with gaps in a table of records."""
+    options = {name: settings[name] for name in ("text", "categories") if name in settings}
+    table = read_frame(frame, ColumnSpec(**options), TimeOptions(records="rows"))  # type: ignore[arg-type]
+    return [text for text in table.warnings if "whose gaps stay empty" in text]
+
+
+def test_texts_with_gaps_that_may_be_categories_name_the_option_that_fills_them() -> None:
+    _, gaps = people(100)
+    gaps["note"] = None
+    whole, unlike = np.resize(["a", "b"], 100), [None, *(f"text {n}" for n in range(99))]
+    gaps = gaps.assign(whole=whole, unlike=unlike, sex=np.resize(["f", "m", None], 100))
+    assert texts_of(gaps) == [
+        "colour, sex: columns of texts whose gaps stay empty; "
+        "categories=['colour', 'sex'] fills them with one of their texts"
+    ]
+    assert texts_of(gaps, categories={"sex": ()})[0].startswith("colour: column of texts whose gaps stay empty")
+    assert texts_of(gaps, categories={"sex": ()}, text=("colour",)) == []
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_table_of_categories_alone_is_filled_and_so_is_the_next(several: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    truth = pd.DataFrame({"town": rng.choice(["Ulm", "Bonn", "Kiel"] if several else ["Ulm", "Bonn"], 300)})
+    truth["state"] = truth["town"].map({"Ulm": "BW", "Bonn": "NW", "Kiel": "SH"})
+    gaps = truth.copy()
+    gaps.loc[::5, "town"], gaps.loc[2::5, "state"] = None, None
+    with pytest.raises(DataError, match=r"columns of texts to fill \(categories\)"):
+        ti.impute(gaps, records="rows", effort="instant")
+    options = {"records": "rows", "effort": "instant", "n_samples": 20, "calibrate": False}
+    imputer = ti.TableImputer(categories=["town", "state"], **options)  # type: ignore[arg-type]
+    pd.testing.assert_frame_equal(imputer.fit(gaps, progress=False).impute(gaps, progress=False), truth)
+    imputer.save(tmp_path / "m.safetensors")
+    again = ti.TableImputer(model=tmp_path / "m.safetensors").impute(gaps[:50], progress=False)
+    pd.testing.assert_frame_equal(again, truth[:50])
 
 
 def test_too_many_categories_are_refused() -> None:

@@ -18,7 +18,7 @@ from tsimpute.tables.clock.hours import align_rows_in_steps, hours_per_unit
 from tsimpute.tables.clock.missing_times import MissingTimes
 from tsimpute.tables.frames.added_rows import check_rows_to_add, index_notes, labels_note, long_cells, sources
 from tsimpute.tables.frames.filled_frames import FrameWriter
-from tsimpute.tables.frames.rows import Rows, categories_of, of_one_step, rows_of
+from tsimpute.tables.frames.rows import Rows, categories_of, of_one_step, rows_of, unfilled_texts
 from tsimpute.tables.frames.table import FrameTable, entries_of
 from tsimpute.tables.roles.columns import Columns, ColumnSpec
 from tsimpute.tables.roles.hidden_series import what_tells_apart
@@ -113,7 +113,10 @@ def read_frame(
     stamps, alignment = _times(rows, time_options, units or {})
     if rows.nameless is not None:
         alignment = replace(alignment, used=alignment.used & ~rows.nameless)
-    roles = rows.roles
+    roles, warnings = rows.roles, alignment.warnings
+    if time_options.records == "rows":
+        decided = {*spec.categories, *(spec.text or ())}
+        warnings += unfilled_texts(columns, [at for at in roles.extra if columns.names[at] not in decided])
     notes = (*roles.notes, *(stamps.notes if stamps else ()), *alignment.notes, *rows.notes)
     superseded, values = None, rows.values
     if time_options.step is not None and stamps is not None and time_options.duplicates != "mean":
@@ -138,7 +141,7 @@ def read_frame(
     return FrameTable(
         frame, columns, roles, stamps, alignment, rows.series_of_row, rows.feature_of_row, panel, notes,
         rows.values, FrameWriter(),
-        warnings=alignment.warnings, unfillable=tuple((name, str(reason)) for name, reason in roles.unfillable),
+        warnings=warnings, unfillable=tuple((name, str(reason)) for name, reason in roles.unfillable),
         nameless=rows.nameless, fixed=None if cells is None else cells.fixed, n_added=count, sources=lent,
         superseded=superseded, categories=categories,
     )  # fmt: skip

@@ -90,7 +90,9 @@ def rows_of(columns: Columns, roles: Roles, units: Mapping[str, str]) -> Rows:
     if roles.feature is None or roles.value is None:
         names = [str(columns.names[at]) for at in roles.features]
         features = [Feature(name, unit_of(units, name, split_unit(name)[1])) for name in names]
-        values = np.stack([numbers(columns[at], columns.names[at]) for at in roles.features], 1)
+        values = np.empty((len(series_of_row), len(features)))  # without any, all features are of categories
+        for k, at in enumerate(roles.features):
+            values[:, k] = numbers(columns[at], columns.names[at])
         return Rows(columns, roles, series, series_of_row, features, None, values, None)
     codes = columns.codes(roles.feature)
     nameless, name = codes < 0, columns.names[roles.feature]
@@ -289,6 +291,21 @@ def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[object]], 
         out.append(category)
         first += len(category.features)
     return tuple(out)
+
+
+def unfilled_texts(columns: Columns, places: Sequence[int]) -> tuple[str, ...]:
+    """A warning of columns of texts that have gaps and few enough different texts to be filled as categories."""
+    names = []
+    for at in places:
+        codes = columns.codes(at)
+        items = pd.Series(columns[at]).dropna()
+        is_text = at >= columns.n_levels and all(isinstance(item, str) for item in items)
+        if is_text and (codes < 0).any() and 1 < codes.max() + 1 <= min(MOST_LEVELS, (codes >= 0).sum() // 2):
+            names.append(columns.names[at])
+    if not names:
+        return ()
+    stay = "column of texts whose gaps stay" if len(names) == 1 else "columns of texts whose gaps stay"
+    return (f"{', '.join(map(str, names))}: {stay} empty; categories={names!r} fills them with one of their texts",)
 
 
 def level_text(level: object) -> str:

@@ -96,12 +96,13 @@ def find_roles(columns: Columns, spec: ColumnSpec) -> Roles:
         named = [(columns.names[i], columns[i]) for i in texts if not is_id_name(columns.names[i])]
         unfillable = tuple((str(n), why) for n, column in named if (why := unfillable_text(column, n)) is not None)
     _check_features(columns, features or ())
-    if feature is None and not features:
+    if feature is None and not features and not spec.categories:
         listed = ", ".join(map(str, columns.names)) or "no columns"
         what = f"table: expected at least one column of numbers to fill, found none in {listed}. "
         if unfillable:
             raise RowError(f"{what}column {unfillable[0][0]!r}: ", *unfillable[0][1].parts)
-        raise RowError(f"{what}Name them (features), or the column of values of a long table.")
+        people = "" if time else "; where each row is a record (records='rows'), columns of texts to fill (categories)"
+        raise RowError(f"{what}Name them (features), or the column of values of a long table{people}.")
     first = [None if x is None or not x else x[0] for x in (feature, value, unit)]
     layout = "wide" if feature is None else "long"
     extra = tuple(sorted((*free, *text)))
