@@ -323,23 +323,42 @@ def test_ten_lines_of_a_kind_are_shown_and_the_others_counted() -> None:
     assert shortened("look", []) == []
 
 
-def scores(linear: float, model: float) -> list[dict[str, str | float]]:
-    rows = {"last value carried forward": 9.0, "linear interpolation": linear, "flow_matching": model}
-    return [{"imputer": name, "units": "degC", "cells": 50, "MAE": error} for name, error in rows.items()]
+def scores(linear: float, model: float, cells: int = 500, **others: float) -> list[dict[str, str | float]]:
+    rows = {"last value carried forward": 9.0, "linear interpolation": linear, **others, "flow_matching": model}
+    return [
+        {"imputer": name, "units": "degC", "cells": cells, "MAE": error, "RMSE": 10 - error}
+        for name, error in rows.items()
+    ]
 
 
-def test_a_model_that_is_behind_linear_interpolation_says_so() -> None:
+def test_a_method_that_is_clearly_nearer_than_what_was_delivered_is_named() -> None:
     text = behind(scores(0.5, 0.75), "normal")
     assert text is not None
-    assert text.startswith("on hidden cells the model's error is 0.75, linear interpolation's 0.5 (mean absolute")
+    assert text.startswith(
+        "linear interpolation is nearer to the hidden values than what was delivered: mean absolute error 0.5 against "
+        "0.75 (degC)."
+    )
     assert "--effort thorough" in in_options(text, options_of("impute"))
     assert "effort" not in (behind(scores(0.5, 0.75), "thorough") or "effort")
     given = behind(scores(0.5, 0.75), None)
     assert given is not None
     assert "Learning from the table itself (no model) may help." in given
     assert "effort" not in given
-    for nothing in (scores(0.5, 0.5), scores(0.5, 0.25), scores(0.5, float("nan")), ()):
+    for nothing in (scores(0.5, 0.5), scores(0.5, 0.25), scores(0.5, float("nan")), scores(0.72, 0.75), (),
+                    scores(0.5, 0.75)[-1:], scores(0.65, 0.75, cells=50)):  # fmt: skip
         assert behind(nothing, "normal") is None
+
+
+def test_any_method_that_was_measured_on_the_same_cells_may_be_the_nearer_one() -> None:
+    for name in ("kNN", "gaussian", "the median"):
+        assert (behind(scores(0.7, 0.75, **{name: 0.4}), "normal") or "").startswith(f"{name} is nearer")
+    elsewhere = scores(0.74, 0.75, kNN=0.4)
+    elsewhere[2]["cells"] = 400
+    assert behind(elsewhere, "normal") is None
+    squared = behind(scores(0.7, 0.75, other=2.5), "normal", categories=True)
+    assert squared is not None
+    assert "root mean square error" in squared
+    assert squared.startswith("last value carried forward is nearer")
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

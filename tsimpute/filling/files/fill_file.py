@@ -236,7 +236,9 @@ def _deliver(job: _Job, imputation: Imputation, improving: bool = False, wait: s
     done.append(("files", ", ".join(path.name for path in outputs.files)))
     # Scores that came with the model's file were not measured on this table.
     scores = () if imputer.keeps_calibration else imputer.scores_
-    hints = [*imputation.hints(), *filter(None, [behind(scores, imputer.effort if imputer.model is None else None)])]
+    effort = imputer.effort if imputer.model is None else None
+    better = behind(scores, effort, categories=bool(imputation.prepared.table.category_features))
+    hints = [*imputation.hints(), *filter(None, [better])]
     content = _content(job, imputation, done, hints, scores)
     if not wait.startswith(NOTHING):
         outputs.write(imputation, content, job.source, imputer.save, job.run.progress)

@@ -23,6 +23,8 @@ from tsimpute.tables.frames.table import Edits, Table, features_text
 MOST = 10
 """So many lines of a kind are shown; the others are counted."""
 NOTHING = "bought nothing"
+CLEARLY = 0.05
+"""A share by which an error must be lower to be clearly so; at M hidden cells at least 1 / sqrt(M)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,28 +150,31 @@ def is_complete(prepared: Prepared) -> bool:
     return not (table.n_added or is_filled or (table.emptied is not None and table.emptied.any()))
 
 
-def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None) -> str | None:
-    """A sentence where linear interpolation was nearer to the hidden values than the model; see ``scores_of``.
+def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None, categories: bool = False) -> str | None:
+    """A sentence where a method of the scores was clearly nearer to the hidden values than what was delivered.
 
     Args:
+        scores: see ``scores_of``; the last row is that of what was delivered.
         effort: how long the model learnt from the table; None = the model was given, and no effort changes it.
+        categories: there are features that are 1 or 0, of which a median that is always 0 has a small absolute error;
+            squared errors are compared then.
     """
-    rows = {str(row["imputer"]): row for row in scores}
-    line = rows.pop("linear interpolation", None)
-    if line is None or not rows:
+    if not scores:
         return None
-    model = list(rows.values())[-1]
-    of_model, of_line = float(model["MAE"]), float(line["MAE"])
-    if not of_model > of_line:
+    name, words = ("RMSE", "root mean square error") if categories else ("MAE", "mean absolute error")
+    delivered = scores[-1]
+    others = [row for row in scores[:-1] if row["cells"] == delivered["cells"]]
+    best = min(others, key=lambda row: float(row[name]), default=delivered)
+    margin = max(CLEARLY, 1 / np.sqrt(float(delivered["cells"])))
+    if not float(best[name]) < (1 - margin) * float(delivered[name]):
         return None
-    longer = f"Learning longer may help: effort='{'auto' if effort == 'instant' else 'thorough'}'. "
+    longer = f" Learning longer may help: effort='{'auto' if effort == 'instant' else 'thorough'}'."
     longer *= effort != "thorough"
     if effort is None:
-        longer = "Learning from the table itself (no model) may help. "
+        longer = " Learning from the table itself (no model) may help."
     return (
-        f"on hidden cells the model's error is {of_model:.4g}, linear interpolation's {of_line:.4g} (mean absolute "
-        f"error, {model['units']}): here a straight line between neighbours is nearer to the truth. {longer}"
-        "The intervals still say how far a value may be off."
+        f"{best['imputer']} is nearer to the hidden values than what was delivered: {words} {float(best[name]):.4g} "
+        f"against {float(delivered[name]):.4g} ({delivered['units']}).{longer}"
     )
 
 
