@@ -257,6 +257,14 @@ def test_without_scores_the_report_says_that_nothing_was_measured():
     assert "hidden from the models" not in words
 
 
+def test_the_report_says_where_intervals_are_not_calibrated(content: ReportContent):
+    of_few, calibrated = "The intervals are not calibrated on hidden cells", "interval holds the true value"
+    assert of_few not in (text := report_html(content))
+    assert calibrated in text
+    assert of_few in (text := report_html(replace(content, calibrated=False)))
+    assert calibrated not in text
+
+
 def test_warnings_are_shown_only_where_there_are_some():
     content = content_from([[1.0, 2.0]], [[0, 1]])
     assert 'class="warnings"' not in report_html(content)

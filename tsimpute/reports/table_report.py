@@ -77,6 +77,7 @@ class ReportContent:
             that start with "coverage" hold shares of 1. Empty = not measured.
         panel: the table as it was understood.
         fillings: one per series of the panel, in its order, all of the same quantile levels.
+        calibrated: whether the quantiles are calibrated on hidden cells.
 
     Raises:
         DataError: the fillings are not the panel's, or an observed value was changed.
@@ -89,6 +90,7 @@ class ReportContent:
     scores: Sequence[Mapping[str, str | float]]
     panel: Panel
     fillings: Sequence[Filling]
+    calibrated: bool = True
 
     def __post_init__(self) -> None:
         if len(self.fillings) != len(self.panel.series):
@@ -142,6 +144,7 @@ def report_html(content: ReportContent) -> str:
             for code, meaning in MEANINGS.items()
         ],
         interval=f"{100 * levels[0]:g} to {100 * levels[-1]:g} %" if has_interval else "",
+        calibrated=content.calibrated,
         n_inside=f"{100 * (levels[-1] - levels[0]):g}" if has_interval else "",
         feature_table=_feature_table(features, levels),
         **_scores(content.scores),

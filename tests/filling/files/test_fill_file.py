@@ -378,3 +378,17 @@ def test_the_reason_is_said_where_nothing_is_calibrated() -> None:
         said.append(dict(module._done(imputer, cast(Any, SimpleNamespace(counts=dict)), 1.0))["calibrated"])
     assert said[0].startswith("no, the quantiles are as drawn: calibration needs 100 hidden cells and had 36")
     assert said[1] == "no, as set"
+
+
+def test_intervals_that_are_not_calibrated_are_pointed_out_with_what_they_hold() -> None:
+    imputer = TableImputer()
+    imputer.imputer_, imputer.calibration_ = cast(Any, SimpleNamespace()), Calibration()
+    covers = {f"coverage {percent} %, as drawn": share for percent, share in ((50, 0.31), (90, 0.63))}
+    imputer.scores_ = ({"imputer": "delivered", "cells": 59} | covers,)
+    text = module._uncalibrated(imputer)
+    assert text is not None
+    assert text.startswith("intervals are not calibrated, as too few cells could be hidden")
+    assert text.endswith("of the 59 hidden cells 31/63 % lie in 50/90 % intervals")
+    imputer.calibration_ = Calibration({0.9: 1.0}, 100)
+    assert module._uncalibrated(imputer) is None
+    assert module._uncalibrated(cast(Any, SimpleNamespace(imputer_=None))) is None

@@ -239,3 +239,32 @@ def test_an_imputer_that_needs_no_model_is_saved_too(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(filled, expected, check_freq=False)
     with pytest.raises(CheckpointError, match="a table imputer without a network"):
         ti.GenerativeImputer.load(tmp_path / "rules")
+
+
+def small(n_hours: int = 120) -> pd.DataFrame:
+    """So small that nothing is calibrated."""
+    return month(3, ("x",), n_hours, codes=False)[["when", "a", "b"]]
+
+
+def said(call: Any) -> str:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return "; ".join(str(one.message) for one in caught)
+
+
+def test_a_model_is_not_measured_on_the_cells_that_it_has_learnt(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"effort": "instant", "n_samples": 20}
+    first = ti.TableImputer(**settings).fit(small(), progress=False)
+    assert not first.calibration_.n_cells
+    first.save(tmp_path / "m.safetensors")
+    same_table, other, anew = (ti.TableImputer(model=tmp_path / "m.safetensors") for _ in range(3))
+    known = said(lambda: same_table.fit_draw(small(), progress=False))
+    assert "learnt from this very table: the errors are those that were measured when it was learnt" in known
+    assert same_table.scores_ == first.scores_
+    assert "this very table" not in said(lambda: other.fit_draw(small().assign(a=small()["a"] + 1), progress=False))
+    assert other.scores_ != first.scores_
+    anew.set_params(recalibrate=True)
+    text = said(lambda: anew.fit_draw(small(), progress=False))
+    assert "the errors are of cells that it has learnt, and are larger elsewhere" in text
+    assert float(anew.scores_[-1]["MAE"]) < float(first.scores_[-1]["MAE"])

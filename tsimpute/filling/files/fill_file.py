@@ -238,7 +238,7 @@ def _deliver(job: _Job, imputation: Imputation, improving: bool = False, wait: s
     scores = () if imputer.keeps_calibration else imputer.scores_
     effort = imputer.effort if imputer.model is None else None
     better = behind(scores, effort, categories=bool(imputation.prepared.table.category_features))
-    hints = [*imputation.hints(), *filter(None, [better])]
+    hints = [*imputation.hints(), *filter(None, [better, _uncalibrated(imputer)]), *imputer.known_cells()]
     content = _content(job, imputation, done, hints, scores)
     if not wait.startswith(NOTHING):
         outputs.write(imputation, content, job.source, imputer.save, job.run.progress)
@@ -264,8 +264,20 @@ def _content(
     warnings = [*prepared.warnings, *hints, *filter(None, [unfilled(prepared)])]
     title = f"{job.source.name} filled"
     return ReportContent(
-        title, description, done, [*map(job.spell, warnings)], scores, prepared.panel, imputation.fillings
-    )
+        title, description, done, [*map(job.spell, warnings)], scores, prepared.panel, imputation.fillings,
+        calibrated=job.imputer.imputer_ is None or job.imputer.calibration_.n_cells > 0,
+    )  # fmt: skip
+
+
+def _uncalibrated(imputer: TableImputer) -> str | None:
+    """A sentence where too few cells could be hidden to calibrate intervals, with what these hold."""
+    if imputer.imputer_ is None or imputer.calibration_.n_cells or not imputer.calibrate:
+        return None
+    last: Mapping[str, str | float] = imputer.scores_[-1] if imputer.scores_ else {}
+    covers = {name.split(" %")[0].split()[-1]: share for name, share in last.items() if name.startswith("coverage")}
+    shares = "/".join(f"{100 * float(share):.0f}" for share in covers.values())
+    held = f"; of the {last['cells']} hidden cells {shares} % lie in {'/'.join(covers)} % intervals" if covers else ""
+    return f"intervals are not calibrated, as too few cells could be hidden, and may be too narrow or too wide{held}"
 
 
 def _counts(imputation: Imputation) -> str:

@@ -149,6 +149,8 @@ class Fit:
 def first_fit(prepared: Prepared, settings: Settings, run: Run, given: SavedImputer | None = None) -> Fit:
     """Trains the first model, unless one was given, and measures it on hidden cells of the table.
 
+    A given one that was learnt and measured on this very table is not measured again: it has seen all cells of it.
+
     Raises:
         ConfigError, DataError: the given model cannot fill the table.
     """
@@ -156,6 +158,12 @@ def first_fit(prepared: Prepared, settings: Settings, run: Run, given: SavedImpu
     panel, effort, categories = prepared.model_panel, EFFORTS[settings.effort], prepared.table.category_features
     if panel is None:
         return fit
+    if given is not None and given.is_of(fit.table) and not settings.recalibrate:
+        assert given.table is not None
+        assert fit.table is not None
+        if given.table.scores and settings.calibrate and not given.table.calibration.n_cells:
+            checked_model(fit.model, prepared, given.table, settings.calendar)
+            return replace(fit, table=replace(fit.table, scores=given.table.scores))
     hidden = [np.zeros(series.values.shape, bool) for series in panel.series]
     if settings.calibrate:
         hidden = hidden_cells(panel, hidden_share(effort, panel), settings.seed)

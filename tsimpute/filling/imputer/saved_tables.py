@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tsimpute.core.limits import Limits
-from tsimpute.core.panel import Clock
+from tsimpute.core.panel import Clock, Panel
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.filling.blending.mixture import model_from_file
 from tsimpute.filling.measuring.calibration import Calibration
@@ -36,6 +37,7 @@ class FittedTable:
         roles: of its columns; None where it has no columns.
         kinds: what kind of column each feature is.
         scores: measured on hidden cells, one row per imputer.
+        digest: identifies the values that a model may see, so that the same table is known again; "" = not known.
     """
 
     name: str
@@ -48,6 +50,7 @@ class FittedTable:
     kinds: tuple[ColumnKind, ...] = ()
     calibration: Calibration = field(default_factory=Calibration)
     scores: tuple[dict[str, str | float], ...] = ()
+    digest: str = ""
 
     @classmethod
     def of(cls, prepared: Prepared, name: str) -> FittedTable:
@@ -56,8 +59,16 @@ class FittedTable:
         return cls(
             name or f"a table ({layout})", datetime.date.today().isoformat(),
             tuple(feature.name for feature in prepared.visible.features), prepared.visible.clock, dict(prepared.limits),
-            dict(prepared.codes), prepared.table.roles_by_name, prepared.kinds,
+            dict(prepared.codes), prepared.table.roles_by_name, prepared.kinds, digest=_digest(prepared.visible),
         )  # fmt: skip
+
+
+def _digest(panel: Panel) -> str:
+    """A short text that is the same for the same observed values of the same features."""
+    digest = hashlib.blake2b("\n".join(feature.name for feature in panel.features).encode(), digest_size=8)
+    for series in panel.series:
+        digest.update(np.packbits(series.observed).tobytes() + series.values[series.observed].tobytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,10 @@ class SavedImputer:
     settings: Mapping[str, Any]
     table: FittedTable | None
     trained: bool = False
+
+    def is_of(self, table: FittedTable | None) -> bool:
+        """Whether the model was trained on a table with the same values."""
+        return self.trained and None not in (table, self.table) and self.table.digest == table.digest != ""  # type: ignore[union-attr]
 
 
 def write_saved(
@@ -101,6 +116,7 @@ def write_saved(
         "kinds": [list(astuple(kind)) for kind in table.kinds],
         "calibration": [table.calibration.n_cells, _encoded(dict(table.calibration.factors))],
         "scores": _encoded([dict(row) for row in table.scores]),
+        "digest": table.digest,
     }
     if model is None:
         write_model(path, {}, {KEY: entry})
@@ -133,6 +149,7 @@ def read_saved(path: Path) -> SavedImputer:
             kinds=tuple(ColumnKind(*kind) for kind in entry["kinds"]),
             calibration=Calibration(_decoded(factors), n_cells),
             scores=tuple(_decoded(entry["scores"])),
+            digest=entry.get("digest", ""),
         )
         return SavedImputer(model, _decoded(entry["settings"]), table, entry["trained"])
     except (AttributeError, LookupError, TypeError, ValueError) as error:

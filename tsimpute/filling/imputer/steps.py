@@ -238,6 +238,18 @@ class ImputerSteps:
             return False
         return given.table.calibration.n_cells > 0 or not self.calibrate
 
+    def known_cells(self) -> list[str]:
+        """A sentence where the given model fills the very table that it was learnt from, and scores are shown."""
+        given = self._given()
+        if given is None or given.table is None or self.keeps_calibration or not given.is_of(self._fit.table):
+            return []
+        if self.scores_ == given.table.scores:
+            how = "the errors are those that were measured when it was learnt, on cells that were hidden from it"
+        else:
+            how = "the errors are of cells that it has learnt, and are larger elsewhere; to measure it on cells that "
+            how += "are hidden from it, learn from the table again (no model)"
+        return [f"the model was learnt from this very table: {how}"] * bool(self.scores_)
+
     def ignored(self) -> list[str]:
         """Settings that have no effect with the given model, a sentence each."""
         if self.model is None:

@@ -246,7 +246,7 @@ class TableImputer(ImputerSteps):
         with running(progress, should_stop, folder) as run:
             self.fit_first(prepared, run)
             self._improve_since(began, run)
-        self._warn_if_uncalibrated(prepared)
+        self._warn_of_measures(prepared)
         return self
 
     def impute(self, table: Any, *, progress: Progress = "auto") -> Any:
@@ -284,7 +284,7 @@ class TableImputer(ImputerSteps):
             self.fit_to_fill(prepared, run)
             self._improve_since(began, run)
             if needs_model(prepared):
-                self._warn_if_uncalibrated(prepared)
+                self._warn_of_measures(prepared)
             return self._drawn(prepared, run)
 
     def save(self, path: Path | str) -> None:
@@ -346,11 +346,12 @@ class TableImputer(ImputerSteps):
     def _warn(self, prepared: Prepared) -> None:
         self._notices.warn(prepared, [*self.ignored(), *notices(prepared, self.settings)])
 
-    def _warn_if_uncalibrated(self, prepared: Prepared) -> None:
+    def _warn_of_measures(self, prepared: Prepared) -> None:
         if self.calibrate and prepared.model_panel is not None and not self.calibration_.n_cells:
             n_cells = int(self.scores_[0]["cells"]) if self.scores_ else 0
             advice = "give a longer table, or do without calibration: set calibrate=False"
             self._notices.warn(prepared, [f"{uncalibrated_text(n_cells)}; {advice}"])
+        self._notices.warn(prepared, self.known_cells())
 
 
 def impute(table: Any, *, folder: Path | str | None = None, progress: Progress = "auto", **settings: Any) -> Any:
