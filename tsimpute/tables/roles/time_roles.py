@@ -10,7 +10,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.columns.column_names import is_feature_name, is_group_name, is_later_time, may_be_offset_name
-from tsimpute.tables.columns.number_texts import can_name, is_number, is_real
+from tsimpute.tables.columns.number_texts import can_name, floats, is_number, is_real
 from tsimpute.tables.columns.time_names import (
     COUNT_NAMES,
     PLAIN_SHORT,
@@ -41,6 +41,8 @@ from tsimpute.tables.time.texts import advice_on
 
 _CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
 NONE = "or set time=() to take each row as one step"
+_FASTEST = 240
+"""Beats of a heart in a minute, at most; times such as 1330 go beyond."""
 
 
 def find_parts(columns: Columns, free: Sequence[int], looks: dict[int, Look]) -> list[int]:
@@ -257,7 +259,7 @@ def _check_no_clock(columns: Columns, free: Sequence[int], date: int) -> None:
             continue
         name, items = columns.names[i], columns[i].tolist()
         of_time, first = part_of(name), items[0]
-        if of_time is not None and (of_time[0] == "hour" or is_clock_name(name)):
+        if of_time is not None and (of_time[0] == "hour" or is_clock_name(name)) and not _are_no_hours(columns[i]):
             row = int(np.argmax([_CLOCK.fullmatch(str(item).strip()) is None for item in items]))
             raise RowError(
                 f"time column {name!r}: expected hours such as 0 to 23, 1 to 24, 1330, 13:30 or 1 PM beside the date "
@@ -274,6 +276,20 @@ def _check_no_clock(columns: Columns, free: Sequence[int], date: int) -> None:
                 f"intervals of a day do. Write the time of day in its place (as 0 to 23, or 13:30), or name "
                 f"{name!r} as groups (group) if each of its numbers is a series of its own."
             )
+
+
+def _are_no_hours(column: pd.Series | pd.Index) -> bool:
+    """Numbers of which most are neither hours nor times such as 1330: heart rates, whose name is that of hours, too."""
+    if not is_number(column):
+        return False
+    values = floats(column)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return False
+    are_hours = (values >= 0) & (values <= 24) & (values % 1 == 0)
+    if values.max() > _FASTEST:
+        are_hours |= (values >= 0) & (values <= 2400) & (values % 100 < 60)
+    return bool(are_hours.mean() < 0.5)
 
 
 def _numeric_time(columns: Columns, free: Sequence[int]) -> list[int]:
