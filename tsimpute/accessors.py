@@ -25,12 +25,10 @@ class Accessor:
         >>> import pandas as pd
         >>> import tsimpute.accessors
         >>> frame = pd.DataFrame({"a": [1.0, None, 3.0] * 20, "b": [2.0, 4.0, None] * 20})
-        >>> print(frame.tsimpute.describe())
+        >>> print(frame.tsimpute.describe(records="rows"))
           layout: wide, 60 rows
-          time: none: every row, 0 to 59
-          groups: none, one series
+          records: each row by itself, in no order
           features: 2: a 33.3% missing, b 33.3% missing
-          note: no column of times was found: each row counts as one step
         >>> filled = frame.tsimpute.impute(effort="trial", n_samples=3, calibrate=False, limits=(0, None))
         >>> int(filled.isna().sum().sum())
         0

@@ -17,6 +17,7 @@ from tsimpute.tables.frames.frames import TimeOptions, read_frame
 from tsimpute.tables.roles.columns import ColumnSpec
 
 CORRELATION = 0.9
+DAYS = pd.date_range("2024-01-01", periods=30).strftime("%Y-%m-%d")
 
 
 def people(n: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -208,6 +209,25 @@ def test_a_table_of_categories_alone_is_filled_and_so_is_the_next(several: bool,
     imputer.save(tmp_path / "m.safetensors")
     again = ti.TableImputer(model=tmp_path / "m.safetensors").impute(gaps[:50], progress=False)
     pd.testing.assert_frame_equal(again, truth[:50])
+
+
+@pytest.mark.parametrize("name", ["MRN", "patient_id", "Subject"])
+def test_people_with_a_date_name_the_option_for_records(name: str) -> None:
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(900)[:90] + 5000
+    frame = pd.DataFrame({
+        name: [f"P{n}" for n in ids] if name == "Subject" else ids, "admitted": np.repeat(DAYS, 3),
+        "age": rng.integers(20, 90, 90), "HR": rng.normal(80, 15, 90).round(),
+    })  # fmt: skip
+    frame.loc[::7, "HR"] = None
+    with pytest.raises(DataError, match=f"Every row has another '{name}': if each row is a record .*records='rows'"):
+        read_frame(frame)
+    counted = frame.assign(**{name: np.arange(90)})
+    with pytest.raises(DataError) as refused:
+        read_frame(counted)
+    assert "records='rows'" not in str(refused.value)
+    table = read_frame(frame, ColumnSpec((), ()), TimeOptions(records="rows"))
+    assert [feature.name for feature in table.panel.features] == ["age", "HR"]
 
 
 def test_too_many_categories_are_refused() -> None:

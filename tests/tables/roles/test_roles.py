@@ -155,7 +155,9 @@ def test_an_index_of_floats_is_the_time_and_one_of_whole_numbers_is_not() -> Non
     frame.index = pd.Index(np.arange(N) * 2)
     reading = read_frame(frame)
     assert reading.panel.clock.unit == "steps"
-    assert said(reading, "no column of times was found: each row counts as one step")
+    assert said(
+        reading, "each row counts as one step; if the rows are records in no order, as people, set records='rows'"
+    )
 
 
 def test_the_parts_of_a_time_are_the_time_together_and_without_a_year_they_are_refused() -> None:

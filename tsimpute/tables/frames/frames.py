@@ -153,7 +153,8 @@ def _times(rows: Rows, time_options: TimeOptions, units: Mapping[str, str]) -> t
         if rows.feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
         time_options.check_without_times()
-        note = "no column of times was found: each row counts as one step"
+        note = "no column of times was found: each row counts as one step; if the rows are records in no order, as "
+        note += "people, set records='rows'"
         notes = () if time_options.unit_without_times == "rows" else (note,)
         return None, rows_as_steps(rows.series_of_row, len(rows.series), *notes)
     stamps = read_stamps(

@@ -209,6 +209,13 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
     before = int(pd.Series(key).duplicated().sum())
     if not before:
         return ""
+    if roles.layout == "wide" and not roles.group and before >= SHARE * len(key):
+        record = next((name for at, name in enumerate(columns.names) if _names_records(columns, at)), None)
+        if record is not None:
+            return (
+                f" Every row has another {record!r}: if each row is a record by itself, as a person, set "
+                "records='rows'. If rows belong to series, name the columns that tell these apart (group)."
+            )
     taken = {*roles.time, *roles.group, roles.feature, roles.value}
     times, names = [], []
     for at in (at for at in range(len(columns)) if at not in taken and columns.names[at] is not None):
@@ -261,6 +268,17 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
         f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and "
         "the column of values as value."
     )
+
+
+def _names_records(columns: Columns, at: int) -> bool:
+    """A column named as an id, of which every row has another one; not one that counts the rows."""
+    column = columns[at]
+    if columns.names[at] is None or not is_id_name(columns.names[at]) or has_fractions(column):
+        return False
+    codes = columns.codes(at)
+    if (codes < 0).any() or codes.max() + 1 < len(codes):
+        return False
+    return not is_number(column) or bool((np.diff(floats(column)) != 1).any())
 
 
 def _pair(columns: Columns, roles: Roles, key: np.ndarray, before: int) -> str:
