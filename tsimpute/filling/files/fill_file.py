@@ -265,7 +265,7 @@ def _content(
     title = f"{job.source.name} filled"
     return ReportContent(
         title, description, done, [*map(job.spell, warnings)], scores, prepared.panel, imputation.fillings,
-        calibrated=job.imputer.imputer_ is None or job.imputer.calibration_.n_cells > 0,
+        calibrated=getattr(job.imputer, "imputer_", None) is None or job.imputer.calibration_.n_cells > 0,
     )  # fmt: skip
 
 
