@@ -232,6 +232,17 @@ def test_a_sensor_that_froze_for_half_the_time_is_stuck_and_rain_is_not() -> Non
     assert kinds(snow) == []
 
 
+def test_a_sensor_that_froze_at_a_value_that_it_often_has_is_stuck_and_a_thermostat_is_not() -> None:
+    frozen = (15 + 3 * np.sin(np.arange(400) / 4)).round(1)
+    frozen[5:12], frozen[200:] = 15.0, 15.0
+    assert (frozen[:200] == 15.0).sum() > 1
+    assert kinds(frozen) == ["stuck"]
+    thermostat = normal(400).round(2)
+    for first in range(0, 400, 40):
+        thermostat[first : first + 20] = 21.0
+    assert kinds(thermostat) == []
+
+
 def test_slow_features_and_sparse_ones_are_not_called_stuck() -> None:
     assert kinds(np.repeat(normal(40), 13)) == []
     sparse = np.full(200, np.nan)

@@ -294,7 +294,7 @@ def _stuck(panel: Panel, k: int, values: np.ndarray, codes: tuple[float, ...]) -
     true = ~np.isnan(held) & ~np.isin(held, codes)
     starts, lengths, held = starts[true], lengths[true], held[true]
     long = lengths >= max(STUCK_STEPS, STUCK_FACTOR * lengths.mean())
-    long &= ~np.isin(held, _usual(np.unique(held[long]), values, held))
+    long &= ~np.isin(held, _usual(np.unique(held[long]), values, held, lengths))
     if not long.any():
         return
     at = int(np.argmax(np.where(long, lengths, 0)))
@@ -311,14 +311,14 @@ def _stuck(panel: Panel, k: int, values: np.ndarray, codes: tuple[float, ...]) -
     yield Finding("stuck", name, text + ": a stuck sensor?", int(lengths[long].sum()), float(held[at]))
 
 
-def _usual(candidates: np.ndarray, values: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Candidates that a feature often has, as rain is often 0: over a quarter of its values, and not in one stretch.
+def _usual(candidates: np.ndarray, values: np.ndarray, held: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Candidates that a feature often has, as rain is often 0: over a quarter of its values, most not in one stretch.
 
-    Zero in one stretch is usual too, as snow is in summer.
+    Zero in one stretch is usual too, as snow is in summer. ``held`` are the values of stretches, of these ``lengths``.
     """
     count = np.searchsorted(values, candidates, side="right") - np.searchsorted(values, candidates, side="left")
-    once = np.array([(held == candidate).sum() == 1 for candidate in candidates], bool)
-    return candidates[(count > len(values) / 4) & ~(once & (candidates != 0))]
+    longest = np.array([lengths[held == candidate].max() for candidate in candidates])
+    return candidates[(count > len(values) / 4) & ((longest <= count / 2) | (candidates == 0))]
 
 
 def _lie(n: int) -> str:
