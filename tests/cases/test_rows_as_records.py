@@ -211,6 +211,15 @@ def test_a_table_of_categories_alone_is_filled_and_so_is_the_next(several: bool,
     pd.testing.assert_frame_equal(again, truth[:50])
 
 
+def test_a_long_table_is_no_table_of_records_and_is_not_sent_from_option_to_option() -> None:
+    long = pd.DataFrame({"site": ["a", "b"] * 20, "parameter": ["pH"] * 20 + ["NO3"] * 20, "result": np.arange(40.0)})
+    with pytest.raises(
+        DataError, match=r"came a long one, .*'parameter' and their values in 'result'\. Leave"
+    ) as refused:
+        ti.impute(long, records="rows", effort="instant")
+    assert "(time)" not in str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["MRN", "patient_id", "Subject"])
 def test_people_with_a_date_name_the_option_for_records(name: str) -> None:
     rng = np.random.default_rng(0)

@@ -147,6 +147,7 @@ class DeliveredModel:
         change = (of_simple - error) / of_simple if of_simple > 0 else 0.0
         than = f"{abs(change):.0%} {'less' if change >= 0 else 'more'} than that of {simple} ({of_simple:.4g})"
         than = f"as that of {simple} ({of_simple:.4g})" if abs(change) < 0.005 else than
+        than = f"that of {simple} is 0" if error > of_simple == 0 else than
         units = self.scores[-1]["units"]
         return f"{methods}; mean absolute error on hidden cells {error:.4g} {units}, {than}{note}"
 

@@ -150,6 +150,13 @@ def read_frame(
 def _times(rows: Rows, time_options: TimeOptions, units: Mapping[str, str]) -> tuple[Stamps | None, RowAlignment]:
     columns, roles = rows.columns, rows.roles
     if not roles.time:
+        if rows.feature_of_row is not None and time_options.records == "rows":
+            names = [columns.names[at] for at in (roles.feature, roles.value) if at is not None]
+            raise DataError(
+                f"records: expected a wide table, a row for each record; came a long one, with names of quantities in "
+                f"{names[0]!r} and their values in {names[-1]!r}. Leave records='rows' out if the rows belong to "
+                "series in time, else give each quantity a column of its own."
+            )
         if rows.feature_of_row is not None:
             raise DataError("long table: expected a column of times, found none. Name it (time).")
         time_options.check_without_times()
