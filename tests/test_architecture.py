@@ -216,6 +216,7 @@ def test_no_print_no_argument_parsing_and_no_global_seeds_in_the_library():
 
 NOT_OF_DRAWS = {
     "datasets/describing.py": "of observed values",
+    "suites/densities.py": "of points of a density",
     "suites/paired.py": "of 2,000 resamples of records",
     "filling/measuring/calibration.py": "the conformal rank among scores of cells",
     "filling/preparing/prepare.py": "of observed values",

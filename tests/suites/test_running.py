@@ -428,8 +428,8 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
         ("tasks: {a: {}}\nmethods: {m: {imputer: mean}}\npublished: [{task: b, method: c, source: d}]", "no task 'b'"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: mean}}\nfolder: x", "unknown key folder"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: mean}, m: {imputer: linear}}", "'m' is given twice"),
-        ("tasks: {a: {}}\nmethods: {m: {config: default, options: {x: 1}}}", "options belong to a method with imputer"),
-        ("tasks: {a: {}}\nmethods: {m: {run: r, settings: {x: 1}}}", "settings belong to a method with config"),
+        ("tasks: {a: {}}\nmethods: {m: {config: default, options: {x: 1}}}", "options: only for a method with imputer"),
+        ("tasks: {a: {}}\nmethods: {m: {run: r, settings: {x: 1}}}", "settings: only for a method with config"),
         ("tasks: {a: {n_cells: [1, 2]}}\nmethods: {m: {imputer: linear}}", "one n_cells for each of 1 folds, came 2"),
     ],
 )

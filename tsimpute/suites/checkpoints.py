@@ -18,7 +18,7 @@ import torch
 from tsimpute.config.registry import available, is_known, make, options_of
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, RunConfig, SamplingConfig
 from tsimpute.config.yaml_files import load_config
-from tsimpute.errors import ConfigError
+from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.experiments import runs
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
@@ -63,7 +63,7 @@ def checkpoints(
         models, key = out / "models", training_key(job.config, task)
         folders = (path for path in sorted(models.glob(f"*-{key}")) if path.is_dir())
         folder = next(folders, models / f"{job.method}-{key}")
-        if _train(job.config, task, folder, f"{job.title}: training", should_stop, progress):
+        if _train(job, task, folder, should_stop, progress):
             yield from _stored(job, folder, job.config.sampling)
     elif job.method_config.run is not None:
         assert job.source is not None
@@ -128,15 +128,16 @@ def training_key(config: RunConfig, task: Task) -> str:
     return digest.hexdigest()[:12]
 
 
-def _train(
-    config: RunConfig, task: Task, folder: Path, what: str, should_stop: Callable[[], bool], progress: Progress
-) -> bool:
+def _train(job: Job, task: Task, folder: Path, should_stop: Callable[[], bool], progress: Progress) -> bool:
     """Trains into ``folder`` or continues there; False where it was stopped before its end.
 
     Raises:
-        CheckpointError: it has passed an epoch that is to be scored now and was not kept.
+        CheckpointError: it has passed an epoch or a step that is to be scored now and was not kept.
     """
-    seconds = _seconds(folder)
+    assert job.config is not None
+    config, at_step, seconds = job.config, job.method_config.at_step, _seconds(folder)
+    if at_step is not None:
+        return _train_to_step(config, task, folder, at_step, f"{job.title}: training", should_stop, progress)
     for epoch in config.training.keep_epochs:
         if epoch < max(seconds, default=0):
             model_file(folder, [_of_epoch(epoch)])
@@ -145,8 +146,25 @@ def _train(
     if of_epochs and last in seconds and (folder / f"{_of_epoch(last)}.safetensors").is_file():
         return True
     for step in runs.train(config, task, runs.new_imputer(config), folder, should_stop=should_stop):
-        progress(what, step.step, step.n_steps)
+        progress(f"{job.title}: training", step.step, step.n_steps)
     return step is not None and step.step >= step.n_steps and not should_stop()
+
+
+def _train_to_step(
+    config: RunConfig, task: Task, folder: Path, at: int, what: str, should_stop: Callable[[], bool], progress: Progress
+) -> bool:
+    """Trains up to a step, and keeps the model there and the state that a later one goes on from."""
+    path, imputer = folder / f"{_of_step(at)}.safetensors", runs.new_imputer(config)
+    if path.is_file():
+        return True
+    stopping = lambda: path.is_file() or should_stop()
+    for step in runs.train(config, task, imputer, folder, should_stop=stopping):
+        if step.stop is None and step.step == at:
+            imputer.save(path)
+        progress(what, step.step, at)
+    if not path.is_file() and not should_stop():
+        raise CheckpointError(f"{folder}: training is past step {at}, and its model is not there. Remove the folder.")
+    return path.is_file()
 
 
 def _stored(job: Job, folder: Path, sampling: SamplingConfig) -> Iterator[Checkpoint]:
@@ -157,10 +175,15 @@ def _stored(job: Job, folder: Path, sampling: SamplingConfig) -> Iterator[Checkp
         assert epoch is not None  # alone, where training is of a number of steps
         model = GenerativeImputer.load(model_file(folder, [_of_epoch(epoch)]), sampling)
         yield Checkpoint(model, epoch, seconds.get(epoch))
-    path = model_file(folder, [*([] if last is None else [_of_epoch(last)]), *LAST])
+    at = job.method_config.at_step
+    path = model_file(folder, [_of_step(at)] if at else [*([] if last is None else [_of_epoch(last)]), *LAST])
     for n in (None, *job.n_steps):
         model = GenerativeImputer.load(path, sampling if n is None else replace(sampling, n_steps=n))
         yield Checkpoint(model, last, max(seconds.values(), default=None), n)
+
+
+def _of_step(step: int) -> str:
+    return f"step-{step:07d}"
 
 
 def _of_epoch(epoch: int) -> str:

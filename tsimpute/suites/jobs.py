@@ -36,6 +36,7 @@ class Job:
         n_cells: expected number of scored cells of all test records; None = any.
         device, leakage_test: see ``Suite``.
         ranked: scored by metrics of whole tables too.
+        conditionals: see ``Suite``.
         scoring: its data, protocol and evaluation; nothing else of it counts.
         source: file of weights, folder of a finished run or of a user's module, or None.
         files: all that its numbers depend on, beside settings and data: weights, a run's files, a user's modules.
@@ -57,6 +58,7 @@ class Job:
     device: str
     leakage_test: bool
     ranked: bool
+    conditionals: int
     scoring: RunConfig
     source: Path | None = None
     files: tuple[Path, ...] = ()
@@ -98,9 +100,9 @@ def plan(suite: Suite) -> list[Job]:
 
 
 def in_order(suite: Suite, jobs: Iterable[Job]) -> list[Job]:
-    """The order in which jobs of a suite are run: task by task, or as ``run_last`` says."""
+    """The order in which jobs of a suite are run: shorter trainings first, and as ``run_last`` says."""
     late = suite.run_last
-    return sorted(jobs, key=lambda job: (job.fold, job.method in late)) if late else list(jobs)
+    return sorted(jobs, key=lambda job: (job.fold if late else 0, job.method in late, job.method_config.at_step or 0))
 
 
 def select(jobs: Sequence[Job], tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
@@ -154,13 +156,14 @@ def _job(suite: Suite, task: str, method: str, fold: int, seed: int) -> Job:
     task_config, method_config = suite.tasks[task], suite.methods[method]
     n_samples = method_config.n_samples or task_config.n_samples or suite.n_samples
     evaluation = EvaluationConfig(
-        n_samples, task_config.max_records, fill=method_config.fill or suite.fill, units=task_config.units, seed=seed
-    )
+        n_samples, task_config.max_records, fill=method_config.fill or suite.fill, units=task_config.units,
+        seed=seed if suite.sampling_seed is None else suite.sampling_seed,
+    )  # fmt: skip
     scoring = RunConfig(task_config.data, replace(task_config.protocol, fold=fold), evaluation=evaluation)
     n_cells = suite.n_cells(task, fold)
     job = Job(
         task, method, fold, seed, task_config, method_config, n_cells, suite.device, suite.leakage_test,
-        task.rpartition(" ")[2] in suite.ranking.groups, scoring,
+        task.rpartition(" ")[2] in suite.ranking.groups, suite.conditionals, scoring,
     )  # fmt: skip
     try:
         job = _resolved(suite, job)
@@ -233,6 +236,11 @@ def _resolved(suite: Suite, job: Job) -> Job:
         process, training = config.process, config.training
         epochs = (*(epoch for epoch in at_epochs if epoch < training.epochs), training.epochs)
         job = replace(job, config=config, epochs=epochs if training.max_steps is None else (None,))
+        if (method.at_step or 0) > (training.max_steps or 0):
+            raise ConfigError(
+                f"suite: at_step: expected at most training.max_steps, which is {training.max_steps}; came "
+                f"{method.at_step}."
+            )
         if training.teacher is not None:
             job = replace(job, files=(_existing(Path(training.teacher)),))
     elif is_import_path(method.imputer):
@@ -263,7 +271,11 @@ def _existing(path: Path) -> Path:
 
 def _key(suite: Suite, job: Job) -> str:
     # Of a training the content of its settings counts, and not the name of their file.
-    skipped = ("tasks", "optional", *(() if job.config is None else ("config", "settings")))
+    skipped = ["tasks", "optional", *([] if job.config is None else ["config", "settings"])]
+    skipped += [] if job.method_config.at_step else ["at_step"]
+    draws = [suite.n_samples, suite.fill, suite.leakage_test]
+    if suite.conditionals or suite.sampling_seed is not None:
+        draws += [suite.conditionals, suite.sampling_seed]
     files = {}  # by path from the folder of the first one, where it is in it; else by name
     for path in job.files:
         folder = job.files[0].parent
@@ -273,7 +285,7 @@ def _key(suite: Suite, job: Job) -> str:
         "task": {k: v for k, v in to_dict(job.task_config).items() if k not in _WITHOUT_NUMBERS},
         "method": {k: v for k, v in to_dict(job.method_config).items() if k not in skipped},
         "entry": job.names,
-        "draws": [suite.n_samples, suite.fill, suite.leakage_test],
+        "draws": draws,
         "files": files,
     }
     if job.device != "cpu" and not job.method_config.imputer:

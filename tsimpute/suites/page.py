@@ -16,7 +16,7 @@ from tsimpute.evaluation.reporting import Report, csv_text
 from tsimpute.plots import by_gap, calibration, curves, versus
 from tsimpute.reports.pages import Picture
 from tsimpute.reports.pages import render as render_page
-from tsimpute.suites import ranking, tables
+from tsimpute.suites import densities, ranking, tables
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.paired import difference_table
 from tsimpute.suites.results import Part, Result, not_shown, read_results
@@ -45,6 +45,8 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     """
     if suite.ranking.groups:
         return ranking.render(suite, jobs, out)
+    if suite.conditionals:
+        return densities.render(suite, jobs, out)
     results = list(read_results(jobs, out))
     if not results:
         raise DataError(f"{out}: expected results of the suite, there are none yet.")

@@ -44,14 +44,14 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     rows, overall, by_metric, parts = metric_rows(results), {}, {}, []
     pictures = {}
     for group, title in suite.ranking.groups.items():
-        of_group = rows[rows.mechanism == group]
+        of_group = rows.loc[rows.mechanism == group]
         chosen = compared(of_group, suite.ranking.reference)
         if not len(chosen):
             parts.append(f"## {title}\n\nNothing is done yet.\n")
             continue
         ranks = average_ranks(chosen)
         if chosen.table.nunique() >= suite.ranking.fewest:
-            overall[group], by_metric[group] = ranks["mean"].groupby("method").mean(), ranks["mean"]
+            overall[group], by_metric[group] = _over_metrics(ranks), ranks["mean"]
         parts.append(_section(title, ranks, chosen, of_group, [job for job in jobs if group_of(job) == group]))
         if points := by_steps(suite, of_group):
             pictures[f"{group}_steps.png"] = title, points
@@ -112,7 +112,7 @@ def compared(rows: pd.DataFrame, reference: str) -> pd.DataFrame:
     chosen = {name: pairs for name, pairs in done.items() if len(pairs & wanted) * 2 >= len(wanted)}
     common = set.intersection(*chosen.values()) if chosen else set()
     at = [pair in common for pair in zip(rows.table, rows["mask"], strict=True)]
-    return rows[np.array(at, bool) & rows.method.isin(chosen)]
+    return rows.loc[np.array(at, bool) & rows.method.isin(chosen)]
 
 
 def average_ranks(rows: pd.DataFrame) -> pd.DataFrame:
@@ -127,14 +127,18 @@ def average_ranks(rows: pd.DataFrame) -> pd.DataFrame:
     return by_metric.agg(mean="mean", se=lambda x: x.std(ddof=1) / np.sqrt(len(x)), n="count")
 
 
+def _over_metrics(ranks: pd.DataFrame) -> pd.Series:
+    return pd.Series(ranks["mean"].groupby("method").mean())
+
+
 def _section(title: str, ranks: pd.DataFrame, chosen: pd.DataFrame, rows: pd.DataFrame, jobs: Sequence[Job]) -> str:
     """Average ranks of one group, best first, and what is done and what is not."""
     present = [metric for metric in TABLE_METRICS if metric in ranks.index.get_level_values("metric")]
     lines = []
-    for name, mean in ranks["mean"].groupby("method").mean().sort_values().items():
+    for name, mean in _over_metrics(ranks).sort_values().items():
         cells = [f"{ranks.loc[(name, m), 'mean']:.2f} ± {ranks.loc[(name, m), 'se']:.2f}" for m in present]
         cells = [cell.removesuffix(" ± nan") for cell in cells]
-        seconds = chosen[chosen.method == name].groupby(["table", "mask"]).seconds.first().median()
+        seconds = chosen.loc[chosen.method == name].groupby(["table", "mask"]).seconds.first().median()
         lines.append([str(name), f"{mean:.2f}", *cells, f"{seconds:.1f}"])
     n_pairs, n_tables = len(chosen[["table", "mask"]].drop_duplicates()), len({job.task for job in jobs})
     counts = rows.drop_duplicates(["table", "mask", "method"]).groupby("method").size()
@@ -191,9 +195,9 @@ def by_steps(suite: Suite, rows: pd.DataFrame) -> dict[str, dict[str, list[tuple
             first = repr((method.config, rest))
             alike.setdefault(first, {})[name] = method.settings["training.max_steps"]
     several = [budgets for budgets in alike.values() if len(budgets) > 1]
-    chosen = rows[rows.method.isin([name for budgets in several for name in budgets])]
+    chosen = rows.loc[rows.method.isin([name for budgets in several for name in budgets])]
     n_done = chosen.groupby(["table", "mask"]).method.transform("nunique")
-    means = chosen[n_done == chosen.method.nunique()].groupby(["metric", "method"]).value.mean().dropna()
+    means = chosen.loc[n_done == chosen.method.nunique()].groupby(["metric", "method"]).value.mean().dropna()
     return {
         metric: {
             next(iter(budgets)): sorted((n, means[metric, name]) for name, n in budgets.items()) for budgets in several

@@ -41,8 +41,9 @@ class Part:
 
     Attributes:
         epoch: of the checkpoint.
-        kind: "gap" (``key`` is one of ``scoring.BINS``), "interval" (``key`` is its width in percent) or "table".
-        metric: one of the metrics, "coverage" of an interval, or a metric of a whole table.
+        kind: "gap" (``key`` is one of ``scoring.BINS``), "interval" (``key`` is its width in percent), "table"
+            or "density" (``key`` is the place of a conditional).
+        metric: one of the metrics, "coverage" of an interval, or a metric of a whole table or a density.
         value: None where nothing was scored, or it is not defined.
         n_cells: scored; of a whole table its rows.
     """

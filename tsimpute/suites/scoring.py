@@ -31,6 +31,7 @@ from tsimpute.evaluation.table_metrics import BETWEEN_ROWS, MAX_ROWS, TABLE_METR
 from tsimpute.experiments import runs
 from tsimpute.experiments.leakage import leakage_of, leakage_of_filling, scaler_moves
 from tsimpute.suites.checkpoints import Checkpoint, global_seeds, new_imputer
+from tsimpute.suites.densities import density_parts
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.results import EntryRecord, Part
 from tsimpute.tasks.task import Task
@@ -135,6 +136,8 @@ def score(
     parts = [] if samples is None else breakdown(prepared.test, samples)
     if samples is not None and job.ranked:
         parts += table_parts(job, prepared.task.test, samples)
+    if samples is not None and job.conditionals:
+        parts += density_parts(job, model.imputer, prepared.task.test, samples)
     return report, parts
 
 

@@ -71,6 +71,8 @@ class MethodConfig:
         n_samples: samples per record; None = as in the suite; 1 for methods without randomness.
         fill: None = as in the suite. The original CSDI samples every missing cell, so its weights need "missing".
         seeds: False = the method has no randomness: only the first seed is run.
+        at_step: scored after so many optimiser steps of its ``training.max_steps``; the training goes on from there for
+            a method with the same settings and a later step. None = at its end.
         optional: left out with a sentence where a file or module that it names does not exist.
     """
 
@@ -84,6 +86,7 @@ class MethodConfig:
     n_samples: int | None = None
     fill: Literal["scored", "missing"] | None = None
     seeds: bool = True
+    at_step: int | None = None
     optional: bool = False
 
     def __post_init__(self) -> None:
@@ -97,15 +100,16 @@ class MethodConfig:
                 "suite: imputer: expected a name or an import path, as my_module:MyImputer or my_module:draw; came the "
                 f"file {self.imputer!r}."
             )
-        for name, kind in (("options", "imputer"), ("settings", "config")):
+        for name, kind in (("options", "imputer"), ("settings", "config"), ("at_step", "config")):
             if getattr(self, name) and kinds != [kind]:
-                raise ConfigError(f"suite: {name} belong to a method with {kind}; this one has {kinds[0]}.")
+                raise ConfigError(f"suite: {name}: only for a method with {kind}; this one has {kinds[0]}.")
+        for name in ("options", "settings"):
             if not all(isinstance(key, str) for key in getattr(self, name)):
                 raise ConfigError(f"suite: {name}: expected values by name, came {getattr(self, name)}.")
         reserved = [path for path in self.settings if path.startswith(_OF_THE_SUITE)]
         if reserved:
             raise ConfigError(f"suite: settings: {reserved[0]} is set by the suite and its tasks. Leave it out here.")
-        _check_numbers(self, {"n_samples": 1})
+        _check_numbers(self, {"n_samples": 1, "at_step": 1})
 
     def takes_part(self, task: str) -> bool:
         return not self.tasks or task in self.tasks
@@ -186,6 +190,9 @@ class Suite:
         published: results of others.
         run_last: methods that take long. Where any are named, all of a fold is run before any of the next, they last.
         ranking: see ``Ranking``.
+        conditionals: draws of each conditional of a density that are compared with the exact one; 0 = none. Only with
+            the data set ``densities``.
+        sampling_seed: None = that of training.
         folder: of the suite's file. Files and modules of methods are looked for there, then in the working folder.
     """
 
@@ -202,10 +209,13 @@ class Suite:
     published: tuple[Published, ...] = ()
     run_last: tuple[str, ...] = ()
     ranking: Ranking = field(default_factory=Ranking)
+    conditionals: int = 0
+    sampling_seed: int | None = None
     folder: str = ""
 
     def __post_init__(self) -> None:
-        _check_numbers(self, {"folds": 0, "seeds": 0, "at_epochs": 1, "n_samples": 1})
+        least = {"folds": 0, "seeds": 0, "at_epochs": 1, "n_samples": 1, "conditionals": 0, "sampling_seed": 0}
+        _check_numbers(self, least)
         for row in self.published:
             if row.task not in self.tasks:
                 raise ConfigError(f"suite: published: no task {row.task!r}; tasks are {', '.join(self.tasks)}.")
@@ -297,7 +307,7 @@ def _for_each(named: dict[Any, Any], where: str) -> dict[Any, Any]:
     Raises:
         ConfigError: ``each`` holds something else, or two get one name.
     """
-    made: dict[Any, Any] = {}
+    expanded: dict[Any, Any] = {}
     for name, settings in named.items():
         each = settings.get("each", {}) if isinstance(settings, dict) else {}
         if not isinstance(each, dict) or not all(isinstance(values, list) for values in each.values()):
@@ -306,10 +316,10 @@ def _for_each(named: dict[Any, Any], where: str) -> dict[Any, Any]:
         for values in product(*each.values()):
             chosen = dict(zip(each, values, strict=True))
             new = str(_with_values(name, chosen)) if each else name
-            if new in made:
+            if new in expanded:
                 raise ConfigError(f"{where}: two have the name {new!r}. Put what each differs in into the name.")
-            made[new] = _with_values(rest, chosen)
-    return made
+            expanded[new] = _with_values(rest, chosen)
+    return expanded
 
 
 def _with_values(setting: Any, values: Mapping[str, Any]) -> Any:
