@@ -125,7 +125,7 @@ def to_dict(config: Any) -> dict[str, Any]:
     return _plain(dataclasses.asdict(config))
 
 
-def differences(one: Any, other: Any, of_one: str, of_other: str) -> str:
+def differences(one: Any, other: Any, place: str, other_place: str) -> str:
     """The settings in which two of a kind differ, for messages; an option that only one of them sets is the default.
 
     Example:
@@ -136,7 +136,7 @@ def differences(one: Any, other: Any, of_one: str, of_other: str) -> str:
     """
     first, second = (plain.pop("options", {}) | plain for plain in (to_dict(one), to_dict(other)))
     return "; ".join(
-        f"{name} is {first.get(name, 'the default')} {of_one} and {second.get(name, 'the default')} {of_other}"
+        f"{name} is {first.get(name, 'the default')} {place} and {second.get(name, 'the default')} {other_place}"
         for name in first | second
         if name not in first or name not in second or first[name] != second[name]
     )

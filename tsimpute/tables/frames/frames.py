@@ -115,8 +115,7 @@ def read_frame(
         alignment = replace(alignment, used=alignment.used & ~rows.nameless)
     roles, warnings = rows.roles, alignment.warnings
     if time_options.records == "rows":
-        decided = {*spec.categories, *(spec.text or ())}
-        warnings += unfilled_texts(columns, [at for at in roles.extra if columns.names[at] not in decided])
+        warnings += unfilled_texts(columns, roles.extra, (*spec.categories, *(spec.text or ())))
     notes = (*roles.notes, *(stamps.notes if stamps else ()), *alignment.notes, *rows.notes)
     superseded, values = None, rows.values
     if time_options.step is not None and stamps is not None and time_options.duplicates != "mean":

@@ -293,10 +293,13 @@ def categories_of(columns: Columns, named: Mapping[Hashable, Sequence[object]], 
     return tuple(out)
 
 
-def unfilled_texts(columns: Columns, places: Sequence[int]) -> tuple[str, ...]:
-    """A warning of columns of texts that have gaps and few enough different texts to be filled as categories."""
+def unfilled_texts(columns: Columns, places: Sequence[int], decided: Sequence[Hashable]) -> tuple[str, ...]:
+    """A warning of columns of texts that have gaps and few enough different texts to be filled as categories.
+
+    ``decided`` are names of columns of which a user has said what becomes of them.
+    """
     names = []
-    for at in places:
+    for at in (at for at in places if columns.names[at] not in decided):
         codes = columns.codes(at)
         items = pd.Series(columns[at]).dropna()
         is_text = at >= columns.n_levels and all(isinstance(item, str) for item in items)

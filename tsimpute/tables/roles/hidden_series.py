@@ -209,13 +209,8 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
     before = int(pd.Series(key).duplicated().sum())
     if not before:
         return ""
-    if roles.layout == "wide" and not roles.group and before >= SHARE * len(key):
-        record = next((name for at, name in enumerate(columns.names) if _names_records(columns, at)), None)
-        if record is not None:
-            return (
-                f" Every row has another {record!r}: if each row is a record by itself, as a person, set "
-                "records='rows'. If rows belong to series, name the columns that tell these apart (group)."
-            )
+    if before >= SHARE * len(key) and (records := _are_records(columns, roles)):
+        return records
     taken = {*roles.time, *roles.group, roles.feature, roles.value}
     times, names = [], []
     for at in (at for at in range(len(columns)) if at not in taken and columns.names[at] is not None):
@@ -267,6 +262,17 @@ def what_tells_apart(columns: Columns, roles: Roles, key: np.ndarray) -> str:
         f" Column {shown} tells these rows apart: if each of its names is a series of its own, name it, as "
         f"group={listed} (--group {_quoted(','.join(listed))}); if it says what was measured, name it as feature and "
         "the column of values as value."
+    )
+
+
+def _are_records(columns: Columns, roles: Roles) -> str:
+    """What to do where rows are rather records by themselves, as people with a date; "" where nothing says so."""
+    name = next((name for at, name in enumerate(columns.names) if _names_records(columns, at)), None)
+    if name is None or roles.group or roles.layout == "long":
+        return ""
+    return (
+        f" Every row has another {name!r}: if each row is a record by itself, as a person, set records='rows'. If rows "
+        "belong to series, name the columns that tell these apart (group)."
     )
 
 

@@ -234,19 +234,21 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
 
 def _two_marks(table: Delimited, column: int, texts: Mapping[int, str]) -> DataError | None:
     """What to do where a column has decimal points and commas, or one column has these and another one those."""
-    own, other = (table.decimal, "," if table.decimal == "." else ".")
+    mark_of_file, other = (table.decimal, "," if table.decimal == "." else ".")
     others = [row for row, text in texts.items() if has_mark(text, other) and not _GROUPED.fullmatch(text)]
-    place, owns = column, [row for row, text in texts.items() if has_mark(text, own)]
+    place, with_mark = column, [row for row, text in texts.items() if has_mark(text, mark_of_file)]
     if not others:
         return None
     for at, fields in enumerate(table.columns):
-        if not owns and all(_parses(text, own) or is_missing(text) for text in fields):
-            place, owns = at, [row for row, text in enumerate(fields) if has_mark(text, own)]
-    if not owns:
+        if not with_mark and all(_parses(text, mark_of_file) or is_missing(text) for text in fields):
+            place, with_mark = at, [row for row, text in enumerate(fields) if has_mark(text, mark_of_file)]
+    if not with_mark:
         return None
     came = [
         f"a {DECIMAL_MARKS[mark]} in column {table.header[at]!r} ({lines_text([int(table.lines[row]) for row in rows])}"
-        for mark, at, rows in sorted(((own, place, owns), (other, column, others)), key=lambda part: part[2][0])
+        for mark, at, rows in sorted(
+            ((mark_of_file, place, with_mark), (other, column, others)), key=lambda part: part[2][0]
+        )
     ]
     name = f'""{table.header[column]}""' if "," in table.header[column] else table.header[column]
     return DataError(
