@@ -18,7 +18,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from tsimpute.core.windows import Feature
+from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.evaluation.reporting import EvaluationContext
 
@@ -125,6 +125,18 @@ def read_cells(path: Path) -> tuple[Header, Iterator[Cells]]:
     """
     content = _read(path)
     return cast(Header, next(content)), cast(Iterator[Cells], content)
+
+
+def filled_table(path: Path, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """(N, K) bool, the scored cells of records of one step, and (S, N, K) these records with the draws there."""
+    header, chunks = read_cells(path)
+    truth, place = windows.values[:, :, 0], {record_id: n for n, record_id in enumerate(windows.record_ids)}
+    scored, filled = np.zeros(truth.shape, bool), np.repeat(truth[None], header.n_samples, 0)
+    for cells in chunks:
+        rows = np.array([place[str(record_id)] for record_id in cells.record_ids])[cells.record]
+        scored[rows, cells.feature] = True
+        filled[:, rows, cells.feature] = cells.draws.T
+    return scored, filled
 
 
 def _read(path: Path) -> Iterator[Header | Cells]:

@@ -23,7 +23,7 @@ from tsimpute.config.registry import make
 from tsimpute.core.windows import Windows
 from tsimpute.datasets.densities import Densities, conditional
 from tsimpute.errors import ConfigError, DataError
-from tsimpute.evaluation.kept_samples import read_cells
+from tsimpute.evaluation.kept_samples import filled_table, read_cells
 from tsimpute.evaluation.reporting import csv_text
 from tsimpute.evaluation.table_metrics import median_distance, mmds
 from tsimpute.experiments.runs import new_imputer, task_of
@@ -203,14 +203,9 @@ def _pictures(density: str, results: Sequence[Result], out: Path) -> list[Path]:
 
 def _points(windows: Windows, samples: Path) -> tuple[np.ndarray, np.ndarray]:
     """(N, 2) points with one draw of their hidden cells, and which these are, up to the last point that was scored."""
-    points, hidden = windows.values[..., 0].copy(), windows.held_out_mask[..., 0]
-    place = {record_id: n for n, record_id in enumerate(windows.record_ids)}
-    last = 0
-    for cells in read_cells(samples)[1]:
-        rows = np.array([place[str(record_id)] for record_id in cells.record_ids])[cells.record]
-        points[rows, cells.feature] = cells.draws[:, 0]
-        last = max(last, int(rows.max()))
-    return points[: last + 1], hidden[: last + 1]
+    hidden, filled = filled_table(samples, windows)
+    n_points = np.flatnonzero(hidden.any(1))[-1] + 1
+    return filled[0, :n_points], hidden[:n_points]
 
 
 def _conditionals(samples: Path) -> Path:

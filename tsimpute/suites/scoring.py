@@ -24,7 +24,7 @@ from tsimpute.core.windows import Windows
 from tsimpute.datasets.fetching import find_root
 from tsimpute.errors import ConfigError
 from tsimpute.evaluation.ensembles import interval_holds
-from tsimpute.evaluation.kept_samples import read_cells
+from tsimpute.evaluation.kept_samples import filled_table, read_cells
 from tsimpute.evaluation.metrics import Scores
 from tsimpute.evaluation.reporting import Report
 from tsimpute.evaluation.table_metrics import BETWEEN_ROWS, MAX_ROWS, TABLE_METRICS, table_metrics
@@ -178,19 +178,13 @@ def table_parts(job: Job, windows: Windows, samples: Path) -> list[Part]:
     outcome: Any = getattr(make("datasets", data.name, **data.options), "target", None)
     if outcome is None:
         raise ConfigError(f"suite: ranking: expected a data set with an outcome, such as uci; came {data.name!r}.")
-    header, chunks = read_cells(samples)
-    truth = windows.values[:, :, 0]
-    hidden, imputed = np.zeros(truth.shape, bool), np.repeat(truth[None], header.n_samples, 0)
-    place = {record_id: n for n, record_id in enumerate(windows.record_ids)}
-    for cells in chunks:
-        rows = np.array([place[str(record_id)] for record_id in cells.record_ids])[cells.record]
-        hidden[rows, cells.feature] = True
-        imputed[:, rows, cells.feature] = cells.draws.T
+    hidden, imputed = filled_table(samples, windows)
+    truth, epoch = windows.values[:, :, 0], read_cells(samples)[0].context.epoch
     root = find_root(data.name, None if data.root is None else Path(data.root))
     values, n = table_metrics(truth, hidden, imputed, outcome(root)), len(truth)
     n_rows = {metric: min(n, MAX_ROWS) if metric in BETWEEN_ROWS else n for metric in TABLE_METRICS}
     return [
-        Part(header.context.epoch, TABLE, "", name, None if np.isnan(values[name]) else values[name], n_rows[name])
+        Part(epoch, TABLE, "", name, None if np.isnan(values[name]) else values[name], n_rows[name])
         for name in TABLE_METRICS
         if name in values
     ]
