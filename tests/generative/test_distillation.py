@@ -35,7 +35,13 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def student(teacher: Path, **training: object) -> ti.GenerativeImputer:
-    settings = {"epochs": 40, "learning_rate": 1e-3, "schedule": "cosine", "teacher": str(teacher)} | training
+    settings = {
+        "epochs": 40,
+        "learning_rate": 1e-3,
+        "schedule": "cosine",
+        "objective": "distillation",
+        "start_from": str(teacher),
+    } | training
     return ti.GenerativeImputer(network=NETWORK, training=ti.TrainingConfig(**settings), sampling=TWO)  # type: ignore[arg-type]
 
 
@@ -117,13 +123,15 @@ def test_a_stopped_run_goes_on_and_another_teacher_is_refused(teacher: Path, tmp
 def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
     with pytest.raises(CheckpointError, match=r"none\.safetensors"):
         student(tmp_path / "none.safetensors").fit(TRAIN, progress=False)
-    training, same = ti.TrainingConfig(teacher=str(teacher)), NETWORK.options
+    training, same = ti.TrainingConfig(start_from=str(teacher)), NETWORK.options
     wide = dataclasses.replace(NETWORK, options=same | {"width": 16})
     defaults = dataclasses.replace(NETWORK, options={k: v for k, v in same.items() if k != "width"})
     for network, text in ((wide, "width is 16 here"), (defaults, "width is the default here")):
         with pytest.raises(ConfigError, match=f"came .*: {text} and {same['width']} in the file. Set") as refused:
             ti.GenerativeImputer(network=network, training=training, sampling=TWO).fit(TRAIN, progress=False)
         assert "Config(" not in str(refused.value)
+    with pytest.raises(ConfigError, match=r"training\.start_from: expected with objective distillation the file"):
+        ti.TrainingConfig(objective="distillation")
     noisy = student(teacher)
     noisy.sampling = ti.SamplingConfig(solver="one_step", eta=1.0, n_steps=2)
     with pytest.raises(ConfigError, match="expected deterministic samplers"):
@@ -135,7 +143,7 @@ def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
 def test_eta_of_the_student_goes_for_a_diffusion_teacher_too(tmp_path: Path):
     training = ti.TrainingConfig(epochs=1)
     ti.GenerativeImputer("diffusion", NETWORK, training).fit(TRAIN, progress=False).save(tmp_path / "d.safetensors")
-    taught = ti.TrainingConfig(epochs=1, teacher=str(tmp_path / "d.safetensors"))
+    taught = ti.TrainingConfig(epochs=1, objective="distillation", start_from=str(tmp_path / "d.safetensors"))
     plain = ti.GenerativeImputer("diffusion", NETWORK, taught, ti.SamplingConfig(n_steps=2))
     with pytest.raises(ConfigError, match=r"Set sampling\.eta to 0"):
         plain.fit(TRAIN, progress=False)

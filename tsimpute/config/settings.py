@@ -137,8 +137,10 @@ class TrainingConfig:
         query_unobserved: share of records in which all unobserved cells are queried beside the targets, as in use,
             where every missing cell is; without a loss on them. Flow matching only.
         query_from: share of the epochs after which that begins.
-        teacher: model file whose samples the network learns to draw in the steps of ``sampling``, starting from its
-            weights; see ``tsimpute.generative.distillation``. None = training from data.
+        objective: what is minimised. "regression" = the process's own loss; "crps" = the score of two samples, drawn in
+            the steps of ``sampling``, see ``tsimpute.generative.scoring``; "distillation" = the distance between
+            samples so drawn and those of the model of ``start_from``, see ``tsimpute.generative.distillation``.
+        start_from: model file whose weights, scaler and base training begins with. None = new weights.
         patience: stop after so many epochs without a better validation loss, and keep the best; None = never stop
             early, and keep the last.
         seed: of order, masks, times and noise.
@@ -165,7 +167,8 @@ class TrainingConfig:
     base_folds: int = 1
     query_unobserved: float = 0.0
     query_from: float = 0.9
-    teacher: str | None = None
+    objective: Literal["regression", "crps", "distillation"] = "regression"
+    start_from: str | None = None
     patience: int | None = None
     seed: int = 0
     checkpoint_minutes: float = 2.0
@@ -189,7 +192,7 @@ class TrainingConfig:
         expected = f"one of {', '.join(MASK_POLICIES)}, or an import path as package.module:function"
         known = policy in MASK_POLICIES or registry.is_known("mask_policies", policy)
         _require(known, "training.mask_policy", expected, policy)
-        for name in ("schedule", "precision"):
+        for name in ("schedule", "objective", "precision"):
             known = get_args(types_of(TrainingConfig)[name])
             _require(
                 getattr(self, name) in known, f"training.{name}", f"one of {', '.join(known)}", getattr(self, name)
@@ -198,6 +201,8 @@ class TrainingConfig:
             _require(getattr(self, name) > 0, f"training.{name}", "a positive number", getattr(self, name))
         for name in ("weight_decay", "checkpoint_minutes", "warmup_steps"):
             _require(getattr(self, name) >= 0, f"training.{name}", "0 or more", getattr(self, name))
+        sought = self.objective != "distillation" or self.start_from is not None
+        _require(sought, "training.start_from", "with objective distillation the file of a model", self.start_from)
         _require(0 < self.decay <= 1, "training.decay", "a number in (0, 1]", self.decay)
         for name in ("query_unobserved", "query_from"):
             _require(0 <= getattr(self, name) <= 1, f"training.{name}", "a share in [0, 1]", getattr(self, name))

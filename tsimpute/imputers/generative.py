@@ -24,11 +24,10 @@ from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
-from tsimpute.generative.distillation import Distillation
 from tsimpute.generative.window_averaging import WindowAveraging, usual_stride
 from tsimpute.imputers.network.fitted import FittedModel
 from tsimpute.imputers.network.sampler import Sampler, WindowProgress, check_times, pieces, steps_within
-from tsimpute.imputers.network.starting import Teacher, cross_fitted, digest_of, loader, starting_model
+from tsimpute.imputers.network.starting import cross_fitted, digest_of, loader, objective_of, starting_model
 from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
@@ -191,8 +190,8 @@ class GenerativeImputer:
                 f"training.query_unobserved: expected 0 with {self.process.name}, which has levels and no times "
                 f"between them; came {training.query_unobserved}."
             )
-        teacher = None if training.teacher is None else self._teacher(Path(training.teacher), train.features)
-        model = starting_model(self.network, training, process, train, scaler, base, time_unit, teacher)
+        fitted, its_sampler = self._start(train.features)
+        model = starting_model(self.network, training, process, train, scaler, base, time_unit, fitted)
         self.model_, policy, base_of_record = model, make_policy(training.mask_policy, train), None
         if model.base_process is not None and training.base_folds > 1:
             base_of_record = cross_fitted(train, model.scaler, model.base_process, training.base_folds, training.seed)
@@ -215,8 +214,9 @@ class GenerativeImputer:
             identity=f"{self.network.name} {self.network.options}, {self.process.options}"
             + f", base estimate {self.network.base}" * (model.base is not None)
             + (f", base {digest_of(base.to_arrays())}" if base else "")
-            + (f", teacher {teacher.digest}, {self.sampler}, grid {self.grid_power}" if teacher else ""),
-            objective=Distillation(teacher.model.network, teacher.path, self._sampler.path) if teacher else None,
+            + (f", from {digest_of(fitted.arrays())}" if fitted else "")
+            + (f", {self.sampler}, grid {self.grid_power}" if training.objective != "regression" else ""),
+            objective=objective_of(training.objective, self._sampler, fitted, its_sampler),
         )
         for step in trainer.run():
             model.network, model.fitted = trainer.output_network, {"epoch": trainer.epochs_done, "step": step.step}
@@ -228,21 +228,24 @@ class GenerativeImputer:
             best = trainer.at.best_epoch
             model.fitted = {"epoch": best, "step": min(best * trainer.train.n_batches, trainer.n_steps)}
 
-    def _teacher(self, path: Path, features: Sequence[Feature]) -> Teacher:
-        """The model of ``training.teacher``, with the eta of ``sampling``; an error where it is of another kind."""
-        teacher = GenerativeImputer.load(path)
+    def _start(self, features: Sequence[Feature]) -> tuple[FittedModel, Sampler] | tuple[None, None]:
+        """The model of ``training.start_from`` and how it samples; an error where it is of another kind."""
+        if self.training.start_from is None:
+            return None, None
+        path = Path(self.training.start_from)
+        start = GenerativeImputer.load(path)
         for name in ("process", "network"):
-            theirs, mine = getattr(teacher, name), getattr(self, name)
+            theirs, mine = getattr(start, name), getattr(self, name)
             if theirs != mine:
                 raise ConfigError(
-                    f"training.teacher: expected a model of the {name} that is trained, came {path} of another: "
+                    f"training.start_from: expected a model of the {name} that is trained, came {path} of another: "
                     f"{differences(mine, theirs, 'here', 'in the file')}. Set {name} as in the file."
                 )
-        check_features(teacher.features_, features)
+        check_features(start.features_, features)
         if self.sampling.eta == 0:
-            teacher.sampling = replace(teacher.sampling, eta=0.0)
-        teacher.network_.eval()
-        return Teacher(teacher.model_, teacher._sampler.path)
+            start.sampling = replace(start.sampling, eta=0.0)
+        start.network_.eval()
+        return start.model_, start._sampler
 
     def impute(
         self,

@@ -130,8 +130,10 @@ def settings_that_count(config: RunConfig) -> dict[str, Any]:
         del values["training"][name]
     if config.training.max_steps is None:
         del values["training"]["max_steps"]
-    if config.training.teacher is None:
-        del values["training"]["teacher"]
+    if config.training.objective == "regression":
+        del values["training"]["objective"]
+    if config.training.start_from is None:
+        del values["training"]["start_from"]
     if not config.sampling.antithetic:
         del values["sampling"]["antithetic"]
     return values
@@ -241,8 +243,8 @@ def _resolved(suite: Suite, job: Job) -> Job:
                 f"suite: at_step: expected at most training.max_steps, which is {training.max_steps}; came "
                 f"{method.at_step}."
             )
-        if training.teacher is not None:
-            job = replace(job, files=(_existing(Path(training.teacher)),))
+        if training.start_from is not None:
+            job = replace(job, files=(_existing(Path(training.start_from)),))
     elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
         job = replace(job, source=folder, files=files)

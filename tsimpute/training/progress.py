@@ -19,7 +19,7 @@ COLUMNS = ("epoch", "step", "train_loss", "valid_loss", "learning_rate", "second
 
 _FREE = {
     "checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "precision", "patience",
-    "micro_batch", "teacher",
+    "micro_batch", "start_from",
 }  # fmt: skip
 
 

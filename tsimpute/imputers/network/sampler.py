@@ -63,7 +63,7 @@ class Sampler:
         """
         if "eta" in options_of("solvers", self.solver_name) and self.eta:
             raise ConfigError(
-                f"training.teacher: expected deterministic samplers, came {self.solver_name} with eta {self.eta:g}. "
+                f"training.objective: expected deterministic samplers, came {self.solver_name} with eta {self.eta:g}. "
                 "Set sampling.eta to 0."
             )
         return SamplingPath(self.process, self.solver, self.process.grid(self.n_steps, self.grid_power))

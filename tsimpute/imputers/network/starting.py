@@ -1,10 +1,9 @@
-"""What a training starts from: a new network or that of a teacher, a scaler, a Gaussian process, and batches."""
+"""What a training starts from: a new network or a fitted one, a scaler, a Gaussian process, and batches."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,24 +17,14 @@ from tsimpute.errors import ConfigError
 from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
-from tsimpute.generative.sampling import SamplingPath
+from tsimpute.generative.distillation import Distillation
+from tsimpute.generative.scoring import SampleScore
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
+from tsimpute.imputers.network.sampler import Sampler
 from tsimpute.imputers.shared.records import usual_step
 from tsimpute.processes.base import Process
 from tsimpute.scaling.standardizer import Standardizer
-
-
-@dataclass(frozen=True, eq=False)
-class Teacher:
-    """A fitted model whose samples another network learns to draw, and how it draws them."""
-
-    model: FittedModel
-    path: SamplingPath
-
-    @property
-    def digest(self) -> str:
-        """A short text that identifies its arrays."""
-        return digest_of(self.model.arrays())
+from tsimpute.training.trainer import Objective
 
 
 def starting_model(
@@ -46,20 +35,20 @@ def starting_model(
     scaler: Standardizer | None = None,
     base: GaussianModel | None = None,
     time_unit: str | None = None,
-    teacher: Teacher | None = None,
+    fitted: FittedModel | None = None,
 ) -> FittedModel:
-    """The model before its first step: with initial weights, or with all that the teacher has.
+    """The model before its first step: with initial weights, or with all that a fitted one has.
 
     Args:
         scaler, base, time_unit: see ``GenerativeImputer.fit_steps``.
     """
-    if teacher is not None:
-        scaler, base = teacher.model.scaler, teacher.model.base_process
+    if fitted is not None:
+        scaler, base = fitted.scaler, fitted.base_process
     scaler = scaler or Standardizer.fit(train)
     start = base_process(train, scaler, network.base, base, training.seed, training.base_folds)
     fresh = new_network(network, train.features, process.tau_frequency, training.seed)
-    if teacher is not None:
-        fresh.load_state_dict(teacher.model.network.state_dict())
+    if fitted is not None:
+        fresh.load_state_dict(fitted.network.state_dict())
     clock = RecordClock.of(train, time_unit)
     return FittedModel(fresh, scaler, train.features, clock, network.base, start, usual_cells(train), {})
 
@@ -100,6 +89,22 @@ def base_process(
         return base
     records = Records(tuple(scaler.transform(train.known)), tuple(train.times.astype(np.float64)), usual_step(train)[0])
     return fit(records, settings=None if n_folds == 1 else Regularisation(), seed=seed)
+
+
+def objective_of(
+    name: str, sampler: Sampler, start: FittedModel | None = None, its_sampler: Sampler | None = None
+) -> Objective | None:
+    """What training minimises, by ``TrainingConfig.objective``; None = the process's regression.
+
+    Args:
+        sampler: of the network that is trained.
+        start, its_sampler: the model that training starts from, and how it samples.
+    """
+    if name == "crps":
+        return SampleScore(sampler.path)
+    if name == "distillation" and start is not None and its_sampler is not None:
+        return Distillation(start.network, its_sampler.path, sampler.path)
+    return None
 
 
 def digest_of(arrays: Mapping[str, Any]) -> str:
