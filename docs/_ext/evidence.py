@@ -11,9 +11,9 @@ SUITES = ("evidence", "gaussian", "densities")
 """Folders of results that a suite wrote: one section of ``tables.md`` for each task."""
 RUNS = (
     "gpu/pm25", "gpu/pm25_all_months", "gpu/physionet2012", "physionet2012/bounded", "physionet2012/few_steps",
-    "physionet2012/few_steps_diffusion", "physionet2012/two_evaluations", "physionet2012/laptop_present_cells",
-    "physionet2012/cpu_8_epochs",
-    "pm25/laptop", "pm25/cpu_2_epochs",
+    "physionet2012/few_steps_diffusion", "physionet2012/two_evaluations", "physionet2012/two_evaluations_crps",
+    "physionet2012/laptop_present_cells", "physionet2012/cpu_8_epochs",
+    "pm25/two_evaluations", "pm25/laptop", "pm25/cpu_2_epochs",
 )  # fmt: skip
 """Folders of single runs, with a ``tables.md`` each."""
 OPTIONAL = ("other-libraries-and-efforts-against-instant", "without-scores")
