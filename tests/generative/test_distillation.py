@@ -121,8 +121,9 @@ def test_a_stopped_run_goes_on_and_another_teacher_is_refused(teacher: Path, tmp
 
 
 def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
-    with pytest.raises(CheckpointError, match=r"none\.safetensors"):
-        student(tmp_path / "none.safetensors").fit(TRAIN, progress=False)
+    for name, came in (("none.safetensors", "no file at"), ("", "the folder")):
+        with pytest.raises(CheckpointError, match=rf"start_from: expected a model file, came {came} .*Name a file"):
+            student(tmp_path / name).fit(TRAIN, progress=False)
     training, same = ti.TrainingConfig(start_from=str(teacher)), NETWORK.options
     wide = dataclasses.replace(NETWORK, options=same | {"width": 16})
     defaults = dataclasses.replace(NETWORK, options={k: v for k, v in same.items() if k != "width"})

@@ -27,7 +27,7 @@ from tsimpute.gaussian.process import GaussianModel
 from tsimpute.generative.window_averaging import WindowAveraging, usual_stride
 from tsimpute.imputers.network.fitted import FittedModel
 from tsimpute.imputers.network.sampler import Sampler, WindowProgress, check_times, pieces, steps_within
-from tsimpute.imputers.network.starting import cross_fitted, digest_of, loader, objective_of, starting_model
+from tsimpute.imputers.network.starting import cross_fitted, digest_of, loader, objective_of, start_file, starting_model
 from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
@@ -232,7 +232,7 @@ class GenerativeImputer:
         """The model of ``training.start_from`` and how it samples; an error where it is of another kind."""
         if self.training.start_from is None:
             return None, None
-        path = Path(self.training.start_from)
+        path = start_file(self.training.start_from)
         start = GenerativeImputer.load(path)
         for name in ("process", "network"):
             theirs, mine = getattr(start, name), getattr(self, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tsimpute.batches.loading import Loader, usual_cells
 from tsimpute.batches.masking import MaskPolicy, Masks
 from tsimpute.config.settings import NetworkConfig, TrainingConfig
 from tsimpute.core.windows import Windows
-from tsimpute.errors import ConfigError
+from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
@@ -89,6 +90,18 @@ def base_process(
         return base
     records = Records(tuple(scaler.transform(train.known)), tuple(train.times.astype(np.float64)), usual_step(train)[0])
     return fit(records, settings=None if n_folds == 1 else Regularisation(), seed=seed)
+
+
+def start_file(name: str) -> Path:
+    """The file of ``TrainingConfig.start_from``; a CheckpointError where there is none."""
+    path = Path(name)
+    if not path.is_file():
+        came = "the folder" if path.is_dir() else "no file at"
+        raise CheckpointError(
+            f"training.start_from: expected a model file, came {came} {path}. Name a file such as "
+            f"{(path if path.is_dir() else path.parent) / 'last.safetensors'}."
+        )
+    return path
 
 
 def objective_of(
