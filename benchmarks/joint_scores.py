@@ -18,16 +18,9 @@ import torch
 
 from tsimpute.config.settings import SamplingConfig
 from tsimpute.config.yaml_files import load_config
-from tsimpute.core.quantiles import central_levels, quantiles
+from tsimpute.evaluation.ensembles import crps, interval_holds
 from tsimpute.experiments import runs
 from tsimpute.imputers.generative import GenerativeImputer
-
-
-def fair_crps(draws: np.ndarray, truth: np.ndarray) -> float:
-    """Mean over the second axis of (S, N) draws."""
-    n = len(draws)
-    weights = (2 * np.arange(1, n + 1) - n - 1)[:, None]
-    return float(np.mean(np.abs(draws - truth).mean(0) - (weights * np.sort(draws, 0)).sum(0) / (n * (n - 1))))
 
 
 def fair_energy(draws: np.ndarray, truth: np.ndarray) -> float:
@@ -43,7 +36,7 @@ def scores(draws: np.ndarray, truth: np.ndarray, record: np.ndarray) -> dict[str
     number = np.unique(record, return_inverse=True)[1]
     root = np.sqrt(np.bincount(number))
     sums = np.stack([np.bincount(number, of_one) / root for of_one in draws])
-    low, high = quantiles(draws, central_levels(90))
+    fair_crps = lambda of_draws, of_truth: float(crps(of_draws, of_truth, fair=True).mean())
     return {
         "fair_crps": fair_crps(draws, truth),
         "of_differences": fair_crps(np.diff(draws, axis=1)[:, together], np.diff(truth)[together]),
@@ -51,7 +44,7 @@ def scores(draws: np.ndarray, truth: np.ndarray, record: np.ndarray) -> dict[str
         "energy": float(np.mean([fair_energy(draws[:, number == n], truth[number == n]) for n in range(len(root))])),
         "mae": float(np.abs(np.median(draws, 0) - truth).mean()),
         "rmse": float(np.sqrt(((draws.mean(0) - truth) ** 2).mean())),
-        "inside_90": float(((low <= truth) & (truth <= high)).mean()),
+        "inside_90": float(interval_holds(draws.T, truth, 90).mean()),
     }
 
 

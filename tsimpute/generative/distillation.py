@@ -34,8 +34,9 @@ class Distillation:
         """(B, K, L) errors, and the cells that they are of: targets, and unobserved cells that are queried."""
         _, noise = draw(batch, self.path.process)
         condition, queried = batch.condition, batch.condition.query_mask
+        student: Any = network
         with torch.no_grad():
             teacher: Any = self.teacher.to(noise.device)
             wanted = self.its_path.end(teacher.condition_on(condition), queried, lambda: noise)
-        came = self.path.end(lambda state, tau: network(state, tau, condition), queried, lambda: noise)
+        came = self.path.end(student.condition_on(condition), queried, lambda: noise)
         return (came - wanted).square(), queried

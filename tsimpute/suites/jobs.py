@@ -99,6 +99,11 @@ def plan(suite: Suite) -> list[Job]:
     ]
 
 
+def group_of(task: str) -> str:
+    """The group of a ranking that a task is of: the last word of its name."""
+    return task.rpartition(" ")[2]
+
+
 def in_order(suite: Suite, jobs: Iterable[Job]) -> list[Job]:
     """The order in which jobs of a suite are run: shorter trainings first, and as ``run_last`` says."""
     late = suite.run_last
@@ -165,7 +170,7 @@ def _job(suite: Suite, task: str, method: str, fold: int, seed: int) -> Job:
     n_cells = suite.n_cells(task, fold)
     job = Job(
         task, method, fold, seed, task_config, method_config, n_cells, suite.device, suite.leakage_test,
-        task.rpartition(" ")[2] in suite.ranking.groups, suite.conditionals, scoring,
+        group_of(task) in suite.ranking.groups, suite.conditionals, scoring,
     )  # fmt: skip
     try:
         job = _resolved(suite, job)

@@ -18,7 +18,7 @@ from tsimpute.evaluation.table_metrics import TABLE_METRICS
 from tsimpute.experiments.runs import task_of
 from tsimpute.plots import ranks as draw_ranks
 from tsimpute.plots import versus
-from tsimpute.suites.jobs import Job
+from tsimpute.suites.jobs import Job, group_of
 from tsimpute.suites.results import Result, read_results, samples_of, write_entry
 from tsimpute.suites.scoring import TABLE, table_parts
 from tsimpute.suites.settings import Claim, Suite
@@ -52,7 +52,7 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
         ranks = average_ranks(chosen)
         if chosen.table.nunique() >= suite.ranking.fewest:
             overall[group], by_metric[group] = _over_metrics(ranks), ranks["mean"]
-        parts.append(_section(title, ranks, chosen, of_group, [job for job in jobs if group_of(job) == group]))
+        parts.append(_section(title, ranks, chosen, of_group, [job for job in jobs if group_of(job.task) == group]))
         if points := by_steps(suite, of_group):
             pictures[f"{group}_steps.png"] = title, points
     parts.append(f"## Sentences of the paper\n\n{_claims(suite, overall, by_metric)}")
@@ -72,10 +72,6 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     return [out / name for name in (*files, "ranks.png", *pictures)]
 
 
-def group_of(job: Job) -> str:
-    return job.task.rpartition(" ")[2]
-
-
 def _with_metrics(result: Result, out: Path) -> Result:
     """With the metrics of its tables, which are computed of its samples and stored where they are not there yet."""
     if any(part.kind == TABLE for part in result.parts):
@@ -93,7 +89,7 @@ def metric_rows(results: Sequence[Result]) -> pd.DataFrame:
     rows = []
     for result in results:
         job, last = result.job, result.record.checkpoints[-1]
-        names = (job.task.rpartition(" ")[0], group_of(job), job.fold, job.method)
+        names = (job.task.rpartition(" ")[0], group_of(job.task), job.fold, job.method)
         seconds = round((last.seconds_training or 0) + last.seconds_sampling, 3)
         for part in result.parts:
             if (part.kind, part.epoch) == (TABLE, last.epoch):
@@ -174,7 +170,7 @@ def _claims(suite: Suite, overall: dict[str, pd.Series], by_metric: dict[str, pd
 
 def _by_share(jobs: Sequence[Job], overall: dict[str, pd.Series]) -> dict[str, list[tuple[float, float]]]:
     """By method: (percent of cells missing completely at random, mean of the average ranks over all metrics)."""
-    protocols = {group_of(job): job.scoring.protocol for job in jobs}
+    protocols = {group_of(job.task): job.scoring.protocol for job in jobs}
     points: dict[str, list[tuple[float, float]]] = {}
     for group, ranks in overall.items():
         if protocols[group].mechanism.startswith("mcar"):
