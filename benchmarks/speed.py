@@ -63,10 +63,12 @@ def variants() -> list[Variant]:
     special["context_cells"]["all_records"] = True
     special["dual_transformer"] = {"draws": 32}
     ancestral = {"network": "dual_transformer", "process": "diffusion", "draws": 8}
+    two = {"network": "context_cells", "all_records": True, "sampling": {"n_steps": 2}}
     return [
         Variant(REFERENCE, "worker_reference.py"),
         Variant("pypots", "peers/worker_pypots.py", PYPOTS),
         *(Variant(name, options={"network": name} | special.get(name, {})) for name in available("backbones")),
+        Variant("context_cells, 2 evaluations", options=two, works=("impute",)),
         Variant("dual_transformer, 50 ancestral steps", options=ancestral, works=("impute",)),
     ]
 
@@ -160,7 +162,8 @@ def prepared_turns(asked: argparse.Namespace, folder: Path) -> list[dict[str, An
             say(f"{data} is left out: {error}")
             continue
         common = {"data": data, "folder": str(folder / data), "threads": asked.threads, "samples": asked.samples}
-        turns += [common | {"work": work} for work in ("train_step", "forward", f"impute_{asked.samples}")]
+        draws = f"impute_{asked.samples}"
+        turns += [common | {"work": work} for work in (f"{draws}_missing", draws, "train_step", "forward")]
     return turns
 
 

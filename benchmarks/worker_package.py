@@ -70,7 +70,8 @@ def load() -> tuple[Any, dict[str, str]]:
         records = prepared.test.select([prepared.typical]) if typical else prepared.test
         imputer = untrained(records, prepared.scaler, network, process, request["options"].get("sampling", {}))
         draws = min(request["options"].get("draws", request["samples"]), request["samples"])
-        hidden, fill = records.without_held_out(), records.held_out_mask
+        hidden = records.without_held_out()
+        fill = None if request["work"].endswith("_missing") else records.held_out_mask
         fraction = draws * len(records) / (request["samples"] * len(prepared.test))
         return lambda: imputer.impute(hidden, draws, seed=0, fill=fill), fraction
 

@@ -118,14 +118,14 @@ def test_rows_are_complete(benchmarks: Any, tmp_path: Path):
     speed = benchmarks("speed")
     assert speed.main(["--quick", "--threads", "1", "--variants", "reference", "--out", str(tmp_path)]) == 0
     rows = json.loads((tmp_path / "results.json").read_text())
-    assert [row["work"] for row in rows] == ["train_step", "forward", "impute_2"]
+    assert [row["work"] for row in rows] == ["impute_2_missing", "impute_2", "train_step", "forward"]
     for row in rows:
         assert set(row) == KEYS
         assert row["ratio_to_reference"] == 1
         assert row["spread"][0] <= row["seconds"] <= row["spread"][1]
         assert row["peak_mib"] > 1
-    assert rows[2]["measured_fraction"] == 2 / (50 * 2)
-    assert (tmp_path / "results.md").read_text().count("| reference |") == 3
+    assert [row["measured_fraction"] for row in rows] == [2 / (50 * 2), 2 / (50 * 2), 1, 1]
+    assert (tmp_path / "results.md").read_text().count("| reference |") == 4
 
 
 def test_the_package_is_measured_by_its_own_loop_and_imputer(benchmarks: Any, tmp_path: Path):
@@ -137,11 +137,12 @@ def test_the_package_is_measured_by_its_own_loop_and_imputer(benchmarks: Any, tm
     assert [(step().step, step().step)] == [(1, 2)]
     output = build(request | {"work": "forward"})[0]()
     assert output.shape == prepared.batches[0].values.shape
-    run, fraction = build(request | {"work": "impute_2"})
-    samples = run()
-    assert (samples.n_samples, fraction) == (2, 0.5)
     record = prepared.test.select([prepared.typical])
-    assert np.array_equal(np.isnan(samples.values[0]), ~record.observed)
+    for work, empty in (("impute_2", ~record.observed), ("impute_2_missing", np.zeros_like(record.observed))):
+        run, fraction = build(request | {"work": work})
+        samples = run()
+        assert (samples.n_samples, fraction) == (2, 0.5)
+        assert np.array_equal(np.isnan(samples.values[0]), empty)
 
 
 def test_ratios_medians_and_scaling_to_the_whole_work(benchmarks: Any):

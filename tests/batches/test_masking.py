@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tsimpute.batches.masking import Historical, LikeGaps, MaskPolicy, Mix, RandomTargets, make_policy
+from tsimpute.batches.masking import Historical, LikeGaps, MaskPolicy, Mix, RandomTargets, Varied, make_policy
 from tsimpute.config.settings import MASK_POLICIES
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError
@@ -14,7 +14,8 @@ PATTERNS = np.random.default_rng(0).random((20, 5, 12)) < 0.6
 
 
 def policies() -> list[MaskPolicy]:
-    return [RandomTargets(), Historical(PATTERNS), Mix(PATTERNS), LikeGaps.of(PATTERNS)]
+    three = RandomTargets(), Historical(PATTERNS), LikeGaps.of(PATTERNS)
+    return [three[0], three[1], Mix(PATTERNS), three[2], Varied(three)]
 
 
 @pytest.mark.parametrize("policy", policies(), ids=MASK_POLICIES)
@@ -125,6 +126,27 @@ def test_mix_is_half_and_half():
     assert abs(historical - (0.5 + 0.5 / 120)) < 4 * 0.5 / 2000**0.5
 
 
+def test_varied_is_one_of_three_as_often_as_another():
+    calls: list[int] = []
+
+    def counted(number: int, policy: MaskPolicy) -> MaskPolicy:
+        return lambda observed, rng: (calls.append(number), policy(observed, rng))[1]
+
+    three = RandomTargets(), Historical(PATTERNS), LikeGaps.of(PATTERNS)
+    policy, rng = Varied([counted(n, one) for n, one in enumerate(three)]), np.random.default_rng(10)
+    for _ in range(3000):
+        policy(PATTERNS[0], rng)
+    assert np.abs(np.bincount(calls) - 1000).max() < 4 * (3000 * 2 / 9) ** 0.5
+
+
+def test_varied_of_records_has_the_three_policies_of_that_name(small_windows: Windows):
+    policy = make_policy("varied", small_windows)
+    assert isinstance(policy, Varied)
+    assert [type(one) for one in policy.policies] == [
+        type(make_policy(n, small_windows)) for n in ("random", "historical", "gaps")
+    ]
+
+
 def test_patterns_come_from_shown_cells_of_lending_records_only(small_windows: Windows):
     held_out = small_windows.observed & (np.random.default_rng(9).random(small_windows.values.shape) < 0.3)
     lends = np.array([True, False, True, False, False, True])
@@ -176,14 +198,14 @@ def test_a_missing_cell_meets_long_gaps_more_often_than_an_even_choice_of_gaps_w
     assert np.mean(long) > 0.5
 
 
-@pytest.mark.parametrize("name", ["historical", "mix"])
+@pytest.mark.parametrize("name", ["historical", "mix", "varied"])
 def test_no_lending_record_is_refused(small_windows: Windows, name: str):
     with pytest.raises(ConfigError, match="lends its pattern"):
         make_policy(name, replace(small_windows, pattern_donor=np.zeros(6, bool)))
 
 
 def test_unknown_policy_and_wrong_shapes_are_refused(small_windows: Windows):
-    with pytest.raises(ConfigError, match="random, historical, mix, gaps; came 'block'"):
+    with pytest.raises(ConfigError, match="random, historical, mix, gaps, varied; came 'block'"):
         make_policy("block", small_windows)
     with pytest.raises(DataError, match=r"expected shape \(5, 12\).*came \(12, 5\)"):
         Historical(PATTERNS)(np.ones((12, 5), bool), np.random.default_rng(0))

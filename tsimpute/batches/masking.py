@@ -162,6 +162,16 @@ class LikeGaps:
         return shown
 
 
+@dataclass(frozen=True)
+class Varied:
+    """Targets of one of several policies, each with the same probability, for each record anew."""
+
+    policies: Sequence[MaskPolicy]
+
+    def __call__(self, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.policies[int(rng.integers(len(self.policies)))](observed, rng)
+
+
 def make_policy(name: str, train: Windows) -> MaskPolicy:
     """The policy of that name: one of ``config.MASK_POLICIES``, or one that a function of another package makes.
 
@@ -183,6 +193,8 @@ def make_policy(name: str, train: Windows) -> MaskPolicy:
     if name == "gaps":
         return LikeGaps.of(shown)
     patterns = shown if train.pattern_donor is None else shown[train.pattern_donor]
+    if name == "varied":
+        return Varied((RandomTargets(), Historical(patterns), LikeGaps.of(shown)))
     return Historical(patterns) if name == "historical" else Mix(patterns)
 
 

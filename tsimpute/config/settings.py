@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 
-MASK_POLICIES = ("random", "historical", "mix", "gaps")
+MASK_POLICIES = ("random", "historical", "mix", "gaps", "varied")
 """Names of the package's own mask policies."""
 
 types_of = cache(get_type_hints)
@@ -126,8 +126,8 @@ class TrainingConfig:
         milestones, decay: shares of all steps at which the learning rate is multiplied, and by what; "steps" only.
         clip_norm: largest norm of the gradient.
         ema: decay per step of the moving average of weights that is validated and kept; None = no average.
-        mask_policy: how targets are chosen among observed cells: "random", "historical", "mix" or "gaps"; or an
-            import path of a function from training records to a mask policy, see ``tsimpute.batches.masking``.
+        mask_policy: how targets are chosen among observed cells: "random", "historical", "mix", "gaps" or "varied"; or
+            an import path of a function from training records to a mask policy, see ``tsimpute.batches.masking``.
         masks_per_record: with the base "gaussian" only: different masks that each record gets over the epochs. The
             posterior of each takes time once, and memory.
         base_folds: with the base "gaussian" only: number of folds of cross-fitting. The folds are runs of consecutive
