@@ -147,7 +147,8 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
     if given["records"] == "rows":
         for name in ("time", "group", "feature", "value", "unit", "max_gap", "calendar"):
             other = given[name]
-            if other is not None and other is not False and not (isinstance(other, str) and other == NO_COLUMN):
+            words = isinstance(other, str | list | tuple)
+            if other not in (NO_COLUMN, [], ()) if words else other is not None and other is not False:
                 raise ConfigError(
                     f"{name}: expected none with records='rows', where each row is a record without time, came "
                     f"{name}={other!r}. Leave one of both out."
