@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,7 @@ SHOWN_LINES = 3
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
+_PADDED = re.compile(r"0\d+", re.ASCII)
 _CHARACTERS = frozenset("0123456789+-.eE")
 _LAST_BRACKETS = re.compile(r"(.*\S)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))", re.DOTALL)
 _DATE_FORMAT = re.compile(r"yy|dd|hh:", re.IGNORECASE)
@@ -59,6 +60,7 @@ class Numbers:
     decimals: int
     is_integer: bool  # there are numbers, and each is written without decimals and exponent
     form: NumberForm = PLAIN  # signs of all numbers besides the digits, as a percent sign
+    width: int = 0  # see ``padded_width``
 
 
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
@@ -104,6 +106,7 @@ def find_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
         decimals=min(max(written_decimals(written, table.decimal), default=0), MAX_DECIMALS),
         is_integer=bool(written) and not set("".join(written)) & set(".,eE"),
         form=form,
+        width=padded_width(written),
     )
 
 
@@ -256,6 +259,19 @@ def _two_marks(table: Delimited, column: int, texts: Mapping[int, str]) -> DataE
         f"numbers of the file with one mark. To have column {table.header[column]!r} passed through unchanged, "
         f"{COMMAND.text.format(name)}."
     )
+
+
+def has_padded(texts: Iterable[str]) -> bool:
+    """Whether some are digits with zeros before them, as 007."""
+    return any(map(_PADDED.fullmatch, texts))
+
+
+def padded_width(texts: Sequence[str]) -> int:
+    """The digits to which a format such as %05d pads all of some whole numbers; 0 where none does."""
+    if not all(text.isascii() and text.isdigit() for text in texts):
+        return 0
+    padded = {len(text) for text in texts if _PADDED.fullmatch(text)}
+    return padded.pop() if len(padded) == 1 and min(padded) <= min(map(len, texts)) else 0
 
 
 def has_mark(text: str, mark: str) -> bool:
