@@ -212,10 +212,16 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
     if is_infinite or text.casefold().lstrip("+-") in ("inf", "infinity"):
         return DataError(f"{where} a finite number, came {shown}. Correct it, or name it as a missing mark.")
     if _GROUPED.fullmatch(text):
-        return DataError(
+        grouped = (
             f"{where} a number with decimal {table.decimal!r}, came {shown}, which may have separators of thousands. "
-            f"Pass decimal={table.decimal!r} if they are, decimal={other!r} if it is the decimal mark, or remove them "
-            "from the file."
+        )
+        grouped += f"Pass decimal={table.decimal!r} if they are, or remove them from the file. "
+        at, rows = _column_with(table, table.decimal)
+        if all(_GROUPED.fullmatch(table.columns[at][row]) for row in rows):
+            return DataError(f"{grouped}Pass decimal={other!r} if it is the decimal mark.")
+        return DataError(
+            f"{grouped}If it is the decimal mark: column {table.header[at]!r} has a {DECIMAL_MARKS[table.decimal]} "
+            f"({_lines_of(table, rows)}). {_one_mark(table, column)}"
         )
     if _parses(text, other):
         return DataError(
@@ -242,23 +248,41 @@ def _two_marks(table: Delimited, column: int, texts: Mapping[int, str]) -> DataE
     place, with_mark = column, [row for row, text in texts.items() if has_mark(text, mark_of_file)]
     if not others:
         return None
-    for at, fields in enumerate(table.columns):
-        if not with_mark and all(_parses(text, mark_of_file) or is_missing(text) for text in fields):
-            place, with_mark = at, [row for row, text in enumerate(fields) if has_mark(text, mark_of_file)]
+    if not with_mark:
+        place, with_mark = _column_with(table, mark_of_file)
     if not with_mark:
         return None
     came = [
-        f"a {DECIMAL_MARKS[mark]} in column {table.header[at]!r} ({lines_text([int(table.lines[row]) for row in rows])}"
+        f"a {DECIMAL_MARKS[mark]} in column {table.header[at]!r} ({_lines_of(table, rows)}"
         for mark, at, rows in sorted(
             ((mark_of_file, place, with_mark), (other, column, others)), key=lambda part: part[2][0]
         )
     ]
-    name = f'""{table.header[column]}""' if "," in table.header[column] else table.header[column]
     return DataError(
-        f"{table.name}: expected one decimal mark, came {came[0]}) and {came[1]}). No option reads both: write the "
-        f"numbers of the file with one mark. To have column {table.header[column]!r} passed through unchanged, "
-        f"{COMMAND.text.format(name)}."
+        f"{table.name}: expected one decimal mark, came {came[0]}) and {came[1]}). {_one_mark(table, column)}"
     )
+
+
+def _one_mark(table: Delimited, column: int) -> str:
+    """What to do with a column of another decimal mark than the rest of the file."""
+    name = f'""{table.header[column]}""' if "," in table.header[column] else table.header[column]
+    return (
+        "No option reads both: write the numbers of the file with one mark. To have column "
+        f"{table.header[column]!r} passed through unchanged, {COMMAND.text.format(name)}."
+    )
+
+
+def _lines_of(table: Delimited, rows: Sequence[int]) -> str:
+    return lines_text([int(table.lines[row]) for row in rows])
+
+
+def _column_with(table: Delimited, mark: str) -> tuple[int, list[int]]:
+    """The first column of numbers that has this decimal mark, and the rows with it; no rows where there is none."""
+    for at, fields in enumerate(table.columns):
+        rows = [row for row, text in enumerate(fields) if has_mark(text, mark)]
+        if rows and all(_parses(text, mark) or is_missing(text) for text in fields):
+            return at, rows
+    return 0, []
 
 
 def has_padded(texts: Iterable[str]) -> bool:
