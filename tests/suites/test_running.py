@@ -107,6 +107,16 @@ def test_all_is_run_once_and_tasks_that_train_on_the_same_cells_share_a_training
     assert "held-out cells included" in about["order"]
 
 
+def test_a_start_file_of_another_network_is_refused_before_any_work(suite: Suite, tmp_path: Path) -> None:
+    wide = {"network.options": {**SETTINGS["network.options"], "width": 16}}
+    run(replace(suite, methods={"CFMI": TRAINED}, tasks={"few": task_of(0.1)}), tmp_path / "first")
+    (model,) = (tmp_path / "first" / "models").glob("*/last.safetensors")
+    later = MethodConfig(config="default", settings=SETTINGS | wide | {"training.start_from": str(model)})
+    with pytest.raises(ConfigError, match=r"training\.start_from: expected a model of the network.*width is 16 here"):
+        run(replace(suite, methods={"linear": MethodConfig("linear"), "later": later}), tmp_path / "out")
+    assert not (tmp_path / "out" / "entries").exists()
+
+
 def test_kept_samples_give_the_same_numbers_again_to_the_bit(suite: Suite, tmp_path: Path) -> None:
     run(suite, tmp_path / "out")
     for folder in (tmp_path / "out" / name for name in folders(suite)):

@@ -235,6 +235,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
 
     Raises:
         AbsentFileError: a file does not exist.
+        ConfigError, CheckpointError: see ``GenerativeImputer.check_start``.
     """
     method, at_epochs, n_steps = job.method_config, _at_epochs(suite, job.task_config), job.task_config.n_steps
     process = None
@@ -250,6 +251,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
             )
         if training.start_from is not None:
             job = replace(job, files=(_existing(Path(training.start_from)),))
+            GenerativeImputer(process, config.network, training, config.sampling).check_start()
     elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
         job = replace(job, source=folder, files=files)
