@@ -215,7 +215,8 @@ class GenerativeImputer:
             folder,
             save_model,
             should_stop,
-            identity=starting.identity_of(self.network, self.process, training, self._sampler, model, base, fitted),
+            identity=starting.identity_of(self.network, self.process, training, self._sampler, model, base),
+            started_from=starting.digest_of(fitted.arrays()) if fitted else None,
             objective=objective,
         )
         for step in trainer.run():

@@ -135,13 +135,12 @@ def objective_of(
 
 def identity_of(
     network: NetworkConfig, process: ProcessConfig, training: TrainingConfig, sampler: Sampler, model: FittedModel,
-    base: GaussianModel | None, fitted: FittedModel | None,
+    base: GaussianModel | None,
 ) -> str:  # fmt: skip
     """A text of what must not change when a run resumes, beside its training settings."""
     parts = [f"{network.name} {network.options}", f"{process.options}"]
     parts += [f"base estimate {network.base}"] * (model.base is not None)
     parts += [f"base {digest_of(base.to_arrays())}"] if base else []
-    parts += [f"from {digest_of(fitted.arrays())}"] if fitted else []
     if training.objective != "regression":
         parts.append(f"{sampler.n_steps} {sampler.solver_name} steps, grid {sampler.grid_power}")
     return ", ".join(parts)
