@@ -116,6 +116,7 @@ def test_a_stopped_run_goes_on_and_another_teacher_is_refused(teacher: Path, tmp
     weights, wanted = again.network_.state_dict(), whole.network_.state_dict()
     assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
     other = tmp_path / "other.safetensors"
+    again.sampling = ti.SamplingConfig()  # as a teacher of many steps
     again.save(other)
     plain = ti.GenerativeImputer(network=NETWORK, training=dataclasses.replace(again.training, start_from=None,
                                  objective="regression"), sampling=TWO)  # fmt: skip
@@ -155,6 +156,10 @@ def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
     noisy.sampling = ti.SamplingConfig(solver="one_step", eta=1.0, n_steps=2)
     with pytest.raises(ConfigError, match="expected deterministic samplers"):
         noisy.fit(TRAIN, progress=False)
+    same_steps = student(teacher)
+    same_steps.sampling = ti.SamplingConfig()
+    with pytest.raises(ConfigError, match=r"came the same 6 multistep steps.*nothing to learn.*Set sampling\.n_steps"):
+        same_steps.fit(TRAIN, progress=False)
     with pytest.raises(DataError, match="features"):
         student(teacher).fit(dataclasses.replace(TRAIN, features=TRAIN.features[::-1]), progress=False)
 

@@ -125,11 +125,23 @@ def objective_of(
     Args:
         sampler: of the network that is trained.
         start, its_sampler: the model that training starts from, and how it samples.
+
+    Raises:
+        ConfigError: a sampler draws noise on the way, or that of the network draws what the model draws already: the
+            loss of distillation is 0 then, and there is nothing to learn.
     """
     if name == "crps":
         return SampleScore(sampler.path)
     if name == "distillation" and start is not None and its_sampler is not None:
-        return Distillation(start.network, its_sampler.path, sampler.path)
+        its_path, path = its_sampler.path, sampler.path
+        ways = [(x.solver_name, way.grid.tolist()) for x, way in ((its_sampler, its_path), (sampler, path))]
+        if ways[0] == ways[1]:
+            raise ConfigError(
+                "training.objective: expected other steps than those in which the model of training.start_from draws, "
+                f"came the same {sampler.n_steps} {sampler.solver_name} steps: its samples are the same already, and "
+                "there is nothing to learn. Set sampling.n_steps to the fewer steps that are to be enough, as 2."
+            )
+        return Distillation(start.network, its_path, path)
     return None
 
 
