@@ -285,7 +285,7 @@ class Trainer:
         return None
 
     def _fitted(self) -> dict[str, Any]:
-        return {"epoch": self.at.epoch, "step": self.at.step, "seconds": self.at.seconds}
+        return {"epoch": self.at.epoch, "step": self.at.step}
 
     # State on disk ---------------------------------------------------------------------------------------------------
 
