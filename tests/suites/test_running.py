@@ -215,7 +215,10 @@ def test_only_what_is_named_is_run_and_trainings_keep_the_epochs_of_all_tasks(su
 def test_of_many_names_the_nearest_are_named() -> None:
     jobs = plan(load_suite("tables24"))
     n_tasks, n_methods = (len({getattr(job, kind) for job in jobs}) for kind in ("task", "method"))
-    for kind, n, wrong, right in (("task", n_tasks, "iris", "iris mcar25"), ("method", n_methods, "missforst", "missforest")):
+    for kind, n, wrong, right in (
+        ("task", n_tasks, "iris", "iris mcar25"),
+        ("method", n_methods, "missforst", "missforest"),
+    ):
         with pytest.raises(ConfigError, match=rf"no {kind} '{wrong}'; of the {n} {kind}s the nearest .* {right}") as no:
             select(jobs, **{f"{kind}s": [wrong]})
         assert len(str(no.value)) < 200
