@@ -136,6 +136,10 @@ def test_a_saved_model_knows_its_categories(filled: tuple, tmp_path: Path) -> No
     unknown = few.assign(colour=few["colour"].replace("red", "pink"))
     with pytest.raises(DataError, match="'pink'"):
         again.impute(unknown, progress=False)
+    for name in ("color", "note"):  # misspelt, and a column that the model passes through
+        other = ti.TableImputer(model=tmp_path / "people.safetensors", categories=name)
+        with pytest.raises(ConfigError, match=rf"categories: expected columns .* \(colour\), came '{name}'"):
+            other.impute(few, progress=False)
 
 
 def test_hidden_values_reach_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

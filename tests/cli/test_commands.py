@@ -164,6 +164,30 @@ def test_expected_failures_end_in_one_message(arguments: list[str], message: str
     assert message in str(stop.value)
 
 
+def test_a_start_file_that_cannot_be_started_from_is_refused_before_the_data_are_read(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*args: object, **options: object) -> None:
+        raise AssertionError("the data were read")
+
+    monkeypatch.setattr("tsimpute.experiments.runs.load_windows", read)
+    damaged, model = tmp_path / "damaged.safetensors", run / "last.safetensors"
+    damaged.write_bytes(model.read_bytes()[:-100])
+    out = ["train", "--out", str(tmp_path / "new"), *TINY, "--training.start_from"]
+    for words, message in (
+        ([str(tmp_path / "none.safetensors")], "start_from: expected a model file, came no file"),
+        ([str(damaged)], "damaged"),
+        ([str(model), "--network.options.width", "16"], "expected a model of the network that is trained"),
+        ([str(model), "--process.name", "diffusion"], "expected a model of the process that is trained"),
+        ([str(model), "--training.objective", "crps", "--sampling.solver", "one_step", "--sampling.eta", "1"],
+         "expected deterministic samplers"),
+    ):  # fmt: skip
+        with pytest.raises(SystemExit, match=r"^tsimpute train: ") as stop:
+            main([*out, *words])
+        assert message in str(stop.value)
+    assert not (tmp_path / "new").exists()
+
+
 def test_shipped_configs_are_the_papers_settings() -> None:
     import yaml
 

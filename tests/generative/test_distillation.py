@@ -17,6 +17,7 @@ from tsimpute.errors import CheckpointError, ConfigError, DataError
 from tsimpute.generative import distillation
 from tsimpute.generative.objective import draw
 from tsimpute.generative.sampling import SamplingPath, sample
+from tsimpute.models.checkpoints import read_state, write_state
 from tsimpute.testing._records import random_batch, shaken
 
 TRAIN = waves(24)
@@ -115,9 +116,27 @@ def test_a_stopped_run_goes_on_and_another_teacher_is_refused(teacher: Path, tmp
     weights, wanted = again.network_.state_dict(), whole.network_.state_dict()
     assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
     other = tmp_path / "other.safetensors"
+    again.sampling = ti.SamplingConfig()  # as a teacher of many steps
     again.save(other)
-    with pytest.raises(CheckpointError, match="other settings"):
-        next(student(other, epochs=3).fit_steps(TRAIN, folder=tmp_path))
+    plain = ti.GenerativeImputer(network=NETWORK, training=dataclasses.replace(again.training, start_from=None,
+                                 objective="regression"), sampling=TWO)  # fmt: skip
+    for imputer, came in ((student(other, epochs=3), "another file"), (plain, "the weights of a file")):
+        with pytest.raises(CheckpointError, match=rf"other settings:.* start_from \(the run began with {came}\)") as no:
+            next(imputer.fit_steps(TRAIN, folder=tmp_path))
+        assert ("network and options" in str(no.value)) == (imputer is plain)  # the objective's steps are among them
+
+
+def test_a_state_that_names_the_start_file_among_the_options_is_taken_up(teacher: Path, tmp_path: Path):
+    run = student(teacher, epochs=3, checkpoint_minutes=0.0)
+    steps = run.fit_steps(TRAIN, folder=tmp_path)
+    next(steps)
+    steps.close()
+    state = read_state(tmp_path / "state.pt")
+    options, start = state["settings"]["network and options"], state["settings"].pop("start_from")
+    before, comma, after = options.partition(", 2 multistep")
+    state["settings"]["network and options"] = f"{before}, from {start}{comma}{after}"
+    write_state(tmp_path / "state.pt", state)
+    assert next(student(teacher, epochs=3).fit_steps(TRAIN, folder=tmp_path)).step == 2
 
 
 def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
@@ -137,6 +156,10 @@ def test_what_does_not_fit_is_refused(teacher: Path, tmp_path: Path):
     noisy.sampling = ti.SamplingConfig(solver="one_step", eta=1.0, n_steps=2)
     with pytest.raises(ConfigError, match="expected deterministic samplers"):
         noisy.fit(TRAIN, progress=False)
+    same_steps = student(teacher)
+    same_steps.sampling = ti.SamplingConfig()
+    with pytest.raises(ConfigError, match=r"came the same 6 multistep steps.*nothing to learn.*Set sampling\.n_steps"):
+        same_steps.fit(TRAIN, progress=False)
     with pytest.raises(DataError, match="features"):
         student(teacher).fit(dataclasses.replace(TRAIN, features=TRAIN.features[::-1]), progress=False)
 

@@ -134,6 +134,8 @@ def test_a_stopped_training_from_a_gaussian_process_goes_on_bit_for_bit(tmp_path
     list(again.fit_steps(waves(7), folder=tmp_path / "b"))
     for name, weights in whole.network_.state_dict().items():
         assert torch.equal(weights, again.network_.state_dict()[name])
+    files = [(tmp_path / folder / "last.safetensors").read_bytes() for folder in "ab"]
+    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize("base", ["none", "linear", "gaussian"])

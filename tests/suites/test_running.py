@@ -107,6 +107,16 @@ def test_all_is_run_once_and_tasks_that_train_on_the_same_cells_share_a_training
     assert "held-out cells included" in about["order"]
 
 
+def test_a_start_file_of_another_network_is_refused_before_any_work(suite: Suite, tmp_path: Path) -> None:
+    wide = {"network.options": {**SETTINGS["network.options"], "width": 16}}
+    run(replace(suite, methods={"CFMI": TRAINED}, tasks={"few": task_of(0.1)}), tmp_path / "first")
+    (model,) = (tmp_path / "first" / "models").glob("*/last.safetensors")
+    later = MethodConfig(config="default", settings=SETTINGS | wide | {"training.start_from": str(model)})
+    with pytest.raises(ConfigError, match=r"training\.start_from: expected a model of the network.*width is 16 here"):
+        run(replace(suite, methods={"linear": MethodConfig("linear"), "later": later}), tmp_path / "out")
+    assert not (tmp_path / "out" / "entries").exists()
+
+
 def test_kept_samples_give_the_same_numbers_again_to_the_bit(suite: Suite, tmp_path: Path) -> None:
     run(suite, tmp_path / "out")
     for folder in (tmp_path / "out" / name for name in folders(suite)):
@@ -196,10 +206,22 @@ def test_only_what_is_named_is_run_and_trainings_keep_the_epochs_of_all_tasks(su
     assert [job.folder.as_posix() for job in chosen] == ["entries/few/CFMI/fold0-seed0"]
     assert list(running.run_suite(chosen, tmp_path)) == chosen
     assert len(run(suite, tmp_path)) == 5
-    with pytest.raises(ConfigError, match="no task 'all'; there are few, half"):
+    with pytest.raises(ConfigError, match="no task 'all'; tasks are few, half"):
         select(plan(suite), ["all"])
     with pytest.raises(ConfigError, match="nothing to do: methods mine with tasks half"):
         select(plan(suite), ["half"], ["mine"])
+
+
+def test_of_many_names_the_nearest_are_named() -> None:
+    jobs = plan(load_suite("tables24"))
+    n_tasks, n_methods = (len({getattr(job, kind) for job in jobs}) for kind in ("task", "method"))
+    for kind, n, wrong, right in (
+        ("task", n_tasks, "iris", "iris mcar25"),
+        ("method", n_methods, "missforst", "missforest"),
+    ):
+        with pytest.raises(ConfigError, match=rf"no {kind} '{wrong}'; of the {n} {kind}s the nearest .* {right}") as no:
+            select(jobs, **{f"{kind}s": [wrong]})
+        assert len(str(no.value)) < 200
 
 
 def test_a_training_keeps_the_epochs_of_tasks_in_which_a_method_that_is_trained_so_takes_part(suite: Suite) -> None:

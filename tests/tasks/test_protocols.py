@@ -205,7 +205,7 @@ def test_feature_never_shown_in_training_is_counted():
     ("own", "split", "arguments", "says"),
     [
         (False, False, {"rate": None}, "holds out no cells; came None"),
-        (True, False, {"rate": 0.1}, "data set itself holds out"),
+        (True, False, {"rate": 0.1}, r"data set itself holds out .* Set it to None \(--protocol\.rate null\)"),
         (False, False, {"rate": 0}, "rate"),
         (False, False, {"rate": 1}, "rate"),
         (False, False, {"rate": float("nan")}, "rate"),

@@ -232,11 +232,12 @@ def train(options: Namespace) -> None:
     from tsimpute.experiments import runs
 
     config = _run_config(options)
+    imputer = runs.new_imputer(config)
+    imputer.check_start()  # before the data are read, which may take minutes
     task = runs.task_of(config)
     first = runs.is_first_process()
     if first:
         print(task.summary_text())
-    imputer = runs.new_imputer(config)
     step = None
     with stop_on_interrupt() as should_stop, Bar("training", 1, "step", hidden=not first) as bar:
         for step in runs.train(config, task, imputer, options.out, should_stop=should_stop):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import chain
@@ -19,22 +19,22 @@ from torch import nn
 from tsimpute.batches.masking import Masks, make_policy
 from tsimpute.config.registry import check_imported
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, SamplingConfig, TrainingConfig, named_parts
-from tsimpute.config.yaml_files import differences, from_dict, to_dict
+from tsimpute.config.yaml_files import from_dict, to_dict
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.gaussian.process import GaussianModel
 from tsimpute.generative.window_averaging import WindowAveraging, usual_stride
+from tsimpute.imputers.network import starting
 from tsimpute.imputers.network.fitted import FittedModel
 from tsimpute.imputers.network.sampler import Sampler, WindowProgress, check_times, pieces, steps_within
-from tsimpute.imputers.network.starting import cross_fitted, digest_of, loader, objective_of, start_file, starting_model
 from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.terminal import Progress, progress_bars
 from tsimpute.training.progress import Step
-from tsimpute.training.trainer import Trainer
+from tsimpute.training.trainer import Objective, Trainer
 
 _SETTINGS = {
     "process": ProcessConfig,
@@ -179,7 +179,7 @@ class GenerativeImputer:
             DataError: ``valid`` has other features than ``train``, given ones are not last, or no record shows a cell.
             ConfigError: patience without ``valid``, a base that does not fit, or ``query_unobserved`` with a process on
                 discrete levels.
-            TrainingError, CheckpointError: see ``Trainer.run``.
+            TrainingError, CheckpointError: see ``Trainer.run``; and ``check_start``.
         """
         if valid is not None:
             check_features(train.features, valid.features)
@@ -190,11 +190,15 @@ class GenerativeImputer:
                 f"training.query_unobserved: expected 0 with {self.process.name}, which has levels and no times "
                 f"between them; came {training.query_unobserved}."
             )
-        fitted, its_sampler = self._start(train.features)
-        model = starting_model(self.network, training, process, train, scaler, base, time_unit, fitted)
+        fitted, objective = self._start()
+        if fitted is not None:
+            check_features(fitted.features, train.features)
+        model = starting.starting_model(self.network, training, process, train, scaler, base, time_unit, fitted)
         self.model_, policy, base_of_record = model, make_policy(training.mask_policy, train), None
         if model.base_process is not None and training.base_folds > 1:
-            base_of_record = cross_fitted(train, model.scaler, model.base_process, training.base_folds, training.seed)
+            base_of_record = starting.cross_fitted(
+                train, model.scaler, model.base_process, training.base_folds, training.seed
+            )
 
         def save_model(name: str, network: nn.Module, fitted: dict[str, Any]) -> None:
             if folder is not None:
@@ -205,18 +209,15 @@ class GenerativeImputer:
         trainer = Trainer(
             model.network,
             process,
-            loader(training, model, train, policy, training.seed, base_of_record, masks),
-            loader(training, model, checked, policy, derive_seed(training.seed, "valid")) if checked else None,
+            starting.loader(training, model, train, policy, training.seed, base_of_record, masks),
+            starting.loader(training, model, checked, policy, derive_seed(training.seed, "valid")) if checked else None,
             training,
             folder,
             save_model,
             should_stop,
-            identity=f"{self.network.name} {self.network.options}, {self.process.options}"
-            + f", base estimate {self.network.base}" * (model.base is not None)
-            + (f", base {digest_of(base.to_arrays())}" if base else "")
-            + (f", from {digest_of(fitted.arrays())}" if fitted else "")
-            + (f", {self.sampler}, grid {self.grid_power}" if training.objective != "regression" else ""),
-            objective=objective_of(training.objective, self._sampler, fitted, its_sampler),
+            identity=starting.identity_of(self.network, self.process, training, self._sampler, model, base),
+            started_from=starting.digest_of(fitted.arrays()) if fitted else None,
+            objective=objective,
         )
         for step in trainer.run():
             model.network, model.fitted = trainer.output_network, {"epoch": trainer.epochs_done, "step": step.step}
@@ -228,24 +229,27 @@ class GenerativeImputer:
             best = trainer.at.best_epoch
             model.fitted = {"epoch": best, "step": min(best * trainer.train.n_batches, trainer.n_steps)}
 
-    def _start(self, features: Sequence[Feature]) -> tuple[FittedModel, Sampler] | tuple[None, None]:
-        """The model of ``training.start_from`` and how it samples; an error where it is of another kind."""
+    def check_start(self) -> None:
+        """Refuses what training cannot start from; ``fit`` does so, too, and this needs no data.
+
+        Raises:
+            CheckpointError: the file of ``training.start_from`` is absent, damaged or no model.
+            ConfigError: it has another network or process, or ``training.objective`` is none for the samplers.
+        """
+        self._start()
+
+    def _start(self) -> tuple[FittedModel | None, Objective | None]:
+        """The model of ``training.start_from``, and what is minimised; see ``check_start``."""
+        objective, sampler = self.training.objective, self._sampler
         if self.training.start_from is None:
-            return None, None
-        path = start_file(self.training.start_from)
+            return None, starting.objective_of(objective, sampler)
+        path = starting.start_file(self.training.start_from)
         start = GenerativeImputer.load(path)
-        for name in ("process", "network"):
-            theirs, mine = getattr(start, name), getattr(self, name)
-            if theirs != mine:
-                raise ConfigError(
-                    f"training.start_from: expected a model of the {name} that is trained, came {path} of another: "
-                    f"{differences(mine, theirs, 'here', 'in the file')}. Set {name} as in the file."
-                )
-        check_features(start.features_, features)
+        starting.check_same_kind(path, (self.process, self.network), (start.process, start.network))
         if self.sampling.eta == 0:
             start.sampling = replace(start.sampling, eta=0.0)
         start.network_.eval()
-        return start.model_, start._sampler
+        return start.model_, starting.objective_of(objective, sampler, start.model_, start._sampler)
 
     def impute(
         self,

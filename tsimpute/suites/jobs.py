@@ -15,7 +15,7 @@ from tsimpute.config.yaml_files import config_path, load_config, to_dict, with_s
 from tsimpute.errors import CheckpointError, ConfigError, TsimputeError
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.processes.base import takes
-from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
+from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig, no_such
 from tsimpute.suites.user_defined import AbsentFileError, is_import_path, source_files
 
 LAST = ("last", "model")
@@ -120,7 +120,7 @@ def select(jobs: Sequence[Job], tasks: Sequence[str] = (), methods: Sequence[str
         known = list(dict.fromkeys(getattr(job, kind) for job in jobs))
         unknown = [name for name in names if name not in known]
         if unknown:
-            raise ConfigError(f"suite: no {kind} {unknown[0]!r}; there are {', '.join(known)}.")
+            raise ConfigError(f"suite: {no_such(kind, unknown[0], known)}")
     chosen = [job for job in jobs if job.task in (tasks or (job.task,)) and job.method in (methods or (job.method,))]
     if not chosen:
         raise ConfigError(f"suite: nothing to do: methods {', '.join(methods)} with tasks {', '.join(tasks)}.")
@@ -235,6 +235,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
 
     Raises:
         AbsentFileError: a file does not exist.
+        ConfigError, CheckpointError: see ``GenerativeImputer.check_start``.
     """
     method, at_epochs, n_steps = job.method_config, _at_epochs(suite, job.task_config), job.task_config.n_steps
     process = None
@@ -250,6 +251,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
             )
         if training.start_from is not None:
             job = replace(job, files=(_existing(Path(training.start_from)),))
+            GenerativeImputer(process, config.network, training, config.sampling).check_start()
     elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
         job = replace(job, source=folder, files=files)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,8 @@ from tsimpute.errors import ConfigError
 from tsimpute.system.files import packaged, packaged_names
 
 _LONGEST = 80
+_SHOWN, _NEAREST = 8, 4
+"""Names that a message lists at most, and of more of them."""
 _OF_THE_SUITE = ("data", "protocol", "evaluation", "training.seed", "training.keep_epochs")
 """Settings of a training that the suite and its tasks set."""
 
@@ -218,20 +221,18 @@ class Suite:
         _check_numbers(self, least)
         for row in self.published:
             if row.task not in self.tasks:
-                raise ConfigError(f"suite: published: no task {row.task!r}; tasks are {', '.join(self.tasks)}.")
+                raise ConfigError(f"suite: published: {no_such('task', row.task, self.tasks)}")
         for name in ("tasks", "methods", "folds", "seeds"):
             if not getattr(self, name):
                 raise ConfigError(f"suite: expected at least one of {name}, came none.")
         for method, config in self.methods.items():
             unknown = [task for task in config.tasks if task not in self.tasks]
             if unknown:
-                raise ConfigError(
-                    f"suite: method {method!r}: no task {unknown[0]!r}; tasks are {', '.join(self.tasks)}."
-                )
+                raise ConfigError(f"suite: method {method!r}: {no_such('task', unknown[0], self.tasks)}")
         named = [*self.run_last, *filter(None, [self.ranking.reference])]
         for method in (*named, *(name for claim in self.ranking.claims for name in (claim.method, *claim.others))):
             if method not in self.methods:
-                raise ConfigError(f"suite: no method {method!r}; methods are {', '.join(self.methods)}.")
+                raise ConfigError(f"suite: {no_such('method', method, self.methods)}")
         for task, config in self.tasks.items():
             if config.n_cells is not None and len(config.n_cells) != len(self.folds_of(task)):
                 raise ConfigError(
@@ -253,6 +254,14 @@ class Suite:
         """How many cells must be scored in all test records of a fold; None = any."""
         expected = self.tasks[task].n_cells
         return None if expected is None else expected[self.folds_of(task).index(fold)]
+
+
+def no_such(kind: str, name: str, known: Collection[str]) -> str:
+    """That there is no task or method of a name, and which there are: all where these are few, else the nearest."""
+    if len(known) <= _SHOWN:
+        return f"no {kind} {name!r}; {kind}s are {', '.join(known)}."
+    nearest = ", ".join(get_close_matches(name, known, _NEAREST, cutoff=0))
+    return f"no {kind} {name!r}; of the {len(known)} {kind}s the nearest by name are {nearest}."
 
 
 def shipped_suites() -> list[str]:

@@ -238,15 +238,24 @@ def transductive(
 PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi, TRANSDUCTIVE: transductive}
 
 
+_OTHER_CELLS = (
+    "To draw other cells instead, in Python: drop these first (`dataclasses.replace(windows, held_out=None)`) and give "
+    "a rate."
+)
+
+
 def _is_own(windows: Windows, rate: float | None) -> bool:
     prescribed = bool(windows.held_out_mask.any())
     if rate is not None and prescribed:
         raise ConfigError(
             f"rate: expected None, as the data set itself holds out {int(windows.held_out_mask.sum())} cells; came "
-            f"{rate}. To draw other cells instead, drop these first (`dataclasses.replace(windows, held_out=None)`)."
+            f"{rate}. Set it to None (--protocol.rate null). {_OTHER_CELLS}"
         )
     if rate is None and not prescribed:
-        raise ConfigError("rate: expected a number between 0 and 1, as the data set holds out no cells; came None.")
+        raise ConfigError(
+            "rate: expected a number between 0 and 1, as the data set holds out no cells; came None. Give one "
+            "(--protocol.rate 0.1)."
+        )
     return prescribed
 
 
@@ -259,7 +268,7 @@ def _check_mechanism(
     if prescribed and (mechanism not in ("random", "mcar_exact", PRESCRIBED) or features is not None):
         raise ConfigError(
             f"mechanism {mechanism!r}, features {features}: expected none of these, as rate is None and the data set's "
-            "own held-out cells are scored. Drop those and give a rate to draw others."
+            f"own held-out cells are scored. Leave them out (--protocol.mechanism random). {_OTHER_CELLS}"
         )
     if not prescribed and mechanism not in known and not is_known("mechanisms", mechanism):
         raise ConfigError(

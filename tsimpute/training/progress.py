@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,9 @@ _FREE = {
     "checkpoint_minutes", "keep_epochs", "max_minutes", "accelerator", "devices", "precision", "patience",
     "micro_batch", "start_from",
 }  # fmt: skip
+_START = "start_from"
+_IN_OPTIONS = re.compile(r", from ([0-9a-f]{16})(?=,|$)")
+"""What identifies the start file in the texts of older states."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,18 @@ class Progress:
     seconds: float = 0.0
 
 
-def settings_key(settings: TrainingConfig, process: str, record_ids: Sequence[str], also: str) -> dict[str, Any]:
-    """The settings that must not change when a run resumes; ``also`` is a text for those of network and process."""
+def settings_key(
+    settings: TrainingConfig, process: str, record_ids: Sequence[str], also: str, started_from: str | None
+) -> dict[str, Any]:
+    """The settings that must not change when a run resumes.
+
+    Args:
+        also: a text for those of network and process.
+        started_from: a text that identifies the weights of ``start_from``; None = there are none.
+    """
     fixed = {name: value for name, value in vars(settings).items() if name not in _FREE}
     records = {"records": len(record_ids), "record ids": derive_seed(*record_ids)}
-    return fixed | records | {"process": process, "network and options": also}
+    return fixed | records | {"process": process, _START: started_from, "network and options": also}
 
 
 def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> None:
@@ -72,17 +83,30 @@ def check_same(path: Path, state: Mapping[str, Any], key: Mapping[str, Any]) -> 
     stored = state.get("settings")
     if not isinstance(stored, Mapping):
         raise CheckpointError(f"{path}: expected a training state, came something else. Delete it to start anew.")
-    stored = vars(TrainingConfig()) | dict(stored)
-    changed = [
-        "record ids" if name == "record ids" else f"{name} ({stored.get(name)} -> {key[name]})"
-        for name in key
-        if stored.get(name) != key[name]
-    ]
+    stored = vars(TrainingConfig()) | _with_start(stored)
+    changed = [_change(name, stored.get(name), key[name]) for name in key if stored.get(name) != key[name]]
     if changed:
         raise CheckpointError(
             f"{path}: this run was started with other settings: {', '.join(changed)}. "
             "Use the same settings to go on, or another folder."
         )
+
+
+def _with_start(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored settings with what identifies the start file, which older states name among the network's options."""
+    if _START in stored:
+        return dict(stored)
+    text = str(stored.get("network and options"))
+    match = _IN_OPTIONS.search(text)
+    return {**stored, "network and options": _IN_OPTIONS.sub("", text), _START: match and match[1]}
+
+
+def _change(name: str, before: Any, now: Any) -> str:
+    """A setting that is another one than before, in words."""
+    if name == _START:
+        weights = "new weights" if before is None else "the weights of a file" if now is None else "another file"
+        return f"{name} (the run began with {weights})"
+    return name if name == "record ids" else f"{name} ({before} -> {now})"
 
 
 def log_epoch(path: Path, row: Sequence[float | None]) -> None:

@@ -75,6 +75,7 @@ class Trainer:
         save_model: writes a model file; called with the averaged network where there is one.
         should_stop: called after each step; True ends training with its state written.
         identity: more settings that must not change when a run resumes, as text, such as the options of the network.
+        started_from: see ``settings_key``.
         objective: what is minimised; None = the process's regression.
 
     Attributes:
@@ -95,6 +96,7 @@ class Trainer:
         save_model: SaveModel = lambda name, network, fitted: None,
         should_stop: Callable[[], bool] = lambda: False,
         identity: str = "",
+        started_from: str | None = None,
         objective: Objective | None = None,
     ) -> None:
         if settings.patience is not None and valid is None:
@@ -103,7 +105,8 @@ class Trainer:
                 "there are no validation records. Pass some, or set patience to none."
             )
         self.process, self.train, self.valid, self.settings = process, train, valid, settings
-        self.folder, self.save_model, self.should_stop, self.identity = folder, save_model, should_stop, identity
+        self.folder, self.save_model, self.should_stop = folder, save_model, should_stop
+        self.identity, self.started_from = identity, started_from
         self.objective: Objective = objective or Regression(process)
         self.fabric = launched(settings)
         wait_for_gloo(self.fabric)
@@ -282,12 +285,12 @@ class Trainer:
         return None
 
     def _fitted(self) -> dict[str, Any]:
-        return {"epoch": self.at.epoch, "step": self.at.step, "seconds": self.at.seconds}
+        return {"epoch": self.at.epoch, "step": self.at.step}
 
     # State on disk ---------------------------------------------------------------------------------------------------
 
     def _key(self) -> dict[str, Any]:
-        return settings_key(self.settings, self.process.name, self.train.record_ids, self.identity)
+        return settings_key(self.settings, self.process.name, self.train.record_ids, self.identity, self.started_from)
 
     def _save_state(self) -> None:
         if self.folder is None or not self.fabric.is_global_zero:

@@ -200,6 +200,7 @@ def test_texts_that_are_all_numbers_are_refused_unless_they_may_be_codes() -> No
     with pytest.raises(DataError, match=r"the first is '7' in row 1. .*pandas.to_numeric"):
         read_frame(table(pm=[None, *["7"] * (N - 1)]))
     assert names(read_frame(table(zip=["00184"] * N)), "extra") == ["zip"]
+    assert names(read_frame(table(zip=["00184"] * (N - 1) + [None])), "extra") == ["zip"]
     assert names(read_frame(table(lot_id=["7.5", *["8"] * (N - 1)])), "extra") == ["lot_id"]
     assert names(read_frame(table(word=["1", *["dry"] * (N - 1)])), "extra") == ["word"]
 

@@ -238,6 +238,42 @@ def test_names_of_digits_stay_apart_and_come_back_as_written(tmp_path: Path) -> 
     assert [feature.name for feature in spec.panel.features] == ["place"]
 
 
+ZIPS = ["09073", "01067", "", "10115", "80331", "NA", "09111", "01067"] * 4
+RISING = [(t, 420 + 60 * np.sin(t / 6)) for t in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "is_filled"),
+    [
+        ("zip", ZIPS, False),
+        ("zip", sorted(ZIPS), False),
+        ("place", ["7", "07", ""] * 10, False),
+        ("peak", [f"{(37 * t) % 24:02d}30" if t != 3 else "" for t in range(40)], False),
+        ("sunrise", [f"{630 + t:04d}" if t != 3 else "" for t in range(29)], False),
+        ("sampled", [f"{t + 1:02d}012005" if t != 3 else "" for t in range(29)], False),
+        ("co2", [f"{round(value):05d}" if t % 9 else "" for t, value in RISING], True),
+        ("co2", [f"{round(value):05d}" for t, value in RISING], True),
+        ("co2", [f"{round(value)}" if t % 9 else "" for t, value in RISING], True),
+        ("share", ["0.5", "0", "", "0.25"] * 10, True),
+    ],
+)
+def test_digits_with_zeros_before_them_are_codes_unless_they_vary_as_a_measurement(
+    tmp_path: Path, name: str, texts: list[str], is_filled: bool
+) -> None:
+    rows = [f"2024-01-{1 + n // 24:02d} {n % 24:02d}:00,{text},{n}.5" for n, text in enumerate(texts)]
+    table = read(tmp_path, f"time,{name},x\n" + "\n".join(rows))
+    assert [feature.name for feature in table.panel.features] == [name] * is_filled + ["x"]
+    assert any(note.startswith(f"{name}: digits with zeros") for note in table.notes) != is_filled
+    forced = read(tmp_path, f"time,{name},x\n" + "\n".join(rows), ColumnSpec(features=[name, "x"]))
+    assert [feature.name for feature in forced.panel.features] == [name, "x"]
+
+
+def test_a_filled_number_has_the_zeros_of_its_column(tmp_path: Path) -> None:
+    rows = [f"{t},{f'{round(value):05d}' if t else ''},1" for t, value in RISING]
+    table = read(tmp_path, "time,co2,x\n" + "\n".join(rows), ColumnSpec(features=["co2"]))
+    assert filled(tmp_path, table).decode().splitlines()[1] == "0,00007,1"
+
+
 def test_a_column_that_is_named_as_groups_but_holds_readings_is_filled(tmp_path: Path) -> None:
     table = read(tmp_path, "time,sensor,x\n" + "".join(f"{h},{h / 4 if h != 2 else ''},1\n" for h in range(8)))
     assert [feature.name for feature in table.panel.features] == ["sensor", "x"]

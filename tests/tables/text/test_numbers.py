@@ -140,6 +140,18 @@ def test_two_columns_with_different_decimal_marks_are_one_error_whatever_the_opt
             assert f"a decimal {mark} in column '{name}' (lines 2, 3, 4, ..., 19 in all)" in str(refused.value)
 
 
+def test_a_mark_that_may_part_thousands_beside_the_other_decimal_mark_names_no_option_that_is_refused_then(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("time;x;y\n" + "".join(f"2024-01-{n:02d};{n},5;{n}.750\n" for n in range(1, 20)), encoding="utf-8")
+    with pytest.raises(DataError, match=r"Pass decimal=',' if they are.*column 'x' has a decimal comma") as refused:
+        read_file(path)
+    assert "No option reads both" in str(refused.value)
+    assert "decimal='.'" not in str(refused.value)
+    assert read_file(path, form=TextForm(decimal=",")).panel.series[0].values[1, 0] == 1750
+
+
 @pytest.mark.parametrize(
     ("texts", "values"),
     [(["", "NA", "7"], [7]), (["", "NA"], []), (["7", "2014-05-01"], None), (["-999", "NA", "-999.0"], [])],

@@ -59,7 +59,7 @@ class FittedModel:
         base_name: see ``NetworkConfig.base``.
         base_process: the Gaussian process of standardised values whose posterior is the base; None = there is none.
         usual_cells: see ``usual_cells``; 0 = not known, as in older models.
-        fitted: epoch, step and seconds of the weights.
+        fitted: epoch, step and losses of the weights.
     """
 
     network: nn.Module

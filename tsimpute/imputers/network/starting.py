@@ -12,7 +12,8 @@ import numpy as np
 from tsimpute.batches.base_estimates import BaseMethod
 from tsimpute.batches.loading import Loader, usual_cells
 from tsimpute.batches.masking import MaskPolicy, Masks
-from tsimpute.config.settings import NetworkConfig, TrainingConfig
+from tsimpute.config.settings import NetworkConfig, ProcessConfig, TrainingConfig
+from tsimpute.config.yaml_files import differences
 from tsimpute.core.windows import Windows
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.gaussian.maps import Records
@@ -104,6 +105,18 @@ def start_file(name: str) -> Path:
     return path
 
 
+def check_same_kind(
+    path: Path, here: tuple[ProcessConfig, NetworkConfig], in_file: tuple[ProcessConfig, NetworkConfig]
+) -> None:
+    """Refuses, with a ConfigError, a model file of another process or network than the one that is trained."""
+    for name, mine, theirs in zip(("process", "network"), here, in_file, strict=True):
+        if theirs != mine:
+            raise ConfigError(
+                f"training.start_from: expected a model of the {name} that is trained, came {path} of another: "
+                f"{differences(mine, theirs, 'here', 'in the file')}. Set {name} as in the file."
+            )
+
+
 def objective_of(
     name: str, sampler: Sampler, start: FittedModel | None = None, its_sampler: Sampler | None = None
 ) -> Objective | None:
@@ -112,12 +125,37 @@ def objective_of(
     Args:
         sampler: of the network that is trained.
         start, its_sampler: the model that training starts from, and how it samples.
+
+    Raises:
+        ConfigError: a sampler draws noise on the way, or that of the network draws what the model draws already: the
+            loss of distillation is 0 then, and there is nothing to learn.
     """
     if name == "crps":
         return SampleScore(sampler.path)
     if name == "distillation" and start is not None and its_sampler is not None:
-        return Distillation(start.network, its_sampler.path, sampler.path)
+        its_path, path = its_sampler.path, sampler.path
+        ways = [(x.solver_name, way.grid.tolist()) for x, way in ((its_sampler, its_path), (sampler, path))]
+        if ways[0] == ways[1]:
+            raise ConfigError(
+                "training.objective: expected other steps than those in which the model of training.start_from draws, "
+                f"came the same {sampler.n_steps} {sampler.solver_name} steps: its samples are the same already, and "
+                "there is nothing to learn. Set sampling.n_steps to the fewer steps that are to be enough, as 2."
+            )
+        return Distillation(start.network, its_path, path)
     return None
+
+
+def identity_of(
+    network: NetworkConfig, process: ProcessConfig, training: TrainingConfig, sampler: Sampler, model: FittedModel,
+    base: GaussianModel | None,
+) -> str:  # fmt: skip
+    """A text of what must not change when a run resumes, beside its training settings."""
+    parts = [f"{network.name} {network.options}", f"{process.options}"]
+    parts += [f"base estimate {network.base}"] * (model.base is not None)
+    parts += [f"base {digest_of(base.to_arrays())}"] if base else []
+    if training.objective != "regression":
+        parts.append(f"{sampler.n_steps} {sampler.solver_name} steps, grid {sampler.grid_power}")
+    return ", ".join(parts)
 
 
 def digest_of(arrays: Mapping[str, Any]) -> str:

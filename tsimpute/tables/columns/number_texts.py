@@ -20,7 +20,9 @@ from tsimpute.tables.text.numbers import (
     Wording,
     advice,
     has_mark,
+    has_padded,
     is_missing,
+    padded_width,
     parse,
     tally,
 )
@@ -33,6 +35,8 @@ _CODE_WORDS = frozenset((
 ))  # fmt: skip
 """Words of names of columns of codes from a catalogue."""
 MOST = 0.5  # A text column with at least this share of numbers was meant to be one of numbers
+_FEWEST_DISTINCT, _NEAR, _BOTH_WAYS = 10, 0.5, 0.1
+"""Of digits with zeros before them that are measured: see ``are_padded_codes``."""
 
 
 def is_number(column: pd.Series | pd.Index) -> bool:
@@ -95,6 +99,30 @@ def row_label(column: pd.Series | pd.Index, row: int) -> str:
     return f" ({index[row]})"
 
 
+def are_padded_codes(texts: Sequence[str]) -> bool:
+    """Digits alone, some with zeros before them, that name something: "01" and "1" are two names, and not one number.
+
+    They are measured where a format pads all of them to one width and they vary as a measurement does: ten distinct
+    ones or more, those that follow each other (repeats left out) less than half as far apart on average as any two
+    are, and a tenth or more of these steps up, and of them down.
+
+    Args:
+        texts: stripped and none of them missing, in the order of the rows.
+    """
+    if not all(text.isascii() and text.isdigit() for text in texts) or not has_padded(texts):
+        return False
+    if not padded_width(texts):
+        return True
+    values = np.array(list(map(float, texts)))
+    steps = np.diff(values)
+    steps = steps[steps != 0]
+    if len(np.unique(values)) < _FEWEST_DISTINCT or min((steps > 0).mean(), (steps < 0).mean()) < _BOTH_WAYS:
+        return True
+    n = len(values)
+    mean_difference = 2 * (np.sort(values) * (2 * np.arange(n) - n + 1)).sum() / (n * (n - 1))
+    return bool(np.abs(steps).mean() >= _NEAR * mean_difference)
+
+
 def are_catalogue_codes(name: Hashable, items: Iterable[Any]) -> bool:
     """Codes of diagnoses, drugs or procedures, of which some are digits alone (I50.9 beside 486): names, no numbers."""
     named = any(word in _CODE_WORDS or word.startswith("icd") for word in words(name))
@@ -129,8 +157,9 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, named: bool = 
             ". Write all of them with decimal points and convert the column with pandas.to_numeric, or leave it out by "
             "naming those to fill (features).",
         )  # fmt: skip
-    codes = (isinstance(item, str) and item.strip().isdigit() for item in items)  # of places and names
-    if not named and comma is None and len(rows) == len(items) and all(codes):
+    texts = [items[row].strip() if isinstance(items[row], str) else "" for row in rows]
+    are_names = all(map(str.isdigit, texts)) if len(rows) == len(items) else are_padded_codes(texts)
+    if not named and comma is None and are_names:
         return None
     how = "read the file with decimal=','" if comma is not None else "convert it with pandas.to_numeric"
     first = (f"{items[rows[0]]!r} in ", rows[0], row_label(column, rows[0])) if rows else ("nothing",)

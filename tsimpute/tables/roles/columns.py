@@ -190,10 +190,19 @@ class ColumnSpec:
 
         The columns to fill are taken from what was learnt only where the table (``names`` of all columns) has no column
         that is new: a new one may be a feature, and is detected and refused as such.
+
+        Raises:
+            ConfigError: a column is to be filled with categories and the model has not learnt it so.
         """
         learnt = self.learnt
         if learnt is None:
             return self
+        if other := [name for name in self.categories if name not in learnt.categories]:
+            raise ConfigError(
+                "categories: expected columns that the model has learnt to fill with categories "
+                f"({', '.join(map(str, learnt.categories)) or 'it has none'}), came {other[0]!r}. Correct the name or "
+                "leave it out; to fill other columns, fit on the table itself (no model)."
+            )
         taken = {name for role in _ROLES for name in self.names_in(role)}
         is_new = not {name for role in _ROLES for name in learnt.names_in(role)}.issuperset(names)
 

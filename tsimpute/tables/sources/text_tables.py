@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 
 from tsimpute.errors import DataError
 from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_NAMES, value_of_long
-from tsimpute.tables.columns.number_texts import are_catalogue_codes, unfillable_text
+from tsimpute.tables.columns.number_texts import are_catalogue_codes, are_padded_codes, unfillable_text
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
 from tsimpute.tables.frames.edits import RowEdits, row_edits
 from tsimpute.tables.frames.filled_frames import new_labels
@@ -29,6 +28,7 @@ from tsimpute.tables.text.numbers import (
     MISSING_MARKS,
     Numbers,
     find_numbers,
+    has_padded,
     is_number,
     is_number_or_missing,
     number_text,
@@ -42,7 +42,6 @@ from tsimpute.tables.time.numbers import are_months
 from tsimpute.tables.time.stamps import forms_note
 
 FEW = 5  # So many numbers of a feature of a long table show how many decimals it has
-_PADDED = re.compile(r"0\d+", re.ASCII)  # Digits with zeros before them, as names have
 _EXACT = 15  # Digits of a whole number up to which a float holds it exactly
 MOST_LEVELS = 20  # So many different numbers with units may be names
 
@@ -90,13 +89,14 @@ class TextWriter:
         """Numbers as the column writes them, words as they are, "" for nothing; ``features``: of each, if long."""
         if values.dtype == object:
             return ["" if value is None else value for value in values.tolist()]
-        decimals = np.full(len(values), self._decimals(column))
+        decimals, numbers = np.full(len(values), self._decimals(column)), self.numbers[column]
         if features is not None:
             decimals = self._decimals_by_feature(table)[features]
         texts, is_value, mark = np.full(len(values), "", object), ~np.isnan(values), self.file.decimal
         for n_decimals in np.unique(decimals[is_value]).tolist():
             cells = is_value & (decimals == n_decimals)
-            texts[cells] = self.numbers[column].form.dressed(number_text(values[cells], n_decimals, mark), mark)
+            padded = [text.zfill(numbers.width) for text in number_text(values[cells], n_decimals, mark)]
+            texts[cells] = numbers.form.dressed(padded, mark)
         return texts.tolist()
 
     def _decimals_by_feature(self, table: FrameTable) -> np.ndarray:
@@ -199,12 +199,15 @@ def _understood(
         spec = spec.with_known(names, [file.columns[at] for at in columns])
     if spec.features is None and spec.value is None:
         _check_wide_file(file, columns, names)
-    parsed = {i: _parsed(file, at, spec, marks) for i, at in enumerate(columns)}
+    parsed = {i: _parsed(file, at, spec, marks, fitted) for i, at in enumerate(columns)}
     numbers = {i: column for i, column in parsed.items() if column is not None}
+    texts = {i: _known(file, at, marks) for i, at in enumerate(columns) if parsed[i] is None}
+    coded = {names[i] for i, known in texts.items() if spec.features is None and _are_codes(names[i], known)}
+    with_marks = {*spec.categories, *coded}
     has_values = any(not np.isnan(column.values).all() for column in numbers.values())
     features = {*_names(spec.features), spec.value, *fitted} if has_values else set(names)
     frame = pd.DataFrame({
-        i: _as_column(file.columns[at], parsed[i], names[i] in features, marks if names[i] in spec.categories else ())
+        i: _as_column(file.columns[at], parsed[i], names[i] in features, marks if names[i] in with_marks else ())
         for i, at in enumerate(columns)
     })  # fmt: skip
     frame.columns = pd.Index(names, dtype=object)
@@ -227,9 +230,9 @@ def _understood(
         raise DataError(f"{file.name}: {file.in_lines(error)}") from None
     except DataError as error:
         raise DataError(f"{file.name}: {error}") from None
-    extra = [(names[i], columns[i]) for i in reading.roles.extra if spec.features is None]
-    coded = [name for name, at in extra if _are_codes(file.header[at], file.columns[at].tolist())]
-    more = [f"{name}: digits with zeros before them are names; passed through unchanged. {FILL}" for name in coded]
+    coded -= {*_names(spec.text), *spec.categories}  # of which the user has said what becomes of them
+    extra = (names[i] for i in reading.roles.extra if names[i] in coded)
+    more = [f"{name}: digits with zeros before them are names; passed through unchanged. {FILL}" for name in extra]
     forms = {names[i]: column.form.text for i, column in numbers.items()}
     more += [f"{name}: {text}; filled cells have it too" for name, text in forms.items() if text]
     if reading.n_added and reading.stamps is not None:
@@ -247,26 +250,29 @@ def _times_as_written(
 ) -> list[int]:
     """Time columns whose numbers do not say how they are written, as 07, 0.50 and nanoseconds: to be read as texts."""
     is_plain = lambda at: numbers[at].is_integer and numbers[at].form == PLAIN
-    is_other = lambda text: _PADDED.fullmatch(text) or len(text) > _EXACT
+    is_other = lambda text: has_padded([text]) or len(text) > _EXACT
     times = [at for at in reading.roles.time if at in numbers]
     return [at for at in times if not is_plain(at) or any(map(is_other, file.columns[columns[at]]))]
 
 
-def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) -> Numbers | None:
-    """The numbers of a column, or None where it is text."""
+def _parsed(
+    file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...], fitted: Collection[object]
+) -> Numbers | None:
+    """The numbers of a column, or None where it is text; ``fitted`` are columns that a model has learnt as numbers."""
     name, texts = file.header[at], file.columns[at]
     if name == spec.value or name in _names(spec.features):
         return read_numbers(file, at, marks)
     labels = {*_names(spec.group), *_names(spec.time), spec.feature, spec.unit, *_names(spec.text), *spec.categories}
     if name in labels or plain(name) in UNIT_NAMES:
         return None
-    if spec.group is None and plain(name) in GROUP_NAMES and any(len(t) > 15 or _PADDED.fullmatch(t) for t in texts):
+    if spec.group is None and plain(name) in GROUP_NAMES and (has_padded(texts) or max(map(len, texts)) > _EXACT):
         return None
-    folded = {mark.casefold() for mark in marks}
-    known = [text for text in texts if text.casefold() not in folded]
+    known = _known(file, at, marks)
     if not known:
         return Numbers(np.full(len(texts), np.nan), {}, 0, False)
-    if len(known) == len(texts) and (_are_codes(name, known) or are_months(pd.Series(texts, name=name))):
+    if name not in fitted and _are_codes(name, known):
+        return None
+    if len(known) == len(texts) and are_months(pd.Series(texts, name=name)):
         return None
     if spec.features is None and are_catalogue_codes(name, known):
         return None
@@ -286,11 +292,15 @@ def _parsed(file: Delimited, at: int, spec: ColumnSpec, marks: tuple[str, ...]) 
     return None if open_to_all and are_levels else numbers
 
 
+def _known(file: Delimited, at: int, marks: Sequence[str]) -> list[str]:
+    """The texts of a column that do not mean "missing"."""
+    folded = {mark.casefold() for mark in marks}
+    return [text for text in file.columns[at].tolist() if text.casefold() not in folded]
+
+
 def _are_codes(name: str, texts: Sequence[str]) -> bool:
-    """Digits alone, some with zeros before them: "01" and "1" are two names, and not one number."""
-    if plain(name) in (*TIME_NAMES, *COUNT_NAMES, *CALENDAR_NAMES, *VALUE_NAMES):
-        return False
-    return all(text.isascii() and text.isdigit() for text in texts) and any(map(_PADDED.fullmatch, texts))
+    """Digits with zeros before them that name something, and are no times and no values of a long table."""
+    return plain(name) not in (*TIME_NAMES, *COUNT_NAMES, *CALENDAR_NAMES, *VALUE_NAMES) and are_padded_codes(texts)
 
 
 def _as_column(

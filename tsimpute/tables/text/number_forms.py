@@ -236,7 +236,8 @@ def find_decimal(columns: Sequence[Sequence[str]]) -> str:
             if padded is not None:
                 raise DataError(
                     f"expected one number in each field, {padded!r} looks like a value and a code behind it, as in "
-                    'files of NOAA. Write them into two columns; if the comma is a decimal one, pass decimal=",".'
+                    "files of NOAA. Write them into two columns; if the comma is a decimal one, "
+                    + ("write all numbers of the file with it." if has_points(columns) else 'pass decimal=",".')
                 )
         with_comma = [text if _COMMA_NUMBER.fullmatch(text) else core_of(text) for text in with_comma]
         with_point = [core_of(text) for text in column if text.count(".") > 1] if not with_comma else []

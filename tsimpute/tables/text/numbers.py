@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,7 @@ SHOWN_LINES = 3
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
+_PADDED = re.compile(r"0\d+", re.ASCII)
 _CHARACTERS = frozenset("0123456789+-.eE")
 _LAST_BRACKETS = re.compile(r"(.*\S)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))", re.DOTALL)
 _DATE_FORMAT = re.compile(r"yy|dd|hh:", re.IGNORECASE)
@@ -59,6 +60,7 @@ class Numbers:
     decimals: int
     is_integer: bool  # there are numbers, and each is written without decimals and exponent
     form: NumberForm = PLAIN  # signs of all numbers besides the digits, as a percent sign
+    width: int = 0  # see ``padded_width``
 
 
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
@@ -104,6 +106,7 @@ def find_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
         decimals=min(max(written_decimals(written, table.decimal), default=0), MAX_DECIMALS),
         is_integer=bool(written) and not set("".join(written)) & set(".,eE"),
         form=form,
+        width=padded_width(written),
     )
 
 
@@ -209,10 +212,16 @@ def _refusal(table: Delimited, column: int, marks: Collection[str]) -> DataError
     if is_infinite or text.casefold().lstrip("+-") in ("inf", "infinity"):
         return DataError(f"{where} a finite number, came {shown}. Correct it, or name it as a missing mark.")
     if _GROUPED.fullmatch(text):
-        return DataError(
+        grouped = (
             f"{where} a number with decimal {table.decimal!r}, came {shown}, which may have separators of thousands. "
-            f"Pass decimal={table.decimal!r} if they are, decimal={other!r} if it is the decimal mark, or remove them "
-            "from the file."
+        )
+        grouped += f"Pass decimal={table.decimal!r} if they are, or remove them from the file. "
+        at, rows = _column_with(table, table.decimal)
+        if all(_GROUPED.fullmatch(table.columns[at][row]) for row in rows):
+            return DataError(f"{grouped}Pass decimal={other!r} if it is the decimal mark.")
+        return DataError(
+            f"{grouped}If it is the decimal mark: column {table.header[at]!r} has a {DECIMAL_MARKS[table.decimal]} "
+            f"({_lines_of(table, rows)}). {_one_mark(table, column)}"
         )
     if _parses(text, other):
         return DataError(
@@ -239,23 +248,54 @@ def _two_marks(table: Delimited, column: int, texts: Mapping[int, str]) -> DataE
     place, with_mark = column, [row for row, text in texts.items() if has_mark(text, mark_of_file)]
     if not others:
         return None
-    for at, fields in enumerate(table.columns):
-        if not with_mark and all(_parses(text, mark_of_file) or is_missing(text) for text in fields):
-            place, with_mark = at, [row for row, text in enumerate(fields) if has_mark(text, mark_of_file)]
+    if not with_mark:
+        place, with_mark = _column_with(table, mark_of_file)
     if not with_mark:
         return None
     came = [
-        f"a {DECIMAL_MARKS[mark]} in column {table.header[at]!r} ({lines_text([int(table.lines[row]) for row in rows])}"
+        f"a {DECIMAL_MARKS[mark]} in column {table.header[at]!r} ({_lines_of(table, rows)}"
         for mark, at, rows in sorted(
             ((mark_of_file, place, with_mark), (other, column, others)), key=lambda part: part[2][0]
         )
     ]
-    name = f'""{table.header[column]}""' if "," in table.header[column] else table.header[column]
     return DataError(
-        f"{table.name}: expected one decimal mark, came {came[0]}) and {came[1]}). No option reads both: write the "
-        f"numbers of the file with one mark. To have column {table.header[column]!r} passed through unchanged, "
-        f"{COMMAND.text.format(name)}."
+        f"{table.name}: expected one decimal mark, came {came[0]}) and {came[1]}). {_one_mark(table, column)}"
     )
+
+
+def _one_mark(table: Delimited, column: int) -> str:
+    """What to do with a column of another decimal mark than the rest of the file."""
+    name = f'""{table.header[column]}""' if "," in table.header[column] else table.header[column]
+    return (
+        "No option reads both: write the numbers of the file with one mark. To have column "
+        f"{table.header[column]!r} passed through unchanged, {COMMAND.text.format(name)}."
+    )
+
+
+def _lines_of(table: Delimited, rows: Sequence[int]) -> str:
+    return lines_text([int(table.lines[row]) for row in rows])
+
+
+def _column_with(table: Delimited, mark: str) -> tuple[int, list[int]]:
+    """The first column of numbers that has this decimal mark, and the rows with it; no rows where there is none."""
+    for at, fields in enumerate(table.columns):
+        rows = [row for row, text in enumerate(fields) if has_mark(text, mark)]
+        if rows and all(_parses(text, mark) or is_missing(text) for text in fields):
+            return at, rows
+    return 0, []
+
+
+def has_padded(texts: Iterable[str]) -> bool:
+    """Whether some are digits with zeros before them, as 007."""
+    return any(map(_PADDED.fullmatch, texts))
+
+
+def padded_width(texts: Sequence[str]) -> int:
+    """The digits to which a format such as %05d pads all of some whole numbers; 0 where none does."""
+    if not all(text.isascii() and text.isdigit() for text in texts):
+        return 0
+    padded = {len(text) for text in texts if _PADDED.fullmatch(text)}
+    return padded.pop() if len(padded) == 1 and min(padded) <= min(map(len, texts)) else 0
 
 
 def has_mark(text: str, mark: str) -> bool:
