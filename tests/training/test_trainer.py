@@ -189,9 +189,9 @@ def test_a_stopped_run_of_steps_goes_on_bit_for_bit(tmp_path: Path, rest: float,
     monkeypatch.setattr(trainer, "_REST", rest)
     whole = prepared(max_steps=8)
     whole.steps()
-    for stop in (2, 3, 100):
+    for stop, first in ((2, 1), (3, 3), (100, 6)):
         parts = prepared(tmp_path, max_steps=8, should_stop=after(stop))
-        parts.steps()
+        assert parts.steps()[0].step == first
     assert equal(parts.weights(), whole.weights())
     assert equal(parts.models["last"][0], copied(whole.trainer.output_network))
 
@@ -301,13 +301,16 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
 
 @pytest.mark.parametrize("stops", [(1,), (4,), (3,), (2, 3, 1), (9,)], ids=str)
 def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, uninterrupted: tuple[Run, Path], stops: tuple[int, ...]):
+    done = 0
     for n in stops:
         part = prepared(tmp_path, should_stop=after(n))
-        last = part.steps()[-1]
+        first, *_, last = part.steps()
+        assert first.step == done + 1
+        done = last.step
         assert last.stop == ("all 3 epochs done" if n == 9 else "asked to stop; the same command goes on from here")
         assert last.epoch == last.step // 3
     run = prepared(tmp_path)
-    run.steps()
+    assert run.steps()[0].step == min(done + 1, 9)
     whole, folder = uninterrupted
     assert equal(run.weights(), whole.weights())
     assert equal(copied(run.trainer.output_network), copied(whole.trainer.output_network))
@@ -350,10 +353,11 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path: Path):
     process.send_signal(signal.SIGKILL)
     process.stdout.close()
     assert process.wait() == -signal.SIGKILL
-    assert 1 <= read_state(folder / "state.pt")["step"] < 60
+    done = read_state(folder / "state.pt")["step"]
+    assert 1 <= done < 60
 
     run = prepared(folder, checkpoint_minutes=0.0, epochs=20)
-    run.steps()
+    assert run.steps()[0].step == done + 1
     whole = prepared(tmp_path / "whole", epochs=20)
     whole.steps()
     assert equal(run.weights(), whole.weights())
