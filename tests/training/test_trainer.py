@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ from tsimpute.processes.diffusion import Diffusion
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.testing._records import SIZES, random_batch
 from tsimpute.training import trainer
-from tsimpute.training.progress import Step
+from tsimpute.training.progress import Step, log_epoch
 from tsimpute.training.trainer import Trainer
 
 TRAIN, VALID = waves(7), waves(3, seed=1, name="v")
@@ -373,6 +373,15 @@ def test_the_log_of_epochs_is_written_whole_and_rows_of_a_lost_future_are_replac
     prepared(tmp_path).steps()
     assert [r["epoch"] for r in log_of(tmp_path)] == ["1", "2", "3"]
     assert log_of(tmp_path)[1]["train_loss"] != "0.1"
+
+    class Full:
+        def __str__(self) -> str:
+            raise OSError("no space left")
+
+    whole = log_of(tmp_path)
+    with pytest.raises(OSError, match="no space left"):
+        log_epoch(tmp_path / "epochs.csv", [2, cast(Any, Full())])
+    assert log_of(tmp_path) == whole
 
 
 def test_leavings_of_a_killed_process_are_removed(tmp_path: Path):
