@@ -144,7 +144,7 @@ def test_out_of_time_from_the_first_moment_each_call_still_gets_on(
     suite: Suite, tmp_path: Path, length: dict[str, int]
 ) -> None:
     trained = replace(TRAINED, settings=SETTINGS | {"training": {"batch_size": 8} | length})
-    suite = replace(suite, tasks={"few": suite.tasks["few"]}, methods=suite.methods | {"CFMI": trained}, at_epochs=())
+    suite = replace(suite, tasks={"few": suite.tasks["few"]}, methods={**suite.methods, "CFMI": trained}, at_epochs=())
     calls = 0
     while len(run(suite, tmp_path, out_of_time=lambda: True)) < len(plan(suite)):
         calls += 1
