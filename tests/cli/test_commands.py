@@ -84,6 +84,11 @@ def test_draw_writes_a_table_with_the_observed_values(run: Path, tmp_path: Path)
     ])  # fmt: skip
     frame = pd.read_csv(out)
     assert list(frame.record.unique()) == ["synthetic-00003", "synthetic-00001"]
+    windows = load_windows("synthetic", n_records=40, n_steps=12).named(["synthetic-00003", "synthetic-00001"])
+    values, there = np.moveaxis(windows.values, 1, 2).ravel(), (frame.provenance == "observed").to_numpy()
+    np.testing.assert_array_equal(there, ~np.isnan(values))
+    for level in ("q0.25", "q0.75"):
+        np.testing.assert_allclose(frame[level][there], values[there], rtol=1e-12)
     assert (frame["q0.25"] <= frame["q0.75"]).all()
     assert (frame[frame.provenance == "imputed"]["q0.25"] < frame[frame.provenance == "imputed"]["q0.75"]).any()
 

@@ -52,7 +52,7 @@ def edit(path: Path, line: int, text: str) -> None:
 def test_published_facts_of_the_tables(tables: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     hours, ground, missing = tables
     assert ground.shape == (8759, 36)
-    assert str(hours[0]), str(hours[-1]) == ("2014-05-01T01", "2015-04-30T23")
+    assert (str(hours[0]), str(hours[-1])) == ("2014-05-01T01", "2015-04-30T23")
     assert (np.diff(hours) == np.timedelta64(1, "h")).all()
     assert round(100 * np.isnan(ground).mean(), 2) == 13.25
     assert (~np.isnan(ground) & np.isnan(missing)).sum() == 35_737

@@ -83,7 +83,7 @@ def test_intervals_of_a_fitted_process_hold() -> None:
     assert 0.86 < held < 0.94
 
 
-def test_skewed_values_are_mapped_and_settings_do_not_depend_on_what_is_hidden() -> None:
+def test_skewed_values_are_mapped() -> None:
     values = np.exp(2 * autoregressive(1500, 0.9, 6))
     values[:, 700:720] = np.nan
     records = Records((values,), (np.arange(1500.0),), 1.0)

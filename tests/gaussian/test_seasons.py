@@ -28,10 +28,13 @@ def test_slow_changes_are_no_season() -> None:
 
 
 def test_the_origin_of_time_does_not_decide() -> None:
-    for seed in range(30):
-        first = has_season(slow(seed))
+    wave, found = np.sin(2 * np.pi * HOURS / 24), []
+    for values in [slow(seed) + size * wave for seed in range(30) for size in (0.0, 0.7)]:
+        first = has_season(values)
+        found.append(bool(first[0]))
         for origin in (42.0, 84.0, 168.0, 2604 * 168.0):
-            np.testing.assert_array_equal(has_season(slow(seed), origin), first)
+            np.testing.assert_array_equal(has_season(values, origin), first)
+    assert 5 < sum(found) < 25
 
 
 def test_a_true_season_is_found_with_its_profile() -> None:
@@ -45,7 +48,7 @@ def test_a_true_season_is_found_with_its_profile() -> None:
 
 def test_features_that_go_together_have_seasons_together() -> None:
     wave, rest = np.sin(2 * np.pi * HOURS / 24), slow(2)[0]
-    twins = np.stack([0.25 * wave + rest, 0.25 * wave + rest])
+    twins, seasons = np.stack([wave + rest, wave + rest]), []
     twins += 0.02 * np.random.default_rng(0).normal(size=twins.shape)
     for seed in range(10):
         hidden = twins.copy()
@@ -53,6 +56,8 @@ def test_features_that_go_together_have_seasons_together() -> None:
         hidden[0, start : start + 340] = np.nan
         found = has_season(np.concatenate([hidden, slow(3)]))
         assert found[0] == found[1]
+        seasons.append(bool(found[0]))
+    assert {*seasons} == {False, True}
 
 
 def test_a_feature_without_any_value_has_none() -> None:

@@ -112,7 +112,8 @@ def test_a_stopped_run_goes_on_and_another_teacher_is_refused(teacher: Path, tmp
         next(steps)
     steps.close()
     again = student(teacher, epochs=3, checkpoint_minutes=0.0)
-    list(again.fit_steps(TRAIN, folder=tmp_path))
+    first, *_ = again.fit_steps(TRAIN, folder=tmp_path)
+    assert first.step == 4
     weights, wanted = again.network_.state_dict(), whole.network_.state_dict()
     assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
     other = tmp_path / "other.safetensors"

@@ -123,7 +123,8 @@ def test_a_stopped_run_goes_on_and_other_steps_are_refused(tmp_path: Path):
         next(steps)
     steps.close()
     again = imputer()
-    list(again.fit_steps(TRAIN, folder=tmp_path))
+    first, *_ = again.fit_steps(TRAIN, folder=tmp_path)
+    assert first.step == 4
     weights, wanted = again.network_.state_dict(), whole.network_.state_dict()
     assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
     with pytest.raises(CheckpointError, match="other settings"):

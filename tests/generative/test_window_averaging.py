@@ -216,7 +216,7 @@ def test_noise_is_normal_and_of_a_short_record_what_the_generator_of_the_draw_gi
     assert torch.equal(noise_of(blank(50), 2), second)
     monkeypatch.setattr(sampling, "_BLOCK", 16)
     long = noise_of(blank(8000))
-    assert torch.corrcoef(long.reshape(1000, 16)).fill_diagonal_(0).abs().mean() < 0.25  # no block repeats another
+    assert len(long.unique()) > 0.99 * long.numel()  # no block repeats another
     assert abs(float(long.mean())) < 0.03
     assert abs(float(long.std()) - 1) < 0.03
 

@@ -81,8 +81,8 @@ def test_without_a_season_it_is_linear_interpolation() -> None:
     values[rng.random(values.shape) < 0.2] = np.nan
     record = one_record(values)
     imputer = registry.make("imputers", "seasonal").fit(record)
-    if not imputer.learnt_["periods"].any():  # type: ignore[attr-defined]
-        np.testing.assert_allclose(imputer.impute(record, 1).values[0, 0], filled("linear", values), atol=1e-9)
+    assert not imputer.learnt_["periods"].any()  # type: ignore[attr-defined]
+    np.testing.assert_allclose(imputer.impute(record, 1).values[0, 0], filled("linear", values), atol=1e-9)
     uneven = np.cumsum(rng.uniform(0.1, 4.0, 300))
     two = Windows(np.stack([values, values]), np.stack([uneven, 3 * uneven]), (Feature("a"), Feature("b")), ("a", "b"))
     assert not registry.make("imputers", "seasonal").fit(two).learnt_["periods"].any()  # type: ignore[attr-defined]

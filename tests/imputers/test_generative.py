@@ -79,11 +79,7 @@ def test_a_model_that_starts_from_a_gaussian_process_comes_back_from_its_file(pr
     assert bits(again.impute(TEST, 5).values) == bits(found.values)
     hidden = held_out(TEST)
     wild = replace(hidden, values=np.where(hidden.held_out_mask, 1e9, hidden.values))
-    assert bits(again.impute(hidden, 5).values[:, hidden.visible]) == bits(
-        again.impute(wild, 5).values[:, hidden.visible]
-    )
-    one, two = (again.impute(w.without_held_out(), 5).values for w in (hidden, wild))
-    assert bits(one) == bits(two)
+    assert bits(again.impute(hidden, 5).values) == bits(again.impute(wild, 5).values)
 
 
 def test_a_model_that_learnt_nothing_draws_from_the_posterior_of_its_process(tmp_path: Path):
@@ -131,7 +127,8 @@ def test_a_stopped_training_from_a_gaussian_process_goes_on_bit_for_bit(tmp_path
     list(parts.fit_steps(waves(7), folder=tmp_path / "b", should_stop=lambda: seen.append(1) or len(seen) == 5))
     assert parts.fitted_["step"] < whole.fitted_["step"]
     again = training()
-    list(again.fit_steps(waves(7), folder=tmp_path / "b"))
+    first, *_ = again.fit_steps(waves(7), folder=tmp_path / "b")
+    assert first.step == parts.fitted_["step"] + 1
     for name, weights in whole.network_.state_dict().items():
         assert torch.equal(weights, again.network_.state_dict()[name])
     files = [(tmp_path / folder / "last.safetensors").read_bytes() for folder in "ab"]
@@ -463,7 +460,7 @@ def test_model_file_holds_all_that_is_needed_in_plain_text(tmp_path: Path, fitte
     assert about["scaler"] == fitted.scaler_.to_dict()
     assert about["settings"]["process"] == {"name": "flow_matching", "options": {}}
     assert about["settings"]["training"]["epochs"] == 2
-    assert about["versions"]["torch"] == torch.__version__.split("+")[0] or about["versions"]["torch"]
+    assert about["versions"]["torch"].split("+")[0] == torch.__version__.split("+")[0]
     assert about["fitted"]["epoch"] == 2
     assert about["fitted"]["step"] == 6
 
@@ -496,15 +493,18 @@ def test_damaged_and_foreign_models_are_refused_in_one_sentence(tmp_path: Path, 
     refused("another layout.*steps")
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path: Path, fitted: GenerativeImputer):
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, fitted: GenerativeImputer, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "m.safetensors"
     fitted.save(path)
     before = path.read_bytes()
-    broken = new()
-    clock = replace(fitted.model_.clock, step=object())  # type: ignore[arg-type]
-    broken.model_ = replace(fitted.model_, clock=clock)
-    with pytest.raises(TypeError):
-        broken.save(path)
+
+    def fails(file: Path, content: bytes) -> int:
+        file.write_text("half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_bytes", fails)
+    with pytest.raises(OSError, match="no space left"):
+        fitted.save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m.safetensors"]
 

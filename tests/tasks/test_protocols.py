@@ -351,7 +351,7 @@ def test_pm25_scores_the_prescribed_cells(data_root: Path, protocol: Callable[..
 def test_what_lies_outside_its_limits_is_made_missing_counted_and_neither_shown_nor_scored(protocol: str, own: bool):
     windows = make_windows(own=own)
     limits = {"f0": Limits(49, 51), "*": Limits(0)}
-    x = windows.values
+    x = windows.values.copy()
     outside = np.stack([(x[:, 0] < 49) | (x[:, 0] > 51), x[:, 1] < 0, x[:, 2] < 0, x[:, 3] < 0], axis=1)
     task = SPLITTING[protocol](windows, rate=None if own else 0.3, seed=1, limits=limits)
     assert task.changes[OUTSIDE] == outside.sum() > 0

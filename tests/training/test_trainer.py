@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ from tsimpute.processes.diffusion import Diffusion
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.testing._records import SIZES, random_batch
 from tsimpute.training import trainer
-from tsimpute.training.progress import Step
+from tsimpute.training.progress import Step, log_epoch
 from tsimpute.training.trainer import Trainer
 
 TRAIN, VALID = waves(7), waves(3, seed=1, name="v")
@@ -189,9 +189,9 @@ def test_a_stopped_run_of_steps_goes_on_bit_for_bit(tmp_path: Path, rest: float,
     monkeypatch.setattr(trainer, "_REST", rest)
     whole = prepared(max_steps=8)
     whole.steps()
-    for stop in (2, 3, 100):
+    for stop, first in ((2, 1), (3, 3), (100, 6)):
         parts = prepared(tmp_path, max_steps=8, should_stop=after(stop))
-        parts.steps()
+        assert parts.steps()[0].step == first
     assert equal(parts.weights(), whole.weights())
     assert equal(parts.models["last"][0], copied(whole.trainer.output_network))
 
@@ -300,13 +300,16 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
 
 @pytest.mark.parametrize("stops", [(1,), (4,), (3,), (2, 3, 1), (9,)], ids=str)
 def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, uninterrupted: tuple[Run, Path], stops: tuple[int, ...]):
+    done = 0
     for n in stops:
         part = prepared(tmp_path, should_stop=after(n))
-        last = part.steps()[-1]
+        first, *_, last = part.steps()
+        assert first.step == done + 1
+        done = last.step
         assert last.stop == ("all 3 epochs done" if n == 9 else "asked to stop; the same command goes on from here")
         assert last.epoch == last.step // 3
     run = prepared(tmp_path)
-    run.steps()
+    assert run.steps()[0].step == min(done + 1, 9)
     whole, folder = uninterrupted
     assert equal(run.weights(), whole.weights())
     assert equal(copied(run.trainer.output_network), copied(whole.trainer.output_network))
@@ -349,10 +352,11 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path: Path):
     process.send_signal(signal.SIGKILL)
     process.stdout.close()
     assert process.wait() == -signal.SIGKILL
-    assert 1 <= read_state(folder / "state.pt")["step"] < 60
+    done = read_state(folder / "state.pt")["step"]
+    assert 1 <= done < 60
 
     run = prepared(folder, checkpoint_minutes=0.0, epochs=20)
-    run.steps()
+    assert run.steps()[0].step == done + 1
     whole = prepared(tmp_path / "whole", epochs=20)
     whole.steps()
     assert equal(run.weights(), whole.weights())
@@ -368,6 +372,15 @@ def test_the_log_of_epochs_is_written_whole_and_rows_of_a_lost_future_are_replac
     prepared(tmp_path).steps()
     assert [r["epoch"] for r in log_of(tmp_path)] == ["1", "2", "3"]
     assert log_of(tmp_path)[1]["train_loss"] != "0.1"
+
+    class Full:
+        def __str__(self) -> str:
+            raise OSError("no space left")
+
+    whole = log_of(tmp_path)
+    with pytest.raises(OSError, match="no space left"):
+        log_epoch(tmp_path / "epochs.csv", [2, cast(Any, Full())])
+    assert log_of(tmp_path) == whole
 
 
 def test_leavings_of_a_killed_process_are_removed(tmp_path: Path):

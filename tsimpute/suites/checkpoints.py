@@ -142,12 +142,13 @@ def _train(job: Job, task: Task, folder: Path, should_stop: Callable[[], bool], 
         if epoch < max(seconds, default=0):
             model_file(folder, [_of_epoch(epoch)])
     last = config.training.epochs  # logged after its model is written
-    of_epochs, step = config.training.max_steps is None, None
+    of_epochs, step, trained = config.training.max_steps is None, None, False
     if of_epochs and last in seconds and (folder / f"{_of_epoch(last)}.safetensors").is_file():
         return True
     for step in runs.train(config, task, runs.new_imputer(config), folder, should_stop=should_stop):
         progress(f"{job.title}: training", step.step, step.n_steps)
-    return step is not None and step.step >= step.n_steps and not should_stop()
+        trained = trained or step.stop is None
+    return step is not None and step.step >= step.n_steps and not (trained and should_stop())
 
 
 def _train_to_step(

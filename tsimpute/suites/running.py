@@ -58,17 +58,19 @@ def run_suite(
     _check_numbers_of_cells(jobs, out)
     prepared: dict[tuple[str, int], Prepared] = {}
     busy: list[Job] = []
+    worked = False
     for job in chain(jobs, busy):
         try:
             if job.problem is not None:
                 raise job.problem
             if not _is_done(job, out):
-                if stopping():
+                if should_stop() or (worked and out_of_time()):
                     return
                 at = job.task, job.fold
                 if at not in prepared:
                     prepared = {at: prepare(job)}  # one at a time: records may be large
                 _run(job, out, prepared[at], should_stop, stopping, progress)
+                worked = True
                 if not _is_done(job, out):
                     return
         except (Exception, SystemExit) as error:

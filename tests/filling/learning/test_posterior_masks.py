@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tsimpute.batches.loading import Loader
-from tsimpute.batches.masking import LikeGaps
+from tsimpute.core.gaps import runs_of
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.windows import Feature
 from tsimpute.filling.learning.learning import gaussian
@@ -78,7 +78,12 @@ def test_the_seed_decides_and_masks_are_runs_like_the_gaps() -> None:
     draws = [[of_one.draw(n, np.random.default_rng(n)) for n in range(10)] for of_one in (a, b, c)]
     assert all((x[0] == y[0]).all() and x[1] == y[1] for x, y in zip(draws[0], draws[1], strict=True))
     assert not all((x[0] == y[0]).all() for x, y in zip(draws[0], draws[2], strict=True))
-    assert set(LikeGaps.of([table.series[0].observed]).lengths.tolist()) <= {1, 2, 3, 4, 5}
+    blocks = (np.arange(480) // 12 + 3 * np.arange(2)[:, None]) % 10 == 3
+    series = replace(table.series[0], values=np.where(blocks, np.nan, np.nan_to_num(table.series[0].values)))
+    hidden = made(replace(table, series=(series,)), 1).posterior(0, 0)[0]
+    _, starts, stops = runs_of(hidden | blocks)
+    assert len(starts) > 10
+    assert np.mean(stops - starts >= 12) > 0.8
 
 
 def test_processes_of_other_stretches_are_less_sure_of_what_they_have_not_seen() -> None:
