@@ -43,7 +43,10 @@ def test_committed_trainings_count_as_done() -> None:
     assert [str(job) for job in trained if job.key not in keys] == []
 
 
-@pytest.mark.parametrize(("name", "needs_files"), [("evidence", ["CSDI released weights"]), ("gaussian", [])])
+@pytest.mark.parametrize(
+    ("name", "needs_files"),
+    [("evidence", ["CSDI released weights"]), ("every_missing_cell", ["CSDI released weights"]), ("gaussian", [])],
+)
 def test_committed_entries_count_as_done(name: str, needs_files: list[str]) -> None:
     text = (RESULTS.parent / name / "entries.json").read_text(encoding="utf-8")
     committed = {tuple(entry["entry"].values()): entry["key"] for entry in json.loads(text)}

@@ -38,6 +38,7 @@ def fragments(root: Path) -> Iterator[tuple[str, str]]:
     yield "evidence/intervals.md", table(*(results / run / "intervals.csv" for run in INTERVALS))
     yield "evidence/steps.md", by_steps(results / "evidence" / "steps.csv")
     yield "evidence/speed.md", _read(benchmarks / "results.md")
+    yield "evidence/speed-every-missing-cell.md", _read(benchmarks / "every_missing_cell" / "results.md")
     yield "evidence/own-gaps.md", table(results / "physionet2012" / "bundled" / "own_gaps.csv")
     yield "evidence/busy-neighbour.md", table(benchmarks / "busy_neighbour.csv")
 
