@@ -13,19 +13,10 @@ import time
 from pathlib import Path
 
 import pandas as pd
+from scale import table_of_stays
 
 import tsimpute as ti
 from tsimpute.experiments.runs import load_windows
-
-
-def stays(first: int, count: int) -> pd.DataFrame:
-    """Test stays as one table, a row for each stay and hour."""
-    task = ti.clean(load_windows("physionet2012"), rate=0.1, seed=1)
-    test = task.test.select(range(first, first + count))
-    names = [feature.name for feature in test.features]
-    tables = [pd.DataFrame(values.T, columns=names) for values in test.values]
-    index = zip(test.record_ids, test.times, strict=True)
-    return pd.concat([t.assign(stay=stay, hour=hours) for t, (stay, hours) in zip(tables, index, strict=True)])
 
 
 def scores(model: str, table: pd.DataFrame, n_samples: int) -> pd.DataFrame:
@@ -44,7 +35,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10)
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    table = stays(asked.first, asked.stays).reset_index(drop=True)
+    test = ti.clean(load_windows("physionet2012"), rate=0.1, seed=1).test
+    table = table_of_stays(test.select(range(asked.first, asked.first + asked.stays)), asked.stays)
     found = pd.concat([scores(model, table, asked.samples) for model in asked.models])
     found.to_csv(asked.out, index=False, float_format="%.4f")
     print(found.to_string(index=False))

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tsimpute.core.windows import Windows
+
 HERE = Path(__file__).parent
 COLUMNS = ("case", "rows", "features", "missing", "cpu_s", "wall_s", "peak_mib", "mae", "mae_linear", "delivered")
 
@@ -49,10 +51,15 @@ def stays(share: float) -> pd.DataFrame:
     """Hours of ICU stays, four of five cells missing."""
     from tsimpute.datasets.physionet2012 import PLUGIN
 
-    windows = PLUGIN().load(Path(os.environ["TSIMPUTE_DATA"]) / "physionet2012")
+    return table_of_stays(PLUGIN().load(Path(os.environ["TSIMPUTE_DATA"]) / "physionet2012"), int(4_000 * share))
+
+
+def table_of_stays(windows: Windows, n: int) -> pd.DataFrame:
+    """The first so many stays of 48 hours as one table, a row for each stay and hour."""
+    names = [feature.name for feature in windows.features]
     parts = [
-        pd.DataFrame(windows.values[n].T, columns=[f.name for f in windows.features]).assign(stay=name, hour=range(48))
-        for n, name in enumerate(windows.record_ids[: int(4_000 * share)])
+        pd.DataFrame(values.T, columns=names).assign(stay=stay, hour=range(48))
+        for stay, values in zip(windows.record_ids[:n], windows.values[:n], strict=True)
     ]
     return pd.concat(parts, ignore_index=True)
 

@@ -63,7 +63,7 @@ def variants() -> list[Variant]:
     special["context_cells"]["all_records"] = True
     special["dual_transformer"] = {"draws": 32}
     ancestral = {"network": "dual_transformer", "process": "diffusion", "draws": 8}
-    two = {"network": "context_cells", "all_records": True, "sampling": {"n_steps": 2}}
+    two = special["context_cells"] | {"network": "context_cells", "sampling": {"n_steps": 2}}
     return [
         Variant(REFERENCE, "worker_reference.py"),
         Variant("pypots", "peers/worker_pypots.py", PYPOTS),

@@ -13,6 +13,7 @@ from tsimpute.config.registry import make
 from tsimpute.config.settings import EvaluationConfig, ProcessConfig, RunConfig
 from tsimpute.config.yaml_files import config_path, load_config, to_dict, with_settings
 from tsimpute.errors import CheckpointError, ConfigError, TsimputeError
+from tsimpute.experiments.runs import new_imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.processes.base import takes
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig, no_such
@@ -251,7 +252,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
             )
         if training.start_from is not None:
             job = replace(job, files=(_existing(Path(training.start_from)),))
-            GenerativeImputer(process, config.network, training, config.sampling).check_start()
+            new_imputer(config).check_start()
     elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
         job = replace(job, source=folder, files=files)

@@ -145,13 +145,13 @@ def _spec(given: Mapping[str, Any]) -> ColumnSpec:
         for name in ("time", "group")
     )
     if given["records"] == "rows":
+        columns = {"time": time or None, "group": group or None}
         for name in ("time", "group", "feature", "value", "unit", "max_gap", "calendar"):
-            other = given[name]
-            words = isinstance(other, str | list | tuple)
-            if other not in (NO_COLUMN, [], ()) if words else other is not None and other is not False:
+            other = columns.get(name, given[name])
+            if other is not None and other is not False and not (isinstance(other, str) and other == NO_COLUMN):
                 raise ConfigError(
                     f"{name}: expected none with records='rows', where each row is a record without time, came "
-                    f"{name}={other!r}. Leave one of both out."
+                    f"{name}={given[name]!r}. Leave one of both out."
                 )
         time = group = ()
     text, categories = columns_of("text", given["text"]), columns_of("categories", given["categories"]) or ()

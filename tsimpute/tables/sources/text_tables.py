@@ -201,8 +201,8 @@ def _understood(
         _check_wide_file(file, columns, names)
     parsed = {i: _parsed(file, at, spec, marks, fitted) for i, at in enumerate(columns)}
     numbers = {i: column for i, column in parsed.items() if column is not None}
-    texts = {i: _known(file, at, marks) for i, at in enumerate(columns) if parsed[i] is None}
-    coded = {names[i] for i, known in texts.items() if spec.features is None and _are_codes(names[i], known)}
+    texts = () if spec.features is not None else [i for i in range(len(columns)) if parsed[i] is None]
+    coded = {names[i] for i in texts if _are_codes(names[i], _known(file, columns[i], marks))}
     with_marks = {*spec.categories, *coded}
     has_values = any(not np.isnan(column.values).all() for column in numbers.values())
     features = {*_names(spec.features), spec.value, *fitted} if has_values else set(names)
