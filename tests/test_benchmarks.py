@@ -145,6 +145,29 @@ def test_the_package_is_measured_by_its_own_loop_and_imputer(benchmarks: Any, tm
         assert np.array_equal(np.isnan(samples.values[0]), empty)
 
 
+def test_the_first_epoch_that_reaches_a_level_and_no_seconds_where_none_does(benchmarks: Any, tmp_path: Path) -> None:
+    module = benchmarks("time_to_level")
+    (tmp_path / "epochs.csv").write_text("epoch,step,seconds\n1,175,60\n2,350,120\n3,525,180\n")
+    speed = tmp_path / "results.json"
+    speed.write_text(
+        json.dumps([{"data": "physionet2012", "work": "train_step", "variant": "reference", "seconds": 2.0}])
+    )
+
+    def row(*values: float, metric: str = "crps_mean_over_features", split: str = "test") -> Any:
+        lines = [f"physionet2012,{split},{epoch},20,{metric},all,{value}" for epoch, value in enumerate(values, 1)]
+        text = "\n".join(["dataset,split,epoch,n_samples,metric,feature,value", *lines])
+        (tmp_path / "metrics.csv").write_text(text + "\nphysionet2012,test,1,20,crps_mean_over_features,Albumin,0.1\n")
+        return module.of_run(tmp_path, speed)
+
+    reached = row(0.3, 0.22, 0.1)
+    assert (reached["steps"], reached["minutes"], reached["score"], reached["reached"]) == (350, 2.0, 0.22, True)
+    assert reached["times_less"] == pytest.approx(35_000 * 2 / 120)
+    missed = row(0.3, 0.24, 0.25)
+    assert (missed["steps"], missed["score"], missed["reached"], missed["times_less"]) == (350, 0.24, False, None)
+    with pytest.raises(ValueError, match="unpack"):
+        row(0.1, split="valid")
+
+
 def test_ratios_medians_and_scaling_to_the_whole_work(benchmarks: Any):
     speed = benchmarks("speed")
     answers = {

@@ -40,6 +40,7 @@ def fragments(root: Path) -> Iterator[tuple[str, str]]:
     yield "evidence/speed.md", _read(benchmarks / "results.md")
     yield "evidence/speed-every-missing-cell.md", _read(benchmarks / "every_missing_cell" / "results.md")
     yield "evidence/own-gaps.md", table(results / "physionet2012" / "bundled" / "own_gaps.csv")
+    yield "evidence/time-to-level.md", table(benchmarks / "time_to_level.csv")
     yield "evidence/busy-neighbour.md", table(benchmarks / "busy_neighbour.csv")
 
 

@@ -420,6 +420,32 @@ def test_a_run_that_is_done_is_scored_on_tasks_of_its_split_only(suite: Suite, t
         run(replace(done, tasks={"other": task_of(0.1, "clean")}), tmp_path / "c")
 
 
+@pytest.mark.parametrize("numbers", ["folds", "seeds"])
+def test_runs_that_are_done_are_one_for_each_fold_or_seed(suite: Suite, tmp_path: Path, numbers: str) -> None:
+    suite = replace(suite, leakage_test=False, at_epochs=(), tasks={"few": suite.tasks["few"]}, folds=(0,), seeds=(0,))
+    suite = replace(suite, **{numbers: (0, 1)})
+    trained_in = []
+    for number in (0, 1):
+        one = tmp_path / str(number)
+        run(replace(suite, methods={"CFMI": TRAINED}, **{numbers: (number,)}), one)
+        trained_in.append(*(str(path) for path in (one / "models").iterdir()))
+    done = lambda *runs: replace(suite, methods={"done": MethodConfig(run=runs)})
+    run(done(*trained_in), tmp_path / "both")
+    for number in (0, 1):
+        name = f"fold{number}-seed0" if numbers == "folds" else f"fold0-seed{number}"
+        trained, scored = (
+            Report.read(path / name)
+            for path in (tmp_path / f"{number}/entries/few/CFMI", tmp_path / "both/entries/few/done")
+        )
+        assert trained.value("crps") == scored.value("crps")
+    for runs in (trained_in[:1], [*trained_in, trained_in[0]]):
+        with pytest.raises(ConfigError, match=f"one for each of the 2 {numbers} of task 'few'; came {len(runs)}"):
+            run(done(*runs), tmp_path / "wrong")
+    if numbers == "folds":
+        with pytest.raises(ConfigError, match="Records that the model has seen would be scored"):
+            run(done(*reversed(trained_in)), tmp_path / "swapped")
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [

@@ -96,7 +96,7 @@ def plan(suite: Suite) -> list[Job]:
         for fold in suite.folds_of(task)
         for method, method_config in suite.methods.items()
         if method_config.takes_part(task)
-        for seed in (task_config.seeds or suite.seeds)[: None if method_config.seeds else 1]
+        for seed in suite.seeds_of(task)[: None if method_config.seeds else 1]
     ]
 
 
@@ -187,7 +187,7 @@ def _training_config(suite: Suite, job: Job) -> RunConfig:
         ConfigError: no such config, none for this data set, or an unknown setting.
     """
     task, method = job.task_config, job.method_config
-    name = _of_data_set(method.config, task)
+    name = str(_of_data_set(method.config, task))
     config = with_settings(RunConfig() if name == "default" else load_config(config_path(name)), method.settings)
     if config.training.patience is not None:
         raise ConfigError(
@@ -221,14 +221,32 @@ def _at_epochs(suite: Suite, task: TaskConfig) -> tuple[int, ...]:
     return suite.at_epochs if task.at_epochs is None else task.at_epochs
 
 
-def _of_data_set(value: str | dict[str, Any] | None, task: TaskConfig) -> str:
+def _of_data_set(value: Any, task: TaskConfig) -> Any:
     """A setting that is one for all data sets, or one for each."""
-    if isinstance(value, str):
+    if not isinstance(value, dict):
         return value
-    values = value or {}
-    if task.data.name not in values:
-        raise ConfigError(f"suite: nothing for data set {task.data.name!r}, only for {', '.join(values)}.")
-    return str(values[task.data.name])
+    if task.data.name not in value:
+        raise ConfigError(f"suite: nothing for data set {task.data.name!r}, only for {', '.join(value)}.")
+    return value[task.data.name]
+
+
+def _run_folder(suite: Suite, job: Job) -> Path:
+    """The folder of the finished run that is scored: one for all folds and seeds, or one for each.
+
+    Raises:
+        ConfigError: other than one folder for each fold, or for each seed where there is one fold.
+    """
+    folders = _of_data_set(job.method_config.run, job.task_config)
+    if not isinstance(folders, list | tuple):
+        return suite.path(str(folders))
+    folds, seeds = suite.folds_of(job.task), suite.seeds_of(job.task)
+    kind, each, of_job = ("fold", folds, job.fold) if len(folds) > 1 else ("seed", seeds, job.seed)
+    if len(folders) != len(each):
+        raise ConfigError(
+            f"suite: method {job.method!r}: run: expected one folder, or one for each of the {len(each)} {kind}s of "
+            f"task {job.task!r}; came {len(folders)}."
+        )
+    return suite.path(folders[each.index(of_job)])
 
 
 def _resolved(suite: Suite, job: Job) -> Job:
@@ -260,7 +278,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
         path, process = _existing(suite.path(method.weights)), ProcessConfig("diffusion")
         job = replace(job, source=path, files=(path,))
     elif method.run is not None:
-        folder = suite.path(_of_data_set(method.run, job.task_config))
+        folder = _run_folder(suite, job)
         path = _existing(folder / "config.yaml")
         files = tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
         last = int(GenerativeImputer.load(model_file(folder, LAST)).fitted_["epoch"])

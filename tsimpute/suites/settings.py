@@ -68,7 +68,8 @@ class MethodConfig:
         config: settings of a training, one for all data sets or by data set: a file, the name of a shipped one, or
             "default".
         settings: values that replace those of the config, as {"training.epochs": 40, "process.name": "diffusion"}.
-        run: folder of a finished run, one for all data sets or by data set; the epochs that it kept are scored.
+        run: folder of a finished run, one for all data sets or by data set; the epochs that it kept are scored. A list
+            has one folder for each fold of a task, or for each seed where there is one fold.
         weights: file of weights of the original CSDI; $NAMES of the environment are replaced by their values.
         tasks: names of its tasks; none = all.
         n_samples: samples per record; None = as in the suite; 1 for methods without randomness.
@@ -83,7 +84,7 @@ class MethodConfig:
     options: dict[str, Any] = field(default_factory=dict)
     config: str | dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    run: str | dict[str, Any] | None = None
+    run: str | tuple[str, ...] | dict[str, Any] | None = None
     weights: str | None = None
     tasks: tuple[str, ...] = ()
     n_samples: int | None = None
@@ -243,6 +244,10 @@ class Suite:
     def folds_of(self, task: str) -> tuple[int, ...]:
         """The folds that a task is run for."""
         return self.tasks[task].folds or self.folds
+
+    def seeds_of(self, task: str) -> tuple[int, ...]:
+        """The seeds that a task is run for."""
+        return self.tasks[task].seeds or self.seeds
 
     def path(self, name: str) -> Path:
         """A file or folder that a method names; $NAMES of the environment are replaced by their values."""
