@@ -14,12 +14,14 @@ from tsimpute.backbones.trunk import AxisTransformer, ResidualBlock
 
 def after_attention(
     cells: Tensor, read: Tensor, merge: Tensor, merge_bias: Tensor, norm: Tensor, norm_bias: Tensor, expand: Tensor,
-    expand_bias: Tensor, contract: Tensor, contract_bias: Tensor, norm2: Tensor, norm2_bias: Tensor,
+    expand_bias: Tensor, contract: Tensor, contract_bias: Tensor, norm2: Tensor, norm2_bias: Tensor, dropout: float,
 ) -> Tensor:  # fmt: skip
     """The rest of ``AxisTransformer.forward``."""
     width = cells.shape[-1:]
-    cells = F.layer_norm(cells + F.linear(read, merge, merge_bias), width, norm, norm_bias)
-    forward = F.linear(F.gelu(F.linear(cells, expand, expand_bias)), contract, contract_bias)
+    merged = F.dropout(F.linear(read, merge, merge_bias), dropout)
+    cells = F.layer_norm(cells + merged, width, norm, norm_bias)
+    hidden = F.dropout(F.gelu(F.linear(cells, expand, expand_bias)), dropout)
+    forward = F.dropout(F.linear(hidden, contract, contract_bias), dropout)
     return F.layer_norm(cells + forward, width, norm2, norm2_bias)
 
 
@@ -41,7 +43,8 @@ def compile_parts() -> None:
         run = of_axis if torch.is_grad_enabled() else after_attention
         read = attend(self.qkv(cells), self.n_heads)
         layers = self.merge, self.norm_attention, self.expand, self.contract, self.norm_feedforward
-        return run(cells, read, *(x for layer in layers for x in (layer.weight, layer.bias)))
+        dropout = self.dropout.share if self.training else 0.0
+        return run(cells, read, *(x for layer in layers for x in (layer.weight, layer.bias)), dropout)
 
     def block_gated(self: ResidualBlock, cells: Tensor, hidden: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
         run = of_block if torch.is_grad_enabled() else gated

@@ -92,7 +92,7 @@ class Training:
         torch.manual_seed(job.seed)
         options = {"max_frequency": process.tau_frequency, "with_spread": with_spread} | job.network
         self.network = ContextGrid(self.records.values.shape[1], **options).to(device)
-        self.average = copy.deepcopy(self.network).requires_grad_(False)
+        self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
         self.weights, self.averaged = list(self.network.parameters()), list(self.average.parameters())
         self.initial = [w.detach().clone() for w in self.weights]
         self.rate = torch.zeros((), device=device)

@@ -226,6 +226,7 @@ def test_shipped_configs_are_the_papers_and_differ_only_where_they_should():
         assert (training.weight_decay, training.clip_norm, training.decay) == (1e-6, 2.0, 0.1)
         assert training.milestones == (0.75, 0.9)
         assert config.protocol.name == "csdi"
+        assert config.network.options["dropout"] == 0.1
     physionet = [
         from_dict(RunConfig, yaml.safe_load(config_path(f"physionet2012_{p}").read_text()))
         for p in ("flow_matching", "diffusion")

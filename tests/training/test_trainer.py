@@ -319,6 +319,28 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, uninterrupted: tuple[
         assert equal(run.models["last"][0], whole.models["last"][0])
 
 
+def test_with_dropout_a_stopped_run_goes_on_bit_for_bit_and_validates_without(tmp_path: Path):
+    """Whatever torch's own generator stands at, and with parts of a batch in threads."""
+    runs = []
+    for name, stops in (("whole", (100,)), ("stopped", (2, 100))):
+        for n in stops:
+            torch.manual_seed(n)
+            run = prepared(tmp_path / name, network=tiny_network(dropout=0.3), micro_batch=1, should_stop=after(n))
+            run.steps()
+        runs.append(run)
+    whole, stopped = runs
+    assert equal(stopped.weights(), whole.weights())
+    assert log_of(tmp_path / "stopped") == log_of(tmp_path / "whole")
+    plain = prepared(micro_batch=1)
+    plain.steps()
+    assert not equal(plain.weights(), whole.weights())
+    network = whole.trainer.output_network
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        assert whole.trainer._validate(whole.trainer.valid) == float(log_of(tmp_path / "whole")[-1]["valid_loss"])
+    assert not network.training
+
+
 def test_a_finished_run_has_nothing_to_do(tmp_path: Path):
     prepared(tmp_path, epochs=1).steps()
     again = prepared(tmp_path, epochs=1)

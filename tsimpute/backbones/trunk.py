@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tsimpute.backbones.base import VectorField
+from tsimpute.backbones.dropout import Dropout
 from tsimpute.backbones.embeddings import ProcessTimeEmbedding, clock_embedding
 from tsimpute.backbones.row_attention import Rows, is_compiled, row_attention
 from tsimpute.core.containers import Condition
@@ -49,9 +50,9 @@ def attention(qkv: Tensor, n_heads: int, mask: Tensor | None = None) -> Tensor:
 class AxisTransformer(nn.Module):
     """One post-norm transformer layer along one axis, (..., D) -> (..., D)."""
 
-    def __init__(self, width: int, n_heads: int, width_feedforward: int) -> None:
+    def __init__(self, width: int, n_heads: int, width_feedforward: int, dropout: float) -> None:
         super().__init__()
-        self.n_heads = n_heads
+        self.n_heads, self.dropout = n_heads, Dropout(dropout)
         self.qkv = nn.Linear(width, 3 * width)
         self.merge = nn.Linear(width, width)
         self.norm_attention = nn.LayerNorm(width)
@@ -61,8 +62,9 @@ class AxisTransformer(nn.Module):
 
     def forward(self, cells: Tensor, attend: Attend) -> Tensor:
         """``attend`` maps queries, keys and values (..., 3 D) and the number of heads to (..., D)."""
-        cells = self.norm_attention(cells + self.merge(attend(self.qkv(cells), self.n_heads)))
-        return self.norm_feedforward(cells + self.contract(F.gelu(self.expand(cells))))
+        drop = self.dropout
+        cells = self.norm_attention(cells + drop(self.merge(attend(self.qkv(cells), self.n_heads))))
+        return self.norm_feedforward(cells + drop(self.contract(drop(F.gelu(self.expand(cells))))))
 
 
 class Grid:
@@ -151,11 +153,11 @@ class SideProjection(nn.Module):
 class ResidualBlock(nn.Module):
     """Process time in, attention along time then features, a gate steered by the side information."""
 
-    def __init__(self, width: int, n_heads: int, width_tau: int, side: SideProjection) -> None:
+    def __init__(self, width: int, n_heads: int, width_tau: int, side: SideProjection, dropout: float) -> None:
         super().__init__()
         self.of_tau = nn.Linear(width_tau, width)
-        self.time_axis = AxisTransformer(width, n_heads, _WIDTH_FEEDFORWARD)
-        self.feature_axis = AxisTransformer(width, n_heads, _WIDTH_FEEDFORWARD)
+        self.time_axis = AxisTransformer(width, n_heads, _WIDTH_FEEDFORWARD, dropout)
+        self.feature_axis = AxisTransformer(width, n_heads, _WIDTH_FEEDFORWARD, dropout)
         self.side = side
         self.mid = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, 2 * width)
@@ -192,6 +194,8 @@ class Trunk(nn.Module):
         n_given: how many of the features, the last ones, are known covariates: their values are part of the side
             information of all cells of a step, with the clock. So they have no tokens.
         with_spread: conditions hold a spread; its logarithm is an input next to the base estimate.
+        dropout: share of the outputs of attention and of both feedforward layers that is zeroed in training. CSDI has
+            0.1, and drops weights of attention as well.
 
     Raises:
         ConfigError: sizes that do not fit each other.
@@ -209,6 +213,7 @@ class Trunk(nn.Module):
         max_frequency: float = 1e4,
         n_given: int = 0,
         with_spread: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if not 0 <= n_given < n_features:
@@ -232,7 +237,9 @@ class Trunk(nn.Module):
         self.with_spread = with_spread
         self.enter = nn.Linear(2 + with_spread, width)
         self.blocks = nn.ModuleList(
-            ResidualBlock(width, n_heads, width_tau, SideProjection(width_time + n_given, width_feature, 2 * width))
+            ResidualBlock(
+                width, n_heads, width_tau, SideProjection(width_time + n_given, width_feature, 2 * width), dropout
+            )
             for _ in range(n_blocks)
         )
         self.gather = nn.Linear(width, width)

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
+from tsimpute.backbones.dropout import seeded_dropout
 from tsimpute.batches.loading import Loader, RankShard
 from tsimpute.config.settings import TrainingConfig
 from tsimpute.core.containers import Batch
@@ -206,7 +207,8 @@ class Trainer:
         return Step(self.at.epoch, self.at.step, self.n_steps, loss, rate, ends_epoch)
 
     def _losses(self, network: nn.Module, batch: Batch) -> torch.Tensor:
-        return loss_per_record(*self.objective(network, batch))
+        with seeded_dropout(batch.seeds, batch.values.device):
+            return loss_per_record(*self.objective(network, batch))
 
     @torch.no_grad()
     def _culprit(self, loader: Loader, batch: Batch) -> str:
