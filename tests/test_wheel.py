@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -56,6 +58,35 @@ def run(folder: Path, *words: str, **variables: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+ONLY = """
+import sys
+import tempfile
+from pathlib import Path
+
+class Only:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {*sys.stdlib_module_names, "tsimpute", *sys.argv[1:]}:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Only())
+from tsimpute.system import native
+assert not native.is_switched_off()
+with tempfile.TemporaryDirectory() as folder:
+    print(len(native.compile_for_wheel(Path("tsimpute/backbones/row_attention.c"), Path(folder), HEAD=8)))
+"""
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="NO C COMPILER: the wheel has no compiled library")
+def test_the_build_needs_no_more_than_it_requires() -> None:
+    """As pip builds it, with what the build requires alone; the other tests build in this whole environment."""
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    names = [re.split(r"[<>=~! ]", one)[0] for one in requires]
+    command = [sys.executable, "-c", ONLY, *names]
+    done = subprocess.run(command, cwd=ROOT, env=without_checkout(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 1
 
 
 def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
