@@ -17,6 +17,9 @@ Part = tuple[int, int]
 N_KNOTS = 200
 _EDGE, _END = 0.5, 0.5
 """Beyond the known values the slope is that of the last so many scores, and at least such a share of the mean slope."""
+_INSIDE, _VOID, _LEAST_RISE = (0.05, 0.95), 0.5, 0.5
+"""Between these shares of the values, over a range of so many standard deviations without a value, scores rise by at
+least such a part of what standardised values rise by."""
 _SLIP = 40.0
 """Such a multiple of the other values' usual distance from the median is a slip of the pen."""
 N_HARMONICS = 4
@@ -149,7 +152,9 @@ class MonotoneMap:
 
         Args:
             known: (M,) finite values, also none.
-            normality: 0 only standardises, 1 gives normal scores, in between their weighted mean.
+            normality: 0 only standardises, 1 gives normal scores, in between their weighted mean. Where values leave
+                out a range, as those of two levels, scores rise with it: else a small error of a score would be a step
+                from one level to the other.
         """
         known = _without_slips(known)
         distinct, counts = np.unique(known, return_counts=True)
@@ -166,8 +171,13 @@ class MonotoneMap:
         if len(distinct) > N_KNOTS:  # evenly spaced by score: tails need knots as close as the middle
             at = np.searchsorted(normal, np.linspace(normal[0], normal[-1], N_KNOTS))
             at = np.unique(np.append(at, len(distinct) - 1))
-            distinct, normal = distinct[at], normal[at]
-        scores = (1 - normality) * (distinct - mean) / scale + normality * normal
+            distinct, normal, share = distinct[at], normal[at], share[at]
+        standard = (distinct - mean) / scale
+        scores = (1 - normality) * standard + normality * normal
+        steps = np.diff(standard)
+        is_void = (share[1:] > _INSIDE[0]) & (share[:-1] < _INSIDE[1]) & (steps > _VOID)
+        missing = np.where(is_void, np.maximum(_LEAST_RISE * steps - np.diff(scores), 0.0), 0.0)
+        scores[1:] += np.cumsum(missing)
         mean_slope = float((distinct[-1] - distinct[0]) / (scores[-1] - scores[0]))
         first, last = scores <= scores[0] + _END, scores >= scores[-1] - _END
         low, high = (max(_EDGE * mean_slope, _slope(distinct, scores, end)) for end in (first, last))

@@ -253,6 +253,23 @@ def test_encodings_are_found_said_and_kept(tmp_path: Path) -> None:
     assert read(tmp_path, text.encode("utf-16-be"), encoding="utf-16-be").header == ("time", "T °C")
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [("时间,浓度\n1,2\n", "gb18030"), ("A站,东四\n1,2\n", "gb18030"), ("дата,озон\n1,2\n", "cp1251"),
+     ("時刻,濃度\n1,2\n", "cp932"), ("시간,농도\n1,2\n", "euc_kr")],
+)  # fmt: skip
+def test_text_of_another_script_is_asked_for_and_not_read_as_western(text: str, encoding: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"seems to be of another script: .*{text.splitlines()[0]!r} in {encoding}"):
+        read(tmp_path, text.encode(encoding))
+    assert list(read(tmp_path, text.encode(encoding), encoding=encoding).header) == text.splitlines()[0].split(",")
+
+
+@pytest.mark.parametrize("name", ["Größe", "créée", "µg/m³", "T ‰ °C", "Übergröße", "naïve", "“Öl”"])
+def test_western_names_are_read_without_a_question(name: str, tmp_path: Path) -> None:
+    table = read(tmp_path, f"t,{name}\n1,2\n".encode("cp1252"))
+    assert (table.header[1], table.encoding) == (name, "cp1252")
+
+
 def test_gzip_is_read_and_written(tmp_path: Path) -> None:
     content = b"t,x\n1,2\n2,\n"
     table = read(tmp_path, gzip.compress(content), "in.csv.gz")

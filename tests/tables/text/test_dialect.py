@@ -66,7 +66,7 @@ def test_a_first_row_of_missing_values_or_a_bad_one_is_no_row_of_units(tmp_path:
         (b"a\0b,c\n", "zero bytes"),
         (b"PK\x03\x04\0\0", "workbook"),
         (b"\x1f\x8b\x08\0\0", r"\.gz"),
-        (b"t,x\n\x81\x8d,1\n", "some bytes are not"),
+        (b"t,x\n\x98\xff\x81,1\n", "some bytes are not"),
         (b"t,x\n1,2\n3,4,5\n6,7\n", "line 3: expected 2 fields as in the names in line 1, found 3"),
         (b"t,x,y\n1,2,3\n3,4\n6,7,8\n", "line 3: expected 3 fields as in the names in line 1, found 2"),
         (b'note,x\na,2\n"b,3\nc,4\n', "line 3: expected a quote that closes"),

@@ -35,6 +35,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _WITH_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_SCRIPTS = ("gb18030", "big5", "cp932", "euc_kr", "cp1251", "cp1253")
+"""Chinese, Japanese, Korean, Cyrillic and Greek: encodings that a file may have whose text is not Western European."""
+_SHOWN = 40
 _KINDS = {
     b"\x1f\x8b": "a gzip file: end its name in .gz",
     b"PK\x03\x04": "a zip file or a workbook: unpack it, or save the sheet as CSV",
@@ -75,12 +78,40 @@ def read_text(path: Path, encoding: str | None) -> tuple[str, str, bytes]:
         with suppress(UnicodeError):
             text = body.decode(codec)
             if text.encode(codec) == body:
+                if codec == "cp1252" and encoding is None and not _looks_western(body):
+                    break
                 _check_text(path.name, data, text)
                 return text, codec, mark
+    if encoding is None and not marked and (readings := _readings(body)):
+        raise DataError(
+            f"{path.name}: expected UTF-8, or Western European text in cp1252; came text that seems to be of another "
+            f"script: {'; '.join(readings)}. Pass the encoding that reads it rightly, or save the file as UTF-8."
+        )
     raise DataError(
         f"{path.name}: expected text in {' or '.join(codecs_to_try)}, some bytes are not. Pass the encoding, or save "
         f"the file as UTF-8."
     )
+
+
+def _looks_western(body: bytes) -> bool:
+    """Whether most bytes beyond ASCII stand alone, or two of them behind a letter or of which one is a sign."""
+    runs = _BEYOND_ASCII.findall(body)
+    western = sum(len(run) for letter, run in runs if len(run) < 2 or (len(run) == 2 and (letter or run[0] < 0xB0)))
+    return 2 * western >= sum(len(run) for _, run in runs)
+
+
+_BEYOND_ASCII = re.compile(rb"([A-Za-z]?)([\x80-\xff]+)")
+
+
+def _readings(body: bytes) -> list[str]:
+    """The first line beyond ASCII, in each encoding that can be meant and that has all bytes of the file."""
+    line = next(line for line in body.splitlines() if not line.isascii()).strip()
+    readings = []
+    for codec in (*_SCRIPTS, "cp1252"):
+        with suppress(UnicodeError):
+            body.decode(codec)
+            readings.append(f"{line.decode(codec)[:_SHOWN]!r} in {codec}")
+    return readings
 
 
 def write_text(text: str, path: Path, encoding: str, mark: bytes) -> None:
