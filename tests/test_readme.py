@@ -91,6 +91,17 @@ def year(imputer: str) -> float:
     return float(year_scores[(year_scores.part == "test months") & (year_scores.imputer == imputer)].mae.iloc[0])
 
 
+def test_its_figures_of_every_missing_cell_are_those_of_the_results() -> None:
+    rows = pd.read_csv(ROOT / "results" / "every_missing_cell" / "metrics.csv")
+    rows = rows[(rows.metric == "crps") & (rows.feature == "all") & (rows.n_samples == 20) & (rows.n_records.isin([799, 82]))]
+    text = " ".join(README.split())
+    for method, before in (("CFMI in two evaluations", "evaluations has CRPS"), ("Gaussian process", "process has")):
+        found = rows[rows.imputer == method].sort_values("rate", na_position="last").value
+        *first, last, of_pm25 = (f"{value:.3f}" for value in found)
+        (stated,) = re.findall(rf"{before} ([\d., and]+?) (?:on PhysioNet, |and )([\d.]+?)(?: on PM2.5)?[.:] ", text)
+        assert re.findall(r"[\d.]+\d", " ".join(stated)) == [*first, last, of_pm25], method
+
+
 def test_its_table_says_what_the_results_say() -> None:
     block = README.split("<!-- results -->")[1].strip().splitlines()[2:]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block]

@@ -138,20 +138,22 @@ def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, 
 
 
 NOTES = (
-    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS: CRPS over the mean size of the "
-    "true values, a pure number. *CRPS over features* is the mean of the features' own, each counting once. *90 % "
-    "coverage* is the share of true values in the central 90 % interval. Where there are several runs: mean and "
-    "standard error over folds, of the mean over the seeds of each; with one fold over seeds. Seeds of a method that "
-    "was trained elsewhere are those of its samples only. *leakage* is the result of the leakage test: the method is "
-    "fitted on 24 records (networks for one epoch), and fills 4 others, once as they are and once with all held-out "
-    "values set to 1e9, to another number and to the largest of its feature; none: nothing that it learns or samples "
-    "changes by a bit. Of a method that was trained elsewhere only the filling is tested (filling only). "
-    "*difference*: the metric less that of the first method, on the same cells of the folds that both have; in "
-    "brackets the middle 95 % over resamples of the records of each fold. It tells what other records would change, "
-    "not what another training would; it is too narrow where few records carry most of the error, and far too narrow "
-    "for windows of one series, which depend on each other. CRPS depends on the number of samples, fair CRPS does "
-    f"not. One sample: CRPS is MAE; a 90 % interval needs {FEWEST_SAMPLES['coverage_90']} samples. Seconds are those "
-    "of the machine named in each entry, which may have done other work at the same time."
+    "CRPS, MAE and RMSE are in the units given and better when lower, as is nCRPS: CRPS by 19 quantiles, as CSDI "
+    "computes it, over the mean size of the true values, a pure number. *CRPS over features* is the mean of the "
+    "features' own, each counting once. *90 % coverage* is the share of true values in the central 90 % interval. "
+    "Where there are several runs: mean and standard error over folds, of the mean over the seeds of each; with "
+    "one fold over seeds. Seeds of a method that was trained elsewhere are those of its samples only. *leakage* is "
+    "the result of the leakage test: the method is fitted on 24 records (networks for one epoch), and fills 4 "
+    "others, once as they are and once with all held-out values set to 1e9, to another number and to the largest "
+    "of its feature; none: nothing that it learns or samples changes by a bit. Of a method that was trained "
+    "elsewhere only the filling is tested (filling only). What code of a method finds on disk or in the memory of "
+    "this process is beyond the test. *difference*: the metric less that of the first method, on the same cells of "
+    "the folds that both have; in brackets the middle 95 % over resamples of the records of each fold. It tells "
+    "what other records would change, not what another training would; it is too narrow where few records carry "
+    "most of the error, and far too narrow for windows of one series, which depend on each other. CRPS depends on "
+    "the number of samples, fair CRPS does not. One sample: CRPS is MAE; a 90 % interval needs "
+    f"{FEWEST_SAMPLES['coverage_90']} samples. Seconds are those of the machine named in each entry, which may have "
+    "done other work at the same time."
 )
 
 
