@@ -69,10 +69,10 @@ def run(options: Namespace) -> None:
         ):
             done += 1
             print(f"{done}/{total} {job}: done", flush=True)
-    if done:
-        _render(suite, jobs, out)
+    damaged = _render(suite, jobs, out) if done else []
     if errors:
         raise ConfigError(f"{len(errors)} of {total} entries failed; the first: {errors[0]}")
+    _refuse_damaged(damaged, out)
     if busy:
         print(f"{len(busy)} of {total} left to another process; when it is done the same command shows them too")
     elif done < total:
@@ -99,7 +99,7 @@ def check(options: Namespace) -> None:
 def report(options: Namespace) -> None:
     """Writes tables, pictures and page of the results so far, without running anything."""
     suite, jobs, _ = _planned(options)
-    _render(suite, jobs, options.out)
+    _refuse_damaged(_render(suite, jobs, options.out), options.out)
 
 
 def _planned(options: Namespace) -> tuple[Suite, list[Job], list[Job]]:
@@ -135,9 +135,20 @@ def _with_files(jobs: Sequence[Job]) -> list[Job]:
     return [job for job in jobs if job.method not in absent]
 
 
-def _render(suite: Suite, jobs: Sequence[Job], out: Path) -> None:
+def _render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[DataError]:
+    """Writes and prints the tables, and says what is not in them; returns the errors of damaged files."""
     from tsimpute.suites.page import render
+    from tsimpute.suites.results import without_results
 
-    paths = render(suite, jobs, out)
+    damaged: list[DataError] = []
+    paths = render(suite, jobs, out, damaged.append)
     print((out / "tables.md").read_text(encoding="utf-8"))
     print(f"wrote {', '.join(path.name for path in paths)} to {out}/")
+    if absent := without_results(jobs, out):
+        print(f"{len(absent)} of {len(jobs)} entries have no results with these settings; the first: {absent[0]}")
+    return damaged
+
+
+def _refuse_damaged(errors: Sequence[DataError], out: Path) -> None:
+    if errors:
+        raise DataError(f"{out}: {len(errors)} damaged files are left out of the tables; the first: {errors[0]}")
