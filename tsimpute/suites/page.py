@@ -23,6 +23,7 @@ from tsimpute.suites.results import Part, Result, damage, not_shown, read_result
 from tsimpute.suites.scoring import BINS
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import FEWEST_SAMPLES, Line, Table, last_lines
+from tsimpute.suites.user_defined import import_plugins
 from tsimpute.system.files import atomic_write_text
 
 CURVES = ("crps", "crps_fair", "ncrps", "mae_median", "rmse_mean", "rmse_lower_median")
@@ -57,6 +58,8 @@ def render(
         more = f" {len(faults)} entries are damaged; the first: {faults[0]}" if faults else ""
         raise DataError(f"{out}: expected results of the suite, there are none yet.{more}")
     hidden = [*not_shown(jobs, out), *(f"Left out: {error}" for error in faults)]
+    if suite.ranking.groups or suite.conditionals:  # these read the records again
+        import_plugins(dict.fromkeys(one for result in results for one in result.job.plugins))
     if suite.ranking.groups:
         return ranking.render(suite, jobs, results, out, hidden)
     if suite.conditionals:
