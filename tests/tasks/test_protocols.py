@@ -412,7 +412,10 @@ def test_a_mechanism_of_ones_own_is_told_what_it_has_to_be(protocol: str) -> Non
     def made(name: str) -> None:
         PROTOCOLS[protocol](windows, rate=0.2, seed=0, mechanism=f"{__name__}:{name}")
 
-    with pytest.raises(ConfigError, match=rf"other_names': expected a function {signature}; called so: missing"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"other_names': expected a function {signature}; called so: .*unexpected keyword argument 'rate'",
+    ):
         made("other_names")
     for name, came in (("nothing", "NoneType"), ("numbers", r"int64 \(.*\)"), ("first_step", r"bool \(\d+, 4\)")):
         with pytest.raises(DataError, match=rf"expected {signature}, here bool \(.*\); came {came}\."):

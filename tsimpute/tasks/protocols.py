@@ -8,7 +8,6 @@ that are filled are those that are learnt from, as when a person fills the table
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -246,17 +245,18 @@ def own_mechanism(path: str) -> Callable[..., np.ndarray]:
     ``rate`` is the share of observed cells to hide; ``features`` names those that may lose cells, None = all.
 
     Raises:
-        ConfigError: nothing is there, or it cannot be called so.
+        ConfigError: nothing is there, or, when it is called, it does not take these arguments.
         DataError: when it is called: it gives something else, or marks a cell that holds no value.
     """
-    made, expected = plugin("mechanisms", path), "(windows, *, rate, seed, features=None) -> (N, K, L) bool"
-    try:
-        inspect.signature(made).bind(None, rate=0.1, seed=0, features=None)
-    except TypeError as error:
-        raise ConfigError(f"mechanism {path!r}: expected a function {expected}; called so: {error}.") from error
+    mechanism, expected = plugin("mechanisms", path), "(windows, *, rate, seed, features=None) -> (N, K, L) bool"
 
     def hide(windows: Windows, **settings: Any) -> np.ndarray:
-        hidden: Any = made(windows, **settings)
+        try:
+            hidden: Any = mechanism(windows, **settings)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # of its own code
+            raise ConfigError(f"mechanism {path!r}: expected a function {expected}; called so: {error}.") from error
         came = f"{hidden.dtype} {hidden.shape}" if isinstance(hidden, np.ndarray) else type(hidden).__name__
         if came != f"bool {windows.values.shape}":
             raise DataError(f"mechanism {path!r}: expected {expected}, here bool {windows.values.shape}; came {came}.")
