@@ -15,6 +15,7 @@ from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments.runs import load_windows, make_task
 from tsimpute.suites.checkpoints import training_key
 from tsimpute.suites.jobs import plan
+from tsimpute.suites.page import render
 from tsimpute.suites.running import run_suite
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig
 
@@ -55,7 +56,11 @@ def test_a_suite_runs_with_plug_ins_of_every_kind_and_scores_its_run(suite: Suit
     (folder,) = (tmp_path / "out" / "models").iterdir()
     for name in MODULES:  # as in a new process
         sys.modules.pop(name, None)
+    sys.path.remove(str(tmp_path))
     done = replace(suite, methods={"done": MethodConfig(run=str(folder))})
+    assert render(suite, plan(suite), tmp_path / "out")
+    for name in MODULES:
+        sys.modules.pop(name, None)
     (other,) = run_suite(plan(done), tmp_path / "other")
     first, again = (Report.read(tmp_path / out / of.folder) for out, of in (("out", job), ("other", other)))
     assert first.value("crps") == again.value("crps")

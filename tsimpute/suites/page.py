@@ -58,8 +58,7 @@ def render(
         more = f" {len(faults)} entries are damaged; the first: {faults[0]}" if faults else ""
         raise DataError(f"{out}: expected results of the suite, there are none yet.{more}")
     hidden = [*not_shown(jobs, out), *(f"Left out: {error}" for error in faults)]
-    if suite.ranking.groups or suite.conditionals:  # these read the records again
-        import_plugins(dict.fromkeys(one for result in results for one in result.job.plugins))
+    import_plugins(dict.fromkeys(one for result in results for one in result.job.plugins))  # rows ask their solvers
     if suite.ranking.groups:
         return ranking.render(suite, jobs, results, out, hidden)
     if suite.conditionals:
