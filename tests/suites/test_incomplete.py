@@ -96,6 +96,11 @@ def test_damaged_samples_are_named_and_the_command_fails(
             main(["suite", command, *given])
         text = capsys.readouterr().out
         assert f"Not among the differences: a, mean, fold 1, as seed 0 cannot be read: {folder}: " in text
+    with pytest.raises(SystemExit, match="1 values are not what the kept samples give"):
+        main(["suite", "check", *given])
+    text = capsys.readouterr().out
+    assert "a, mean, fold 1, seed 0: 0 values computed anew, 1 differ: samples.npz is damaged" in text
+    assert "b, mean, fold 1, seed 1: " in text
     (folder / "samples.npz").unlink()
     main(["suite", "report", *given])  # not kept: said, and no damage
     assert "Not among the differences: a, mean, fold 1" in capsys.readouterr().out
@@ -131,6 +136,17 @@ def test_a_damaged_entry_is_left_out_and_named(
         assert len(line) < len(str(folder)) * 2 + 250
         assert row_of(text, "mean").endswith(" | 3 of 4 [1] | not tested |")
         assert "have no results" not in text
+
+
+def test_a_check_goes_on_past_a_damaged_entry(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (entry(tmp_path, "linear", "fold0-seed0") / "entry.json").write_text("{")
+    with pytest.raises(SystemExit, match=r"1 damaged files are left out; the first: .*fold0-seed0.* Remove the folder"):
+        main(["suite", "check", *given])
+    text = capsys.readouterr().out
+    assert text.count("all as in the table, to the bit") == 15
+    assert "were not checked" not in text
 
 
 def test_where_all_is_damaged_the_first_is_named(given: list[str], tmp_path: Path) -> None:

@@ -84,16 +84,18 @@ def check(options: Namespace) -> None:
     from tsimpute.suites.results import unequal
 
     _, _, chosen = _planned(options)
-    checked = list(unequal(chosen, options.out))
-    if not checked:
+    damaged: list[DataError] = []
+    checked = list(unequal(chosen, options.out, damaged.append))
+    if not (checked or damaged):
         raise DataError(f"{options.out}: expected results of the suite to check, there are none with its settings.")
     for job, n, wrong in checked:
         what = f"{len(wrong)} differ: {', '.join(wrong[:5])}" if wrong else "all as in the table, to the bit"
         print(f"{job}: {n} values computed anew, {what}")
-    if absent := len(chosen) - len(checked):
+    if absent := len(chosen) - len(checked) - len(damaged):
         print(f"{absent} of {len(chosen)} entries have no results with these settings, and were not checked")
     if differ := sum(len(wrong) for _, _, wrong in checked):
         raise DataError(f"{options.out}: {differ} values are not what the kept samples give. Run the entries anew.")
+    _refuse_damaged(damaged, options.out)
 
 
 def report(options: Namespace) -> None:
@@ -151,4 +153,4 @@ def _render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[DataError]:
 
 def _refuse_damaged(errors: Sequence[DataError], out: Path) -> None:
     if errors:
-        raise DataError(f"{out}: {len(errors)} damaged files are left out of the tables; the first: {errors[0]}")
+        raise DataError(f"{out}: {len(errors)} damaged files are left out; the first: {errors[0]}")

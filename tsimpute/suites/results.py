@@ -251,22 +251,32 @@ def samples_of(folder: Path, epoch: int | None) -> Path:
     return path if path.is_file() else folder / samples_file(epoch, epoch)
 
 
-def unequal(jobs: Iterable[Job], out: Path) -> Iterator[tuple[Job, int, list[str]]]:
+def unequal(
+    jobs: Iterable[Job], out: Path, damaged: Callable[[DataError], None] | None = None
+) -> Iterator[tuple[Job, int, list[str]]]:
     """Computes the metrics of every checkpoint again from its samples.
+
+    Args:
+        damaged: see ``read_results``.
 
     Yields:
         A job, how many values were computed, and which are not in its table to the bit, or only there.
     """
-    for result in read_results(jobs, out):
+    for result in read_results(jobs, out, damaged):
         n, wrong = 0, []
         for checkpoint in result.record.checkpoints:
             path = samples_of(out / result.job.folder, checkpoint.epoch)
             if not path.is_file():
                 wrong.append(f"{path.name} is not there")
                 continue
+            try:
+                rescored = rescore(path)
+            except DataError:
+                wrong.append(f"{path.name} is damaged")
+                continue
             of_table = result.report.where(epoch=checkpoint.epoch)
             again, table = (
-                {dataclasses.replace(row, seconds=0.0) for row in report.rows} for report in (rescore(path), of_table)
+                {dataclasses.replace(row, seconds=0.0) for row in report.rows} for report in (rescored, of_table)
             )
             n += len(again)
             wrong += sorted({f"{row.metric} of {row.feature}" for row in again ^ table})
