@@ -345,3 +345,25 @@ def test_plug_ins_never_import_the_laws():
     for kind in ("solvers", "processes", "backbones", "imputers", "peers", "datasets"):
         for path in Path(registry.__file__).with_name(kind).glob("*.py"):
             assert "tsimpute.testing" not in path.read_text(), path
+
+
+def draw(known: Any, times: Any, n_samples: int, rng: Any, learnt: Any) -> Any:
+    """A function, as suites take it, and no imputer with the whole contract."""
+
+
+def test_what_is_no_plug_in_is_refused_once_and_not_by_every_law() -> None:
+    with pytest.raises(ConfigError, match="it has no fit, impute, save, load") as error:
+        check_plugin("imputers", f"{__name__}:draw")
+    assert str(error.value).count("expected") == 1
+
+
+class SavesElsewhere(LinearImputer):
+    def save(self, path: Path) -> None:
+        super().save(path.with_suffix(".model"))
+
+
+def test_a_file_that_is_saved_elsewhere_is_told_once() -> None:
+    with pytest.raises(ContractError) as error:
+        check_plugin("imputers", SavesElsewhere)
+    assert list(error.value.broken) == ["saved_and_loaded_is_the_same"]
+    assert "expected one file, model; came model.model" in str(error.value).lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -186,11 +187,62 @@ def test_a_start_file_that_cannot_be_started_from_is_refused_before_the_data_are
         ([str(model), "--process.name", "diffusion"], "expected a model of the process that is trained"),
         ([str(model), "--training.objective", "crps", "--sampling.solver", "one_step", "--sampling.eta", "1"],
          "expected deterministic samplers"),
+        ([str(model), "--sampling.solver", "heunn"], "solvers: expected one of heun"),
     ):  # fmt: skip
         with pytest.raises(SystemExit, match=r"^tsimpute train: ") as stop:
             main([*out, *words])
         assert message in str(stop.value)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--sampling.solver", "heunn"], "solvers: expected one of heun, .*; came 'heunn'"),
+        (["--sampling.solver", "heun", "--sampling.eta", "0.5"], r"sampling\.eta: solver heun is deterministic"),
+        (["--sampling.device", "foo"], r"sampling\.device: expected cpu.*; came 'foo'"),
+        (["--process.name", "flow"], "processes: expected one of .*; came 'flow'"),
+    ],
+)
+def test_a_sampler_that_there_is_not_is_refused_before_training(words: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=f"^tsimpute train: {message}"):
+        main(["train", "--out", str(tmp_path / "run"), *TINY, *words])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["train", "--out", "x", "--training.epoch", "1"], "--training.epochs"),
+        (["impute", "a.csv", "--ou", "b.csv"], "--out"),
+        (["evaluate", "x", "--base"], "--baselines"),
+        (["suite", "run", "tiny", "--out=x", "--minute=3"], "--minutes"),
+    ],
+)
+def test_options_are_not_abbreviated_and_the_nearest_is_named(
+    words: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    given = next(word for word in reversed(words) if word.startswith("--")).partition("=")[0]
+    assert f"came {given}, the nearest is {nearest}. " in capsys.readouterr().err
+
+
+def test_plug_ins_are_looked_for_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = ["train", "--out", "run", "--training.epochs", "1", *TINY]
+    absent = re.escape("mechanisms: 'mech_here:few': there is no module mech_here, neither among the installed")
+    with pytest.raises(SystemExit, match=rf"{absent} packages nor in .*{re.escape(str(tmp_path))}"):
+        main([*words, "--protocol.mechanism", "mech_here:few"])
+    Path("mech_here.py").write_text("from tsimpute.tasks.missingness import random_cells as few\n")
+    Path("solvers_here.py").write_text("from tsimpute.solvers.heun import Heun as Mine\n")
+    main([*words, "--protocol.mechanism", "mech_here:few", "--sampling.solver", "solvers_here:Mine"])
+    main(["evaluate", "run"])
+    assert {row.mechanism for row in Report.read(tmp_path / "run").rows} == {"mech_here:few"}
+    monkeypatch.delitem(sys.modules, "mech_here")
+    monkeypatch.delitem(sys.modules, "solvers_here")
 
 
 def test_shipped_configs_are_the_papers_settings() -> None:
@@ -232,9 +284,19 @@ def test_records_that_the_model_saw_are_not_scored(run: Path) -> None:
     assert (run / "metrics.csv").read_bytes() == before
 
 
-def test_an_epoch_that_was_not_kept_is_named_with_those_that_were(run: Path) -> None:
+def test_an_epoch_that_was_not_kept_is_named_with_those_that_were(run: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"no model 'epoch-0007'; kept are best, epoch-0001, epoch-0002, last"):
         main(["evaluate", str(run), "--epochs", "7"])
+    part = tmp_path / "run"
+    shutil.copytree(run, part)
+    (part / "epoch-0001.safetensors").unlink()
+    with pytest.raises(SystemExit, match=r"no model 'epoch-0001'; kept are best, epoch-0002, last"):
+        main(["evaluate", str(part), "--evaluation.at_epochs", "[1]"])
+
+
+def test_evaluate_scores_the_epochs_that_at_epochs_asks_for(run: Path, tmp_path: Path) -> None:
+    main(["evaluate", str(run), "--evaluation.at_epochs", "[1]", "--out", str(tmp_path)])
+    assert {row.epoch for row in Report.read(tmp_path).rows} == {1}
 
 
 def test_draw_keeps_values_that_a_data_set_holds_out_for_scoring(tmp_path: Path) -> None:

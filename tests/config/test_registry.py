@@ -111,7 +111,11 @@ def test_an_import_path_names_a_plug_in_of_another_package():
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("no_such_package.solvers:Best", "came 'no_such_package.solvers:Best'; No module named"),
+        (
+            "no_such_package.solvers:Best",
+            r"'no_such_package\.solvers:Best': there is no module no_such_package, neither",
+        ),
+        ("tsimpute.no_such_module:Best", r"there is no module tsimpute\.no_such_module, neither"),
         (f"{__name__}:Best", "has no attribute 'Best'"),
         ("subprocess:Popen", "it has no solve, n_evaluations"),
         (":Best", "came ':Best'"),

@@ -11,6 +11,7 @@ import pytest
 
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, TrainingConfig
 from tsimpute.core.windows import Samples, Windows
+from tsimpute.errors import DataError
 from tsimpute.experiments.leakage import NO_LEAK, leakage_of, leakage_of_filling, scaler_moves
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.simple import LinearImputer, MeanImputer
@@ -78,6 +79,17 @@ class NeverTheSameAndPeeks(NeverTheSame):
         samples = super().impute(windows, n_samples, seed, fill)
         peeked = np.where(windows.held_out_mask, windows.values, samples.values)
         return replace(samples, values=peeked)
+
+
+class SavesNothing(LinearImputer):
+    def save(self, path: Path) -> None:
+        pass
+
+
+def test_one_that_saves_no_file_is_told_so(task: Task) -> None:
+    with pytest.raises(DataError, match=r"^save\(path\) wrote no file at path; expected one file there") as error:
+        leakage_of(SavesNothing, task)
+    assert str(error.value).count("wrote no file") == 1
 
 
 @pytest.mark.parametrize("kind", [MeanImputer, LinearImputer])

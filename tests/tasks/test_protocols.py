@@ -13,7 +13,7 @@ from tsimpute.core.windows import Feature, Windows
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.tasks.missingness import MECHANISMS
-from tsimpute.tasks.protocols import NEVER_SHOWN, OUTSIDE, clean, csdi
+from tsimpute.tasks.protocols import NEVER_SHOWN, OUTSIDE, PROTOCOLS, clean, csdi
 from tsimpute.tasks.task import REMOVED, Task
 
 RATES = (10, 50, 90)
@@ -382,3 +382,43 @@ def test_with_limits_clean_scores_in_units_of_the_shown_training_cells():
     task = clean(make_windows(), rate=0.3, seed=1, limits={"*": Limits(-20, 150)})
     assert task.units is not None
     assert task.units.to_dict() == Standardizer.fit(task.train).to_dict()
+
+
+def other_names(windows: Windows, share: float, generator: object) -> np.ndarray:
+    raise AssertionError
+
+
+def nothing(windows: Windows, *, rate: float, seed: int, features: object = None) -> None:
+    pass
+
+
+def numbers(windows: Windows, *, rate: float, seed: int, features: object = None) -> np.ndarray:
+    return windows.observed.astype("int64")
+
+
+def first_step(windows: Windows, *, rate: float, seed: int, features: object = None) -> np.ndarray:
+    return windows.observed[..., 0]
+
+
+def all_cells(windows: Windows, *, rate: float, seed: int, features: object = None) -> np.ndarray:
+    return np.ones(windows.values.shape, bool)
+
+
+@pytest.mark.parametrize("protocol", ["clean", "transductive"])
+def test_a_mechanism_of_ones_own_is_told_what_it_has_to_be(protocol: str) -> None:
+    windows = make_windows()
+    signature = r"\(windows, \*, rate, seed, features=None\) -> \(N, K, L\) bool"
+
+    def made(name: str) -> None:
+        PROTOCOLS[protocol](windows, rate=0.2, seed=0, mechanism=f"{__name__}:{name}")
+
+    with pytest.raises(
+        ConfigError,
+        match=rf"other_names': expected a function {signature}; called so: .*unexpected keyword argument 'rate'",
+    ):
+        made("other_names")
+    for name, came in (("nothing", "NoneType"), ("numbers", r"int64 \(.*\)"), ("first_step", r"bool \(\d+, 4\)")):
+        with pytest.raises(DataError, match=rf"expected {signature}, here bool \(.*\); came {came}\."):
+            made(name)
+    with pytest.raises(DataError, match=r"within windows\.observed; \d+ cells hold no value"):
+        made("all_cells")

@@ -17,8 +17,8 @@ from tsimpute.cli import suites as cli_suites
 from tsimpute.cli import tables as cli_tables
 from tsimpute.cli.parsing import WRONG_ARGUMENT, Parser, chosen, spellings
 from tsimpute.cli.words import of_error
-from tsimpute.config.settings import DataConfig, RunConfig, SamplingConfig
-from tsimpute.config.yaml_files import check_config, config_path, shipped_configs
+from tsimpute.config.settings import DataConfig, RunConfig, SamplingConfig, named_parts
+from tsimpute.config.yaml_files import check_config, config_path, load_config, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
 from tsimpute.system.terminal import Bar, stop_on_interrupt
 
@@ -113,7 +113,12 @@ def _with_config(arguments: list[str]) -> list[str]:
 
 
 def _run_config(options: Namespace) -> RunConfig:
-    return RunConfig(**{field.name: options[field.name] for field in dataclasses.fields(RunConfig)})
+    """The settings of a run; plug-ins that they name by import paths are looked for in the working folder, too."""
+    config = RunConfig(**{field.name: options[field.name] for field in dataclasses.fields(RunConfig)})
+    names = named_parts(config.process, config.network, config.sampling).values()
+    if any(":" in name for name in (*names, config.data.name, config.protocol.mechanism, config.training.mask_policy)):
+        sys.path.append(str(Path.cwd()))  # last: a file here must not replace an installed package
+    return config
 
 
 def _numbers(kind: Callable[[str], Any], text: str, name: str) -> list[Any]:
@@ -169,7 +174,13 @@ def _add_evaluate(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--config", action="config", help="a YAML file of settings. Default: the config.yaml of the run"
     )
-    parser.add_argument("--epochs", type=str, default="", help="stored epochs to score, as 1,5. Default: the last")
+    parser.add_argument(
+        "--epochs",
+        type=str,
+        default="",
+        help="stored epochs to score, as 1,5. Default: evaluation.at_epochs where it is not as in the run, else "
+        "the last",
+    )
     parser.add_argument("--baselines", action="store_true", help="score the simple imputers too")
     parser.add_argument(
         "--out", type=Path | None, default=None,
@@ -281,7 +292,9 @@ def evaluate(options: Namespace) -> None:
     config, out = _run_config(options), options.out or options.run
     runs.check_same_split(config, options.run)
     task = runs.task_of(config)
-    epochs = _numbers(int, options.epochs, "--epochs")
+    epochs, at_epochs = _numbers(int, options.epochs, "--epochs"), config.evaluation.at_epochs
+    if not epochs and at_epochs != load_config(options.run / "config.yaml").evaluation.at_epochs:
+        epochs = list(at_epochs)  # asked for in another way; those of the run itself have been scored in training
     if options.baselines:
         runs.add_results(runs.score_baselines(config, task), out)
     with Bar("scoring", 1, "record") as bar:

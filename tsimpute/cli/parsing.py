@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Action
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import NoReturn
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace, set_loader
@@ -49,17 +51,29 @@ class Parser(ArgumentParser):
         set_loader(MODE, load_yaml, (YAMLError,))
         super().__init__(
             prog=MODE, parser_mode=MODE, formatter_class=PlainHelp, version=version, description=description,
-            epilog=EXIT_CODES,
+            epilog=EXIT_CODES, allow_abbrev=False,
         )  # fmt: skip
         self.command = command
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        sys.stderr.write(f"{self.command}: {sentence(message)} See {self.command} --help.\n")
+        sys.stderr.write(
+            f"{self.command}: {sentence(message, list(self._option_string_actions))} See {self.command} --help.\n"
+        )
         sys.exit(WRONG_ARGUMENT)
 
 
-def sentence(message: str) -> str:
-    """What jsonargparse says of a wrong argument, in one plain sentence."""
+def sentence(message: str, options: Sequence[str] = ()) -> str:
+    """What jsonargparse says of a wrong argument, in one plain sentence.
+
+    Args:
+        options: that there are, of which the nearest is named.
+    """
+    unknown = re.search(r"[Uu]nrecognized arguments: .*?(--[\w.-]+)", message)
+    if unknown is not None:
+        longer = [option for option in options if option.startswith(unknown[1])]
+        nearest = (longer or get_close_matches(unknown[1], options, 1, cutoff=0.6))[:1]
+        advice = f", the nearest is {nearest[0]}" if nearest else ""
+        return f"expected one of the options; came {unknown[1]}{advice}."
     name, value = re.search(r'Parser key "([\w.]+)"', message), re.search(r"value: (.*)\s*$", message)
     absent = re.search(r"arguments are required: ([\w., ]+)", message)
     if absent is not None:

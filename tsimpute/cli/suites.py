@@ -69,10 +69,10 @@ def run(options: Namespace) -> None:
         ):
             done += 1
             print(f"{done}/{total} {job}: done", flush=True)
-    if done:
-        _render(suite, jobs, out)
+    damaged = _render(suite, jobs, out) if done else []
     if errors:
         raise ConfigError(f"{len(errors)} of {total} entries failed; the first: {errors[0]}")
+    _refuse_damaged(damaged, out)
     if busy:
         print(f"{len(busy)} of {total} left to another process; when it is done the same command shows them too")
     elif done < total:
@@ -84,22 +84,24 @@ def check(options: Namespace) -> None:
     from tsimpute.suites.results import unequal
 
     _, _, chosen = _planned(options)
-    checked = list(unequal(chosen, options.out))
-    if not checked:
+    damaged: list[DataError] = []
+    checked = list(unequal(chosen, options.out, damaged.append))
+    if not (checked or damaged):
         raise DataError(f"{options.out}: expected results of the suite to check, there are none with its settings.")
     for job, n, wrong in checked:
         what = f"{len(wrong)} differ: {', '.join(wrong[:5])}" if wrong else "all as in the table, to the bit"
         print(f"{job}: {n} values computed anew, {what}")
-    if absent := len(chosen) - len(checked):
+    if absent := len(chosen) - len(checked) - len(damaged):
         print(f"{absent} of {len(chosen)} entries have no results with these settings, and were not checked")
     if differ := sum(len(wrong) for _, _, wrong in checked):
         raise DataError(f"{options.out}: {differ} values are not what the kept samples give. Run the entries anew.")
+    _refuse_damaged(damaged, options.out)
 
 
 def report(options: Namespace) -> None:
     """Writes tables, pictures and page of the results so far, without running anything."""
     suite, jobs, _ = _planned(options)
-    _render(suite, jobs, options.out)
+    _refuse_damaged(_render(suite, jobs, options.out), options.out)
 
 
 def _planned(options: Namespace) -> tuple[Suite, list[Job], list[Job]]:
@@ -135,9 +137,20 @@ def _with_files(jobs: Sequence[Job]) -> list[Job]:
     return [job for job in jobs if job.method not in absent]
 
 
-def _render(suite: Suite, jobs: Sequence[Job], out: Path) -> None:
+def _render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[DataError]:
+    """Writes and prints the tables, and says what is not in them; returns the errors of damaged files."""
     from tsimpute.suites.page import render
+    from tsimpute.suites.results import without_results
 
-    paths = render(suite, jobs, out)
+    damaged: list[DataError] = []
+    paths = render(suite, jobs, out, damaged.append)
     print((out / "tables.md").read_text(encoding="utf-8"))
     print(f"wrote {', '.join(path.name for path in paths)} to {out}/")
+    if absent := without_results(jobs, out):
+        print(f"{len(absent)} of {len(jobs)} entries have no results with these settings; the first: {absent[0]}")
+    return damaged
+
+
+def _refuse_damaged(errors: Sequence[DataError], out: Path) -> None:
+    if errors:
+        raise DataError(f"{out}: {len(errors)} damaged files are left out; the first: {errors[0]}")

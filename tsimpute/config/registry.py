@@ -142,6 +142,15 @@ def imported(kind: str, path: str) -> Any:
         target: Any = importlib.import_module(module)
         for name in names.split("."):
             target = getattr(target, name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ConfigError(f"{kind}: {path!r}: importing {module} failed: {error}.") from error
+        folders = [os.path.abspath(place) for place in sys.path if not place.startswith((sys.prefix, sys.base_prefix))]
+        places = ", ".join(dict.fromkeys(folders)) or "other folders"
+        raise ConfigError(
+            f"{kind}: {path!r}: there is no module {error.name}, neither among the installed packages nor in {places}. "
+            "Install its package, or name its folder in PYTHONPATH."
+        ) from error
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"{kind}: expected an import path as package.module:Class, came {path!r}; {error}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import typing
 from collections.abc import Iterable, Sequence
@@ -192,8 +193,11 @@ class Report:
             lines = csv.reader(file)
             header = next(lines, [])
             if tuple(header) != _COLUMNS:
+                places = enumerate(itertools.zip_longest(_COLUMNS, header), 1)
+                at, (expected, came) = next((n, pair) for n, pair in places if pair[0] != pair[1])
                 raise DataError(
-                    f"{path}: expected the columns {', '.join(_COLUMNS)}; came {', '.join(header) or 'none'}."
+                    f"{path}: expected the columns that Report.write makes, as column {at} {expected or 'none'}; came "
+                    f"{came or 'none'}."
                 )
             rows = []
             for line in lines:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from tsimpute.core.windows import Windows
+from tsimpute.errors import DataError
 from tsimpute.imputers.base import Imputer
 from tsimpute.tasks.task import Task
 
@@ -34,6 +35,9 @@ def leakage_of(make: Callable[[], Imputer], task: Task, seed: int = 0, n_samples
         make: gives a new imputer; it is fitted on a few records, so a short training is enough.
         task: some records of each part are taken. Training records without held-out cells get some, so that a method
             that looks at ``values`` where ``held_out`` is True is detected.
+
+    Raises:
+        DataError: ``save`` of the imputer writes no file at its path.
     """
     parts = {name: _few(getattr(task, name), number) for name, number in _RECORDS.items()}
     for name in ("train", "valid"):
@@ -106,6 +110,8 @@ def _fit_and_fill(make: Callable[[], Imputer], parts: dict[str, Windows], seed: 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "imputer"
         imputer.save(path)
+        if not path.is_file():
+            raise DataError("save(path) wrote no file at path; expected one file there, of all that fit has learnt.")
         state = path.read_bytes()
     return _Answer(imputer, state, _fill(imputer, parts["test"], seed, n_samples))
 

@@ -234,13 +234,14 @@ class GenerativeImputer:
 
         Raises:
             CheckpointError: the file of ``training.start_from`` is absent, damaged or no model.
-            ConfigError: it has another network or process, or ``training.objective`` is none for the samplers.
+            ConfigError: bad settings of the sampler, another network or process, or an objective that is not for it.
         """
         self._start()
 
     def _start(self) -> tuple[FittedModel | None, Objective | None]:
         """The model of ``training.start_from``, and what is minimised; see ``check_start``."""
         objective, sampler = self.training.objective, self._sampler
+        sampler.check()
         if self.training.start_from is None:
             return None, starting.objective_of(objective, sampler)
         path = starting.start_file(self.training.start_from)

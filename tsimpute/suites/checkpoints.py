@@ -7,7 +7,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock
 from tsimpute.models.csdi_weights import load_csdi_weights
 from tsimpute.suites.jobs import LAST, Job, model_file, settings_that_count
-from tsimpute.suites.user_defined import is_import_path, user_imputer
+from tsimpute.suites.user_defined import Plugin, is_import_path, user_imputer
 from tsimpute.tasks.missingness import global_generators_kept
 from tsimpute.tasks.task import Task
 
@@ -60,7 +60,7 @@ def checkpoints(
     """
     if job.config is not None:
         # The folder of the same training, whichever method it was made for; else one with this method's name.
-        models, key = out / "models", training_key(job.config, task)
+        models, key = out / "models", training_key(job.config, task, job.plugins)
         folders = (path for path in sorted(models.glob(f"*-{key}")) if path.is_dir())
         folder = next(folders, models / f"{job.method}-{key}")
         if _train(job, task, folder, should_stop, progress):
@@ -119,12 +119,18 @@ def global_seeds(seed: int) -> Iterator[None]:
         random.setstate(python)
 
 
-def training_key(config: RunConfig, task: Task) -> str:
-    """A key of all that a training depends on: tasks that train on the same visible cells share one."""
+def training_key(config: RunConfig, task: Task, plugins: Sequence[Plugin] = ()) -> str:
+    """A key of all that a training depends on: tasks that train on the same visible cells share one.
+
+    Args:
+        plugins: of the job; the files of those that take part in training count.
+    """
     digest = hashlib.sha256(np.where(task.train.visible, task.train.values, np.nan).tobytes())
     digest.update(task.train.times.tobytes())
     settings = {part: settings_that_count(config)[part] for part in ("process", "network", "training")}
-    digest.update(json.dumps([settings, task.scaler.to_dict(), list(task.train.record_ids)], sort_keys=True).encode())
+    depends = [settings, task.scaler.to_dict(), list(task.train.record_ids)]
+    depends += [one.digests for one in plugins if one.files and one.kind in ("processes", "backbones", "mask_policies")]
+    digest.update(json.dumps(depends, sort_keys=True).encode())
     return digest.hexdigest()[:12]
 
 

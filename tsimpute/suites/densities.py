@@ -22,7 +22,7 @@ from scipy.stats import wasserstein_distance
 from tsimpute.config.registry import make
 from tsimpute.core.windows import Windows
 from tsimpute.datasets.densities import Densities, conditional
-from tsimpute.errors import ConfigError, DataError
+from tsimpute.errors import ConfigError
 from tsimpute.evaluation.kept_samples import filled_table, read_cells
 from tsimpute.evaluation.reporting import csv_text
 from tsimpute.evaluation.table_metrics import median_distance, mmds
@@ -30,7 +30,7 @@ from tsimpute.experiments.runs import new_imputer, task_of
 from tsimpute.imputers.base import Imputer
 from tsimpute.plots.densities import Drawn, density_grid, learnt_density
 from tsimpute.suites.jobs import Job
-from tsimpute.suites.results import Part, Result, read_results, samples_of
+from tsimpute.suites.results import Part, Result, samples_of
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import grid
 from tsimpute.system.files import atomic_write, atomic_write_text
@@ -129,15 +129,16 @@ def read_drawn(result: Result, out: Path) -> Drawn:
     return Drawn(*_points(task_of(result.job.scoring).test, samples), places_of(density_of(result.job)), draws)
 
 
-def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
+def render(suite: Suite, results: Sequence[Result], out: Path, hidden: Sequence[str]) -> list[Path]:
     """Writes metrics.csv, tables.md and pictures of what is done into ``out``; returns their paths.
 
+    Args:
+        hidden: sentences on what is not shown.
+
     Raises:
-        DataError: nothing is done yet, or a file of an entry is damaged.
+        DataError: samples are damaged.
     """
-    results = sorted(read_results(jobs, out), key=lambda result: result.job.method_config.at_step or 0)
-    if not results:
-        raise DataError(f"{out}: expected results of the suite, there are none yet.")
+    results = sorted(results, key=lambda result: result.job.method_config.at_step or 0)
     names = {result.job: _names(result.job) for result in results}
     rows, parts = [], {r.job: [part for part in r.parts if part.kind == DENSITY] for r in results}
     for density in dict.fromkeys(density for density, *_ in names.values()):
@@ -149,7 +150,8 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     for density in dict.fromkeys(row.density for row in rows):
         pictures += _pictures(density, [result for result in results if names[result.job][0] == density], out)
     atomic_write_text(out / "metrics.csv", csv_text([field.name for field in fields(Row)], map(astuple, rows)))
-    atomic_write_text(out / "tables.md", _tables(suite, rows, [path.name for path in pictures]))
+    text = _tables(suite, rows, [path.name for path in pictures]) + "".join(f"\n{sentence}\n" for sentence in hidden)
+    atomic_write_text(out / "tables.md", text)
     return [out / "metrics.csv", out / "tables.md", *pictures]
 
 

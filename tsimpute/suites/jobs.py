@@ -10,14 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from tsimpute.config.registry import make
-from tsimpute.config.settings import EvaluationConfig, ProcessConfig, RunConfig
+from tsimpute.config.settings import EvaluationConfig, ProcessConfig, RunConfig, named_parts
 from tsimpute.config.yaml_files import config_path, load_config, to_dict, with_settings
 from tsimpute.errors import CheckpointError, ConfigError, TsimputeError
 from tsimpute.experiments.runs import new_imputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.processes.base import takes
 from tsimpute.suites.settings import MethodConfig, Suite, TaskConfig, no_such
-from tsimpute.suites.user_defined import AbsentFileError, is_import_path, source_files
+from tsimpute.suites.user_defined import (
+    AbsentFileError,
+    Plugin,
+    digest_of,
+    import_plugins,
+    is_import_path,
+    plugins_of,
+    source_files,
+)  # fmt: skip
 
 LAST = ("last", "model")
 """Names of the file of a run's last model."""
@@ -41,6 +49,7 @@ class Job:
         scoring: its data, protocol and evaluation; nothing else of it counts.
         source: file of weights, folder of a finished run or of a user's module, or None.
         files: all that its numbers depend on, beside settings and data: weights, a run's files, a user's modules.
+        plugins: that its task, its training or the run name by an import path; their files count, too.
         config: of its training; None = it is not trained here.
         epochs: after which it is scored, the last at the end; None for a method that is not trained in epochs, or for
             ``training.max_steps`` of them.
@@ -63,6 +72,7 @@ class Job:
     scoring: RunConfig
     source: Path | None = None
     files: tuple[Path, ...] = ()
+    plugins: tuple[Plugin, ...] = ()
     config: RunConfig | None = None
     epochs: tuple[int | None, ...] = (None,)
     n_steps: tuple[int, ...] = ()
@@ -92,11 +102,12 @@ def plan(suite: Suite) -> list[Job]:
     """All jobs of a suite, task by task, resolved: settings and files are read here and nowhere else."""
     return [
         _job(suite, task, method, fold, seed)
-        for task, task_config in suite.tasks.items()
+        for task in suite.tasks
         for fold in suite.folds_of(task)
         for method, method_config in suite.methods.items()
         if method_config.takes_part(task)
-        for seed in suite.seeds_of(task)[: None if method_config.seeds else 1]
+        for of_fold, seed in suite.runs_of(task, method)
+        if of_fold == fold
     ]
 
 
@@ -254,12 +265,15 @@ def _resolved(suite: Suite, job: Job) -> Job:
 
     Raises:
         AbsentFileError: a file does not exist.
-        ConfigError, CheckpointError: see ``GenerativeImputer.check_start``.
+        ConfigError, CheckpointError: see ``GenerativeImputer.check_start`` and ``import_plugins``.
     """
     method, at_epochs, n_steps = job.method_config, _at_epochs(suite, job.task_config), job.task_config.n_steps
-    process = None
+    process, protocol = None, job.scoring.protocol
+    of_task = plugins_of({"datasets": job.scoring.data.name, "mechanisms": protocol.mechanism}, suite.folder)
+    job = replace(job, plugins=of_task)
     if method.config is not None:
         config = _training_config(suite, job)
+        job = replace(job, plugins=(*of_task, *plugins_of(_parts(config), suite.folder)))
         process, training = config.process, config.training
         epochs = (*(epoch for epoch in at_epochs if epoch < training.epochs), training.epochs)
         job = replace(job, config=config, epochs=epochs if training.max_steps is None else (None,))
@@ -270,6 +284,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
             )
         if training.start_from is not None:
             job = replace(job, files=(_existing(Path(training.start_from)),))
+            import_plugins(job.plugins)
             new_imputer(config).check_start()
     elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
@@ -281,14 +296,23 @@ def _resolved(suite: Suite, job: Job) -> Job:
         folder = _run_folder(suite, job)
         path = _existing(folder / "config.yaml")
         files = tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
+        job = replace(job, plugins=(*of_task, *plugins_of(_parts(load_config(path)), suite.folder)))
+        import_plugins(job.plugins)
         last = int(GenerativeImputer.load(model_file(folder, LAST)).fitted_["epoch"])
         stored = (e for e in at_epochs if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file())
         job = replace(job, source=folder, files=files, epochs=(*stored, last))
         process = load_config(path).process if n_steps else None
     if process is None or not n_steps:
         return job
+    import_plugins(job.plugins)
     path_of_states = make("processes", process.name, **process.options)
     return replace(job, n_steps=tuple(n for n in n_steps if takes(path_of_states, n)))
+
+
+def _parts(config: RunConfig) -> dict[str, str]:
+    """By kind, the plug-ins that the settings of a training name."""
+    named = named_parts(config.process, config.network, config.sampling)
+    return named | {"mask_policies": config.training.mask_policy}
 
 
 def _existing(path: Path) -> Path:
@@ -308,7 +332,7 @@ def _key(suite: Suite, job: Job) -> str:
     for path in job.files:
         folder = job.files[0].parent
         name = path.relative_to(folder) if folder in path.parents else path.name
-        files[str(name)] = hashlib.sha256(path.read_bytes()).hexdigest()
+        files[str(name)] = digest_of(path)
     depends: dict[str, Any] = {
         "task": {k: v for k, v in to_dict(job.task_config).items() if k not in _WITHOUT_NUMBERS},
         "method": {k: v for k, v in to_dict(job.method_config).items() if k not in skipped},
@@ -318,6 +342,8 @@ def _key(suite: Suite, job: Job) -> str:
     }
     if job.device != "cpu" and not job.method_config.imputer:
         depends["device"] = job.device
+    if any(one.files for one in job.plugins):
+        depends["plugins"] = {one.kind: one.digests for one in job.plugins}
     if job.config is not None:
         depends["training"] = settings_that_count(job.config)
     return hashlib.sha256(json.dumps(_with_text_keys(depends), sort_keys=True, default=str).encode()).hexdigest()[:16]

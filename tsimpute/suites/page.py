@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, fields
 from itertools import product
 from pathlib import Path
@@ -19,10 +19,11 @@ from tsimpute.reports.pages import render as render_page
 from tsimpute.suites import densities, ranking, tables
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.paired import difference_table
-from tsimpute.suites.results import Part, Result, not_shown, read_results
+from tsimpute.suites.results import Part, Result, damage, not_shown, read_results, samples_of
 from tsimpute.suites.scoring import BINS
 from tsimpute.suites.settings import Suite
 from tsimpute.suites.tables import FEWEST_SAMPLES, Line, Table, last_lines
+from tsimpute.suites.user_defined import import_plugins
 from tsimpute.system.files import atomic_write_text
 
 CURVES = ("crps", "crps_fair", "ncrps", "mae_median", "rmse_mean", "rmse_lower_median")
@@ -34,22 +35,40 @@ KINDS = ("seconds", "gaps", "intervals", "steps", "epochs_fold[0-9]*")
 Curve = list[tuple[float, float]]
 
 
-def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
+def render(
+    suite: Suite, jobs: Sequence[Job], out: Path, damaged: Callable[[DataError], None] = lambda error: None
+) -> list[Path]:
     """Writes all results so far into ``out``, each file whole or not at all; returns their paths.
 
     Args:
         jobs: all of the suite.
+        damaged: called with the error of each entry that cannot be read. It is left out of the tables, which say so.
 
     Raises:
-        DataError: nothing is done yet, or a file of an entry is damaged.
+        DataError: there is nothing to show.
     """
-    if suite.ranking.groups:
-        return ranking.render(suite, jobs, out)
-    if suite.conditionals:
-        return densities.render(suite, jobs, out)
-    results = list(read_results(jobs, out))
+    faults: list[DataError] = []
+
+    def left_out(error: DataError) -> None:
+        damaged(error)
+        faults.append(error)
+
+    results = list(read_results(jobs, out, left_out))
     if not results:
-        raise DataError(f"{out}: expected results of the suite, there are none yet.")
+        more = f" {len(faults)} entries are damaged; the first: {faults[0]}" if faults else ""
+        raise DataError(f"{out}: expected results of the suite, there are none yet.{more}")
+    hidden = [*not_shown(jobs, out), *(f"Left out: {error}" for error in faults)]
+    import_plugins(dict.fromkeys(one for result in results for one in result.job.plugins))  # rows ask their solvers
+    if suite.ranking.groups:
+        return ranking.render(suite, jobs, results, out, hidden)
+    if suite.conditionals:
+        return densities.render(suite, results, out, hidden)
+    return _render_tables(suite, results, out, hidden, damaged)
+
+
+def _render_tables(
+    suite: Suite, results: Sequence[Result], out: Path, hidden: Sequence[str], damaged: Callable[[DataError], None]
+) -> list[Path]:
     of_all = tables.lines(results)
     last = {(line.task, line.method): line.epoch for line in last_lines(of_all)}
     # Single features in a few metrics after the last epoch only: all of them stand with the entries.
@@ -59,8 +78,19 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
         for row in result.report.rows
         if row.feature == "all" or (row.metric in BY_FEATURE and row.epoch == last[result.job.task, result.job.method])
     ]
-    hidden = not_shown(jobs, out)
-    differences = {task: difference_table(suite, task, results, out) for task in suite.tasks}
+    lost: list[str] = []
+
+    def no_samples(result: Result, error: DataError) -> None:
+        job, folder = result.job, out / result.job.folder
+        error = damage(folder, error)
+        lost.append(
+            f"Not among the differences: {job.title}, fold {job.fold}, as seed {job.seed} cannot be read: {error}"
+        )
+        if samples_of(folder, result.record.checkpoints[-1].epoch).is_file():
+            damaged(error)
+
+    differences = {task: difference_table(suite, task, results, out, no_samples) for task in suite.tasks}
+    hidden = [*hidden, *lost]
     columns = ["task", "method", "fold", "seed", *(field.name for field in fields(Part))]
     parts = [(*result.job.names.values(), *astuple(part)) for result in results for part in result.parts]
     steps = Report.concat(result.steps for result in results)
@@ -200,12 +230,13 @@ def _page(
         of_task = [result for result in results if result.job.task == task]
         if not of_task:
             continue
-        scores = tables.head_and_rows([line for line in last_lines(of_all) if line.task == task])
+        of_lines = [line for line in last_lines(of_all) if line.task == task]
+        scores = tables.head_and_rows(suite, of_lines)
         others = [table for table in (differences[task], tables.published(suite, task)) if table[1]]
         tasks.append(
             {
                 "name": task,
-                "texts": tables.task_sentences(of_task),
+                "texts": [*tables.task_sentences(of_task), *tables.notes_on_runs(suite, of_lines)],
                 "tables": [scores, *others],
                 "by_feature": tables.feature_table(of_task),
                 "pictures": [Picture(path.read_bytes(), path.stem, path.name) for path in pictures[task]],

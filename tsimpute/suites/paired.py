@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from tsimpute.errors import DataError
 from tsimpute.evaluation.ensembles import cell_scores
 from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.evaluation.metrics import SOURCE
-from tsimpute.suites.results import Result, samples_of
+from tsimpute.suites.results import METRICS, Result, samples_of
 from tsimpute.suites.settings import Suite
-from tsimpute.suites.tables import METRICS, Table, value_text
+from tsimpute.suites.tables import Table, value_text
 
 FEWEST = 20
 """Records of a fold; with fewer, resamples of them are no measure of the difference."""
@@ -58,8 +58,16 @@ class Difference:
     n_records: int
 
 
-def difference_table(suite: Suite, task: str, results: Sequence[Result], out: Path) -> Table:
+Lost = Callable[[Result, DataError], None]
+
+
+def difference_table(
+    suite: Suite, task: str, results: Sequence[Result], out: Path, lost: Lost = lambda result, error: None
+) -> Table:
     """The last state of each method against that of the suite's first one on a task, over the folds that both have.
+
+    Args:
+        lost: called with each run whose samples are not there or cannot be read, and why: its fold is left out.
 
     Returns:
         A head and rows; no rows while the first method is not done. Where a method cannot be compared, its row has the
@@ -67,13 +75,14 @@ def difference_table(suite: Suite, task: str, results: Sequence[Result], out: Pa
     """
     methods = [name for name, method in suite.methods.items() if method.takes_part(task)]
     done = [result for result in results if result.job.task == task]
-    first = _runs([result for result in done if result.job.method == methods[0]], out) if methods else {}
+    first = _runs([result for result in done if result.job.method == methods[0]], out, lost) if methods else {}
     rows = []
     for method in methods[1:]:
         of_method = [result for result in done if result.job.method == method]
+        runs = _runs(of_method, out, lost)
         if not (first and of_method):
             continue
-        less = difference(_runs(of_method, out), first)
+        less = difference(runs, first)
         if isinstance(less, str):
             rows.append([method, less, *["-"] * len(_TITLES)])
             continue
@@ -127,19 +136,20 @@ def _less(sums: Sequence[np.ndarray], split: int, fair: bool) -> np.ndarray:
     return np.where(np.abs(less) < 1e-12 * np.abs(others), 0.0, less)
 
 
-def _runs(results: Sequence[Result], out: Path) -> dict[int, list[Run]]:
+def _runs(results: Sequence[Result], out: Path, lost: Lost) -> dict[int, list[Run]]:
     """By fold; nothing of a fold in which the samples of a run are not there or cannot be read."""
     runs: dict[int, list[Run]] = {}
-    lost = set()
+    left_out = set()
     for result in results:
         last, fold = result.record.checkpoints[-1], result.job.fold
         try:
             sums = _sums(samples_of(out / result.job.folder, last.epoch), last.epoch)
-        except (DataError, OSError):
-            lost.add(fold)
+        except DataError as error:
+            left_out.add(fold)
+            lost(result, error)
             continue
         runs.setdefault(fold, []).append(Run(sums, result.record.records, last.n_samples))
-    return {fold: of_fold for fold, of_fold in runs.items() if fold not in lost}
+    return {fold: of_fold for fold, of_fold in runs.items() if fold not in left_out}
 
 
 def _sums(path: Path, epoch: int | None) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ from tsimpute.experiments.runs import task_of
 from tsimpute.plots import ranks as draw_ranks
 from tsimpute.plots import versus
 from tsimpute.suites.jobs import Job, group_of
-from tsimpute.suites.results import Result, read_results, samples_of, write_entry
+from tsimpute.suites.results import Result, samples_of, write_entry
 from tsimpute.suites.scoring import TABLE, table_parts
 from tsimpute.suites.settings import Claim, Suite
 from tsimpute.suites.tables import grid
@@ -32,13 +32,18 @@ COLUMNS = ("table", "mechanism", "mask", "method", "metric", "value", "seconds",
 """``rows``: of the table that the metric takes; large tables are drawn from for distances between all rows."""
 
 
-def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
+def render(
+    suite: Suite, jobs: Sequence[Job], results: Sequence[Result], out: Path, hidden: Sequence[str]
+) -> list[Path]:
     """Writes metrics.csv, tables.md, entries.json and pictures of what is done into ``out``; returns their paths.
 
+    Args:
+        hidden: sentences on what is not shown.
+
     Raises:
-        DataError: nothing is done yet, or a file of an entry is damaged.
+        DataError: nothing is done yet, or samples are damaged.
     """
-    results = [_with_metrics(result, out) for result in read_results(jobs, out) if result.job.ranked]
+    results = [_with_metrics(result, out) for result in results if result.job.ranked]
     if not results:
         raise DataError(f"{out}: expected results of the suite, there are none yet.")
     rows, overall, by_metric, parts = metric_rows(results), {}, {}, []
@@ -61,7 +66,7 @@ def render(suite: Suite, jobs: Sequence[Job], out: Path) -> list[Path]:
     parts.append("## Failures\n\n" + ("".join(f"- {line}\n" for line in failed) or "None.\n"))
     files = {
         "metrics.csv": rows.to_csv(index=False, lineterminator="\n"),
-        "tables.md": f"# {suite.title}\n\n" + "\n".join(parts),
+        "tables.md": f"# {suite.title}\n\n" + "\n".join([*parts, *(f"{sentence}\n" for sentence in hidden)]),
         "entries.json": json.dumps([{"entry": r.job.names} | asdict(r.record) for r in results], indent=1) + "\n",
     }
     for name, text in files.items():

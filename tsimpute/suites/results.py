@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,17 @@ from tsimpute.suites.jobs import Job
 from tsimpute.system.files import atomic_write_text
 
 ABOUT, PARTS, STEPS = "entry.json", "breakdown.csv", "steps.csv"
+METRICS = (
+    ("crps", "CRPS"),
+    ("crps_fair", "fair CRPS"),
+    ("crps_mean_over_features", "CRPS over features"),
+    ("ncrps", "nCRPS"),
+    ("mae_median", "MAE of median"),
+    ("rmse_mean", "RMSE of mean"),
+    ("rmse_lower_median", "RMSE of lower median"),
+    ("coverage_90", "90 % coverage"),
+)
+"""Metrics of the tables, with their titles; every checkpoint has them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,9 @@ class Part:
     metric: str
     value: float | None
     n_cells: int
+
+
+_PART_COLUMNS = [field.name for field in dataclasses.fields(Part)]
 
 
 @dataclass(frozen=True)
@@ -113,8 +128,7 @@ def write_entry(folder: Path, result: Result) -> None:
     result.report.write(folder)
     if result.steps.rows:
         atomic_write_text(folder / STEPS, result.steps.csv())
-    columns = [field.name for field in dataclasses.fields(Part)]
-    atomic_write_text(folder / PARTS, csv_text(columns, [dataclasses.astuple(part) for part in result.parts]))
+    atomic_write_text(folder / PARTS, csv_text(_PART_COLUMNS, [dataclasses.astuple(part) for part in result.parts]))
     atomic_write_text(folder / ABOUT, json.dumps(dataclasses.asdict(result.record), indent=1, sort_keys=True) + "\n")
 
 
@@ -132,8 +146,8 @@ def stored(job: Job, out: Path) -> EntryRecord | None:
         fields["checkpoints"] = tuple(CheckpointScore(**one) for one in fields["checkpoints"])
         fields["n_steps"] = tuple(fields.get("n_steps", ()))
         record = EntryRecord(**fields)
-    except (ValueError, TypeError, LookupError) as error:
-        raise DataError(f"{path}: expected what a suite writes, cannot be read: {error}. Remove it.") from error
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise damage(path.parent, f"{ABOUT}: {error}") from error
     return record if record.key == job.key else None
 
 
@@ -149,26 +163,65 @@ def read_result(job: Job, out: Path) -> Result | None:
     try:
         steps = Report.read(folder / STEPS) if record.n_steps else Report(())
         with (folder / PARTS).open(newline="", encoding="utf-8") as file:
+            lines = csv.DictReader(file)
+            if lines.fieldnames != _PART_COLUMNS:
+                raise DataError(f"{PARTS}: expected the columns {', '.join(_PART_COLUMNS)}")
             parts = [
                 Part(
                     int(row["epoch"]) if row["epoch"] else None, row["kind"], row["key"], row["metric"],
                     float(row["value"]) if row["value"] else None, int(row["n_cells"]),
                 )
-                for row in csv.DictReader(file)
+                for row in lines
             ]  # fmt: skip
         result = Result(job, record, Report.read(folder), parts, steps)
         for checkpoint in record.checkpoints:
-            result.report.value("crps", epoch=checkpoint.epoch)
+            of_state = result.report.where(epoch=checkpoint.epoch, feature="all", n_samples=checkpoint.n_samples)
+            lacks = [metric for metric, _ in METRICS if metric not in {row.metric for row in of_state.rows}]
+            if lacks:
+                raise DataError(f"metrics.csv: no {lacks[0]} after epoch {checkpoint.epoch}")
         return result
-    except (DataError, OSError, ValueError, LookupError, TypeError) as error:
-        raise DataError(f"{folder}: what a suite has written is damaged: {error}. Remove the folder.") from error
+    except (DataError, OSError, ValueError, LookupError, TypeError, csv.Error) as error:
+        raise damage(folder, error) from error
 
 
-def read_results(jobs: Iterable[Job], out: Path) -> Iterator[Result]:
-    """The results of all jobs that are done and can be shown."""
+def damage(folder: Path, reason: object) -> DataError:
+    """The error of a file of an entry that cannot be read."""
+    text = str(reason).rstrip(".")
+    return DataError(f"{folder}: what a suite has written is damaged: {text}. Remove the folder, run the suite again.")
+
+
+def read_results(
+    jobs: Iterable[Job], out: Path, damaged: Callable[[DataError], None] | None = None
+) -> Iterator[Result]:
+    """The results of all jobs that are done and can be shown.
+
+    Args:
+        damaged: called with the error of each entry that cannot be read, which is left out; None = it is raised.
+
+    Raises:
+        DataError: a file is damaged, where ``damaged`` is None.
+    """
     for job in jobs:
-        if job.problem is None and (result := read_result(job, out)) is not None:
+        try:
+            result = read_result(job, out) if job.problem is None else None
+        except DataError as error:
+            if damaged is None:
+                raise
+            damaged(error)
+            continue
+        if result is not None:
             yield result
+
+
+def without_results(jobs: Iterable[Job], out: Path) -> list[Job]:
+    """The jobs of which nothing complete, made with their settings, is stored; damaged entries are none of them."""
+
+    def is_absent(job: Job) -> bool:
+        with suppress(DataError):
+            return job.problem is not None or stored(job, out) is None
+        return False
+
+    return [job for job in jobs if is_absent(job)]
 
 
 def not_shown(jobs: Iterable[Job], out: Path) -> list[str]:
@@ -198,22 +251,32 @@ def samples_of(folder: Path, epoch: int | None) -> Path:
     return path if path.is_file() else folder / samples_file(epoch, epoch)
 
 
-def unequal(jobs: Iterable[Job], out: Path) -> Iterator[tuple[Job, int, list[str]]]:
+def unequal(
+    jobs: Iterable[Job], out: Path, damaged: Callable[[DataError], None] | None = None
+) -> Iterator[tuple[Job, int, list[str]]]:
     """Computes the metrics of every checkpoint again from its samples.
+
+    Args:
+        damaged: see ``read_results``.
 
     Yields:
         A job, how many values were computed, and which are not in its table to the bit, or only there.
     """
-    for result in read_results(jobs, out):
+    for result in read_results(jobs, out, damaged):
         n, wrong = 0, []
         for checkpoint in result.record.checkpoints:
             path = samples_of(out / result.job.folder, checkpoint.epoch)
             if not path.is_file():
                 wrong.append(f"{path.name} is not there")
                 continue
+            try:
+                rescored = rescore(path)
+            except DataError:
+                wrong.append(f"{path.name} is damaged")
+                continue
             of_table = result.report.where(epoch=checkpoint.epoch)
             again, table = (
-                {dataclasses.replace(row, seconds=0.0) for row in report.rows} for report in (rescore(path), of_table)
+                {dataclasses.replace(row, seconds=0.0) for row in report.rows} for report in (rescored, of_table)
             )
             n += len(again)
             wrong += sorted({f"{row.metric} of {row.feature}" for row in again ^ table})

@@ -12,11 +12,12 @@ from tsimpute.config.registry import available, is_known
 from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, TsimputeError
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments.runs import task_of
+from tsimpute.imputers.network.sampler import Sampler
 from tsimpute.suites.checkpoints import Checkpoint, Progress, checkpoints, new_imputer
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.results import CheckpointScore, Result, clear, read_result, samples_file, stored, write_entry
 from tsimpute.suites.scoring import Prepared, leakage_result, new_record, prepare, score
-from tsimpute.suites.user_defined import AbsentFileError, with_source
+from tsimpute.suites.user_defined import AbsentFileError, import_plugins, with_source
 from tsimpute.system.files import exclusive_lock
 
 
@@ -106,7 +107,11 @@ def _is_done(job: Job, out: Path) -> bool:
 
 
 def _check_settings(jobs: Sequence[Job]) -> None:
-    """Refuses jobs whose settings are wrong, before any work; an absent file is the problem of its job alone."""
+    """Refuses jobs whose settings are wrong, before any work; an absent file is the problem of its job alone.
+
+    The modules of plug-ins are imported.
+    """
+    import_plugins(dict.fromkeys(one for job in jobs for one in job.plugins))
     for job in jobs:
         data = job.task_config.data.name
         if not is_known("datasets", data):
@@ -114,6 +119,8 @@ def _check_settings(jobs: Sequence[Job]) -> None:
             raise ConfigError(f"suite: task {job.task!r}: expected one of the data sets {known}; came {data!r}.")
         if isinstance(job.problem, ConfigError) and not isinstance(job.problem, AbsentFileError):
             raise job.problem
+        if job.config is not None:
+            Sampler(job.config.process, job.config.sampling).check()
         name = job.method_config.imputer
         if name and not any(is_known(kind, name) for kind in ("imputers", "peers")):
             new_imputer(job)  # refuses it; an import path is not followed

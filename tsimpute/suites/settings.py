@@ -249,6 +249,11 @@ class Suite:
         """The seeds that a task is run for."""
         return self.tasks[task].seeds or self.seeds
 
+    def runs_of(self, task: str, method: str) -> list[tuple[int, int]]:
+        """(fold, seed) of each run of a method on a task."""
+        seeds = self.seeds_of(task)[: None if self.methods[method].seeds else 1]
+        return [*product(self.folds_of(task), seeds)]
+
     def path(self, name: str) -> Path:
         """A file or folder that a method names; $NAMES of the environment are replaced by their values."""
         path = Path(os.path.expandvars(name))

@@ -9,19 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsimpute.evaluation.reporting import Row
-from tsimpute.suites.results import CheckpointScore, Result
+from tsimpute.suites.results import METRICS, CheckpointScore, Result
 from tsimpute.suites.settings import Suite
 
-METRICS = (
-    ("crps", "CRPS"),
-    ("crps_fair", "fair CRPS"),
-    ("crps_mean_over_features", "CRPS over features"),
-    ("ncrps", "nCRPS"),
-    ("mae_median", "MAE of median"),
-    ("rmse_mean", "RMSE of mean"),
-    ("rmse_lower_median", "RMSE of lower median"),
-    ("coverage_90", "90 % coverage"),
-)
 FEWEST_SAMPLES = {"coverage_90": 19, "crps_fair": 2}
 """With fewer samples a metric is "-": the range of the draws cannot hold the interval, one draw has no fair CRPS."""
 SIDE_BY_SIDE = tuple(metric for metric in METRICS if metric[0] in ("crps", "rmse_mean"))
@@ -42,7 +32,7 @@ class Line:
         seconds_training, seconds_sampling: means over runs; ``seconds_training`` is None where it is not known.
         nfe: network evaluations per sample; None = no network.
         n_samples: samples per record.
-        n_runs: folds x seeds.
+        runs: (fold, seed) of each run.
         leakage: the result of the leakage test.
     """
 
@@ -55,9 +45,18 @@ class Line:
     seconds_sampling: float
     nfe: int | None
     n_samples: int
-    n_runs: int
+    runs: Sequence[tuple[int, int]]
     units: str
     leakage: str
+
+    def absent(self, suite: Suite) -> list[tuple[int, int]]:
+        """(fold, seed) of the runs that the suite asks for and that are not there."""
+        return [run for run in suite.runs_of(self.task, self.method) if run not in self.runs]
+
+    def n_runs(self, suite: Suite) -> str:
+        """The number of runs; of how many, where some are not there."""
+        absent = len(self.absent(suite))
+        return f"{len(self.runs)} of {len(self.runs) + absent}" if absent else str(len(self.runs))
 
 
 def lines(results: Sequence[Result]) -> list[Line]:
@@ -87,7 +86,7 @@ def lines(results: Sequence[Result]) -> list[Line]:
             seconds_sampling=float(np.mean([run.seconds_sampling for _, run in runs])),
             nfe=rows[0]["crps"].nfe,
             n_samples=n_samples,
-            n_runs=len(runs),
+            runs=[(result.job.fold, result.job.seed) for result, _ in runs],
             units=rows[0]["crps"].units,
             leakage="; ".join(tests) or "not tested",
         )
@@ -130,7 +129,8 @@ def markdown(suite: Suite, results: Sequence[Result], differences: Mapping[str, 
         of_task = [line for line in last if line.task == task]
         if of_task:
             parts += [f"## {task}", "", " ".join(task_sentences([r for r in results if r.job.task == task])), ""]
-            parts += [grid(*head_and_rows(of_task), words=1), ""]
+            parts += [grid(*head_and_rows(suite, of_task), words=1), ""]
+            parts += [part for note in notes_on_runs(suite, of_task) for part in (note, "")]
             for (head, rows), words in ((differences[task], 0), (published(suite, task), 2)):
                 parts += [grid(head, rows, words), ""] if rows else []
     parts += [NOTES]
@@ -157,8 +157,9 @@ NOTES = (
 )
 
 
-def head_and_rows(of_task: Sequence[Line]) -> Table:
-    """A table for people: its head, and a row of texts for each line."""
+def head_and_rows(suite: Suite, of_task: Sequence[Line]) -> Table:
+    """A table for people: its head, and a row of texts for each line; runs that are not there have a note's number."""
+    partial = [line for line in of_task if line.absent(suite)]
     head = ["method", "epochs", "samples", "NFE per sample", *(title for _, title in METRICS)]
     head += ["training, s", "sampling, s", "runs", "leakage"]
     return head, [
@@ -173,11 +174,31 @@ def head_and_rows(of_task: Sequence[Line]) -> Table:
             ),
             "-" if line.seconds_training is None else _seconds(line.seconds_training),
             _seconds(line.seconds_sampling),
-            str(line.n_runs),
+            line.n_runs(suite) + (f" [{partial.index(line) + 1}]" if line in partial else ""),
             line.leakage,
         ]
         for line in of_task
     ]
+
+
+def notes_on_runs(suite: Suite, of_task: Sequence[Line]) -> list[str]:
+    """The notes of ``head_and_rows``: which runs of a method are there, and which are not."""
+    partial = [line for line in of_task if line.absent(suite)]
+    return [
+        f"[{n}] {line.method}: only {_runs_text(line.runs)}; without results: {_runs_text(line.absent(suite))}. Its "
+        "numbers are of the former alone, and cannot be set beside the others."
+        for n, line in enumerate(partial, 1)
+    ]
+
+
+def _runs_text(runs: Sequence[tuple[int, int]]) -> str:
+    """Such as "fold 0, seeds 0, 1; folds 1, 2, seed 0"."""
+    seeds_of = {fold: tuple(sorted(seed for f, seed in runs if f == fold)) for fold, _ in runs}
+    texts = []
+    for seeds in dict.fromkeys(seeds_of.values()):
+        groups = ("fold", sorted(fold for fold, of_fold in seeds_of.items() if of_fold == seeds)), ("seed", seeds)
+        texts.append(", ".join(f"{kind}{'s'[: len(all_) - 1]} {', '.join(map(str, all_))}" for kind, all_ in groups))
+    return "; ".join(texts)
 
 
 def _seconds(value: float) -> str:
@@ -217,7 +238,12 @@ def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, lis
         rows = [
             [
                 method,
-                *(value_text(*line.values[metric]) if (line := last.get((task, method))) else "-" for task in tasks),
+                *(
+                    value_text(*line.values[metric]) + (f" ({line.n_runs(suite)} runs)" if line.absent(suite) else "")
+                    if (line := last.get((task, method)))
+                    else "-"
+                    for task in tasks
+                ),
             ]
             for method in suite.methods
             if any((task, method) in last for task in tasks)
@@ -227,11 +253,12 @@ def side_by_side(suite: Suite, results: Sequence[Result]) -> list[tuple[str, lis
 
 
 def feature_table(results: Sequence[Result]) -> Table:
-    """The CRPS of each feature that is scored in one task: the first run of each method in its last state."""
-    of_method: dict[str, dict[str, Row]] = {}
-    for result in results:
+    """The CRPS of each feature that is scored in one task: one fold and seed of each method in its last state."""
+    of_method: dict[str, dict[str, Row]] = {result.job.method: {} for result in results}
+    fold, seed = results[0].job.fold, results[0].job.seed
+    for result in (r for r in results if (r.job.fold, r.job.seed) == (fold, seed)):
         rows = result.report.where(metric="crps", epoch=result.record.checkpoints[-1].epoch).rows
-        of_method.setdefault(result.job.method, {row.feature: row for row in rows if row.feature != "all"})
+        of_method[result.job.method] = {row.feature: row for row in rows if row.feature != "all"}
     first = next(iter(of_method.values()))
     names = [name for name, row in first.items() if row.n_cells]
     rows = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,7 +32,57 @@ def is_import_path(imputer: str) -> bool:
     return ":" in imputer
 
 
-def source_files(path: str, folder: str) -> tuple[Path | None, tuple[Path, ...]]:
+@dataclass(frozen=True)
+class Plugin:
+    """A plug-in that a task or a training names by its import path.
+
+    Attributes:
+        folder, files: see ``source_files``.
+    """
+
+    kind: str
+    name: str
+    folder: Path | None
+    files: tuple[Path, ...]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of its files by their paths in the folder."""
+        return {str(path.relative_to(self.folder or "")): digest_of(path) for path in self.files}
+
+
+def plugins_of(names: Mapping[str, str], folder: str) -> tuple[Plugin, ...]:
+    """Those of the plug-ins, named by kind, that are named by an import path.
+
+    Raises:
+        AbsentFileError: see ``source_files``.
+    """
+    paths = [(kind, name) for kind, name in names.items() if is_import_path(name)]
+    return tuple(Plugin(kind, name, *source_files(name, folder, kind)) for kind, name in paths)
+
+
+def import_plugins(plugins: Iterable[Plugin]) -> None:
+    """Runs the modules of plug-ins, as the owner of the suite asked for: model files that name them can then be read.
+
+    Raises:
+        ConfigError: see ``user_imputer``.
+        TsimputeError: an error of the module itself, with its line.
+    """
+    for one in plugins:
+        try:
+            _imported(one.kind, one.name, one.folder, one.files)
+            plugin(one.kind, one.name)
+        except TsimputeError:
+            raise
+        except Exception as error:
+            raise with_source(error, one.files, one.name) from error
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def source_files(path: str, folder: str, kind: str = "imputer") -> tuple[Path | None, tuple[Path, ...]]:
     """Where the module of an import path is, and its files; None and () for an installed package.
 
     The files are the module's own, or all Python files of its package. Other modules that it imports are not followed.
@@ -38,6 +90,7 @@ def source_files(path: str, folder: str) -> tuple[Path | None, tuple[Path, ...]]
     Args:
         path: "module:name" or "package.module:name".
         folder: of the suite, where the module is looked for first, then in the working folder; "" = it has none.
+        kind: what is named, for the message.
 
     Raises:
         AbsentFileError: the module is in none of these places.
@@ -49,7 +102,7 @@ def source_files(path: str, folder: str) -> tuple[Path | None, tuple[Path, ...]]
             return place, files
     if not top.isidentifier() or (top not in sys.modules and importlib.util.find_spec(top) is None):
         raise AbsentFileError(
-            f"suite: imputer: expected a file {top}.py next to the suite, or an installed package; came {path!r}."
+            f"suite: {kind}: expected a file {top}.py next to the suite, or an installed package; came {path!r}."
         )
     return None, ()
 
@@ -69,28 +122,35 @@ def user_imputer(
     Raises:
         ConfigError: nothing is there, it is no imputer, or another module of that name was imported before.
     """
+    target = _imported("imputers", path, folder, files)
+    if inspect.isfunction(target):
+        name = path.partition(":")[0]
+        return FunctionImputer(name, target, getattr(sys.modules[name], "learn", None), options, seed)
+    seeded = {"seed": seed} if "seed" in _keywords(target)[0] else {}
+    return plugin("imputers", path)(**seeded | dict(options))
+
+
+def _imported(kind: str, path: str, folder: Path | None, files: Sequence[Path]) -> Any:
+    """What an import path names, of a module that is made of these files."""
     name = path.partition(":")[0]
     if folder is not None and str(folder.resolve()) not in sys.path:
         sys.path.append(str(folder.resolve()))  # last: a file next to a suite must not replace an installed package
     importlib.invalidate_caches()  # the file may have been written just now
-    target = imported("imputers", path)
+    target = imported(kind, path)
     module = sys.modules[name]
     # Results are stored with the content of ``files``: the module that Python has must be made of it.
     source, contents = module.__file__ or "", [file.read_bytes() for file in files]
     if files and Path(source).resolve() not in [file.resolve() for file in files]:
         raise ConfigError(
-            f"suite: imputer {path!r}: expected the module in {files[0]}, Python has imported {source} under this "
+            f"suite: {kind}: {path!r}: expected the module in {files[0]}, Python has imported {source} under this "
             "name. Rename the file."
         )
     if files and _IMPORTED.setdefault(source, contents) != contents:
         raise ConfigError(
-            f"suite: imputer {path!r}: {files[0]} has changed since it was imported. Start Python anew; in a notebook, "
+            f"suite: {kind}: {path!r}: {files[0]} has changed since it was imported. Start Python anew; in a notebook, "
             "the kernel."
         )
-    if inspect.isfunction(target):
-        return FunctionImputer(name, target, getattr(module, "learn", None), options, seed)
-    seeded = {"seed": seed} if "seed" in _keywords(target)[0] else {}
-    return plugin("imputers", path)(**seeded | dict(options))
+    return target
 
 
 def with_source(error: BaseException, files: Sequence[Path], name: str) -> TsimputeError:

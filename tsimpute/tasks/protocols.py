@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -71,8 +72,8 @@ def clean(
         rate: share of observed cells to hide, in (0, 1); None = the data set's own held-out cells.
         seed: of the folds and the held-out cells.
         fold: 0 to 4; 0 where the split is prescribed.
-        mechanism: a name out of ``MECHANISMS``, or an import path of a function like those (windows, rate, seed,
-            features); where ``rate`` is None the task's mechanism is "prescribed".
+        mechanism: a name out of ``MECHANISMS``, or an import path, see ``own_mechanism``; where ``rate`` is None the
+            task's mechanism is "prescribed".
         features: names of features that may lose cells to ``mechanism``; None = all, but those that decide in "mar".
         limits: by feature, "*" = all others: first of all, what lies outside is made missing; the scaler keeps to them.
 
@@ -94,7 +95,7 @@ def clean(
         mechanism, hidden = PRESCRIBED, "the data set's held-out cells hidden in valid and test, made missing in train"
     else:
         train = replace(train, held_out=None)
-        hide = MECHANISMS[mechanism] if mechanism in MECHANISMS else plugin("mechanisms", mechanism)
+        hide = MECHANISMS[mechanism] if mechanism in MECHANISMS else own_mechanism(mechanism)
         if mechanism in BY_VALUE:  # what counts as high is a fact of the data set, the same in every fold
             hide = partial(hide, scaler=scaler_of(windows))
         if mechanism == "mar":
@@ -207,7 +208,7 @@ def transductive(
         rate: share of cells to hide, see ``mechanism``; None = the data set's own held-out cells.
         seed: of the held-out cells.
         fold: 0 to 4, for so many masks of the same records.
-        mechanism: a name out of ``TABLE_MECHANISMS`` or ``MECHANISMS``, or an import path of a function like those.
+        mechanism: a name out of ``TABLE_MECHANISMS`` or ``MECHANISMS``, or an import path, see ``own_mechanism``.
         features, limits: as for ``clean``.
 
     Raises: see ``clean``.
@@ -219,7 +220,7 @@ def transductive(
     if prescribed:
         mechanism, hidden = PRESCRIBED, "the data set's held-out cells hidden"
     else:
-        hide = known[mechanism] if mechanism in known else plugin("mechanisms", mechanism)
+        hide = known[mechanism] if mechanism in known else own_mechanism(mechanism)
         mask_seed = derive_seed(int(seed), "transductive", int(fold))
         test = replace(test, held_out=hide(test, rate=rate, seed=mask_seed, features=features))
         hidden = (
@@ -236,6 +237,34 @@ def transductive(
 
 
 PROTOCOLS: dict[str, Callable[..., Task]] = {"clean": clean, "csdi": csdi, TRANSDUCTIVE: transductive}
+
+
+def own_mechanism(path: str) -> Callable[..., np.ndarray]:
+    """A mechanism of another package, ``(windows, *, rate, seed, features=None) -> (N, K, L) bool``: the cells to hide.
+
+    ``rate`` is the share of observed cells to hide; ``features`` names those that may lose cells, None = all.
+
+    Raises:
+        ConfigError: nothing is there, or, when it is called, it does not take these arguments.
+        DataError: when it is called: it gives something else, or marks a cell that holds no value.
+    """
+    mechanism, expected = plugin("mechanisms", path), "(windows, *, rate, seed, features=None) -> (N, K, L) bool"
+
+    def hide(windows: Windows, **settings: Any) -> np.ndarray:
+        try:
+            hidden: Any = mechanism(windows, **settings)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # of its own code
+            raise ConfigError(f"mechanism {path!r}: expected a function {expected}; called so: {error}.") from error
+        came = f"{hidden.dtype} {hidden.shape}" if isinstance(hidden, np.ndarray) else type(hidden).__name__
+        if came != f"bool {windows.values.shape}":
+            raise DataError(f"mechanism {path!r}: expected {expected}, here bool {windows.values.shape}; came {came}.")
+        if n := int((hidden & ~windows.observed).sum()):
+            raise DataError(f"mechanism {path!r}: expected a mask within windows.observed; {n} cells hold no value.")
+        return hidden
+
+    return hide
 
 
 _OTHER_CELLS = (

@@ -149,6 +149,7 @@ def subject(kind: str, plug: Any, options: Mapping[str, Any] | None = None, **of
         ConfigError: no such plug-in or option, or no laws of that kind.
     """
     name, saved = registry.named(kind, plug)
+    registry.plugin(kind, name)  # refused here, and not by every law
     make = partial(registry.make, kind, name, **saved | dict(options or {}))
     module = _module(kind)
     return module.subject(make, **of_kind) if hasattr(module, "subject") else make(**of_kind)

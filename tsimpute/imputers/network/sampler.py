@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tsimpute.batches.loading import single_precision
@@ -53,6 +54,21 @@ class Sampler:
                 f"sampling.eta: solver {self.solver_name} is deterministic, expected 0 or none, came {self.eta}."
             )
         return make("solvers", self.solver_name)
+
+    def check(self) -> None:
+        """Refuses what can be seen before any work.
+
+        Raises:
+            ConfigError: no such solver, an ``eta`` that it does not take, or torch does not have the device here.
+        """
+        _, device = self.solver, self.settings.device
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise ConfigError(
+                f"sampling.device: expected cpu, or cuda or mps where torch has it; came {device!r} ({reason})."
+            ) from error
 
     @property
     def path(self) -> SamplingPath:
