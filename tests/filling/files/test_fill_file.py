@@ -395,3 +395,13 @@ def test_intervals_that_are_not_calibrated_are_pointed_out_with_what_they_hold()
     imputer.calibration_ = Calibration({0.9: 1.0}, 100)
     assert module._uncalibrated(imputer) is None
     assert module._uncalibrated(cast(Any, SimpleNamespace(imputer_=None))) is None
+
+
+def test_an_empty_cell_of_a_repeated_time_gets_what_the_file_holds_for_it(tmp_path: Path) -> None:
+    source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", list[str]()
+    rows = [f"16.03.2024 {h:02d}:00;{15 + h % 5},5;{31 + h % 7},0" for h in range(24)]
+    source.write_text("\n".join(["time;a;b", rows[0], "16.03.2024 00:00;;31,0", *rows[1:], ""]))
+    fill_file(source, out, {"duplicates": "first"}, say=said.append)
+    assert out.read_text() == source.read_text().replace(";;", ";15,5;")
+    assert (tmp_path / "out.provenance.csv").read_text().splitlines()[2].split(";")[1:] == ["by rule", "observed"]
+    assert "note: 1 empty cell stands beside a value of another row of the same time: it gets" in "\n".join(said)

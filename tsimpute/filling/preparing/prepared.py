@@ -97,7 +97,8 @@ class Prepared:
             lines.append(("calendar", calendar_text(self.calendar)))
         if unpredicted := kinds_text(self.kinds):
             lines.append(("not predicted", unpredicted))
-        lines += [("note", note) for note in dict.fromkeys(self.table.notes)]
+        notes = [*self.table.notes, *_beside_notes(self.table.n_beside)]
+        lines += [("note", note) for note in dict.fromkeys(notes)]
         if self.limits:
             lines.append(("limits", ", ".join(f"{name} {bounds}" for name, bounds in self.limits.items())))
         return lines
@@ -119,6 +120,13 @@ class Prepared:
             for of_series in inside:
                 of_series[k] = bounds.clipped(of_series[k], decimals)
         return Edits(cells, inside)
+
+
+def _beside_notes(count: int) -> tuple[str, ...]:
+    """Says what becomes of cells without a number of their own where a row of the same time has one."""
+    cells, get = ("cell stands", "it gets") if count == 1 else ("cells stand", "they get")
+    note = f"{count:,} empty {cells} beside a value of another row of the same time: {get} that of the time, by rule"
+    return (note,) * bool(count)
 
 
 def understood(prepared: Prepared, most: int | None = MOST, where: str = "") -> str:
@@ -147,7 +155,7 @@ def is_complete(prepared: Prepared) -> bool:
     """Whether the filled table would be the given one, to the last cell."""
     table = prepared.table
     is_filled = any(np.isin(codes, FILLED).any() for codes in prepared.provenance)
-    return not (table.n_added or is_filled or (table.emptied is not None and table.emptied.any()))
+    return not (table.n_added or table.n_beside or is_filled or (table.emptied is not None and table.emptied.any()))
 
 
 def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None, categories: bool = False) -> str | None:
