@@ -56,6 +56,12 @@ def test_marks_are_missing_in_any_case_and_counted_as_they_stand(tmp_path: Path)
     assert found.missing == {"NA": 2, "na": 1, "": 1, "Null": 1, "?": 1, "-": 1}
 
 
+def test_a_dash_of_any_kind_is_a_mark(tmp_path: Path) -> None:
+    dashes = ["-", "\u2013", "\u2014", "\u2014\u2014", "\u2015", "\u2212", "\uff0d"]
+    found = read_numbers(table(tmp_path, ["1.5", *dashes]), 1)
+    assert found.missing == dict.fromkeys(dashes, 1)
+
+
 def test_a_numeric_mark_stands_for_every_way_to_write_it(tmp_path: Path) -> None:
     found = read_numbers(table(tmp_path, ["-999", "-999.0", "-9.99e2", "-999.5", ""]), 1, [*MISSING_MARKS, "-999"])
     np.testing.assert_array_equal(found.values, [np.nan, np.nan, np.nan, -999.5, np.nan])

@@ -28,7 +28,7 @@ from tsimpute.tables.text.rawtext import Delimited
 MISSING_MARKS = frozenset(
     ("", "NA", "N/A", "#N/A", "#NA", "<NA>", "NaN", "1.#QNAN", "NaT", "null", "None", "nil", "nodata",
      "no data", "NR", "ND", "n.a.", "n.d.", "not available", "missing", "-", "--", "---",
-     "\u2013", "\u2014", ".", "..", "...", "?", "*")
+     *"\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d", "\u2014\u2014", ".", "..", "...", "?", "*")
 )  # fmt: skip
 """Texts that mean "no value" in whatever case; numeric codes such as -999 are not among them."""
 
