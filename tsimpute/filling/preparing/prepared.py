@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -110,6 +111,13 @@ class Prepared:
             f"  {name}: {value}" for name, value in [*self.description, *(("look", w) for w in self.warnings)]
         )
 
+    def cells_of_table(self, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """(M,) the codes, per series (K, T), of all cells that the table has; a category is one cell, not one each."""
+        others = set(chain(*(features[1:] for features in self.table.category_features)))
+        counted = np.array([feature.name not in others for feature in self.panel.features])[:, None]
+        pairs = zip(codes, self.table.absent, strict=True)
+        return np.concatenate([of_series[counted & ~absent] for of_series, absent in pairs])
+
     def edits(self, cells: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Edits:
         """Edits of the table; values that the table rounds are moved so that they stay within the limits."""
         limits = limits_of([feature.name for feature in self.table.panel.features], self.limits)
@@ -133,8 +141,7 @@ def understood(prepared: Prepared, most: int | None = MOST, where: str = "") -> 
     """What the table was taken to be, what is to be filled, and what deserves a look, a line each."""
     description = [(name, value) for name, value in prepared.description if name != "note"]
     notes = [value for name, value in prepared.description if name == "note"]
-    parts = zip(prepared.provenance, prepared.table.absent, strict=True)  # cells without a place are not counted
-    cells = np.concatenate([codes[~absent].ravel() for codes, absent in parts])
+    cells = prepared.cells_of_table(prepared.provenance)
     n_empty, n_filled = int((cells == LEFT_EMPTY).sum()), int(np.isin(cells, FILLED).sum())
     to_fill = f"{n_filled:,} of {len(cells):,} cells ({n_filled / max(1, len(cells)):.1%})"
     to_fill += f"; {n_empty:,} stay empty" if n_empty else ""

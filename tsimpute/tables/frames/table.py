@@ -97,8 +97,8 @@ class Table(ABC):
         roles_by_name: what the columns are, as a caller would name them; None of a table without columns.
         category_features: of each column of categories, the names of the features that stand for one of them each.
         time_columns: names of the columns of times.
-        passed_through: names of what is given back unchanged and is no time, group or feature; an index without a name
-            is none.
+        passed_through: names of columns that are given back unchanged and are no time, group or feature; the index is
+            none.
     """
 
     panel: Panel
@@ -242,8 +242,8 @@ class FrameTable(Table):
     @property
     def passed_through(self) -> tuple[str, ...]:
         filled = {category.at for category in self.categories}
-        names = [self.columns.names[at] for at in self.roles.extra if at not in filled]
-        return tuple(str(name) for name in names if name is not None)
+        extra = [at for at in self.roles.extra if at >= self.columns.n_levels and at not in filled]
+        return tuple(str(self.columns.names[at]) for at in extra)
 
     @property
     def time_columns(self) -> tuple[str, ...]:
