@@ -94,6 +94,9 @@ class TextWriter:
         if features is not None:
             decimals = self._decimals_by_feature(table)[features]
         texts, is_value, mark = np.full(len(values), "", object), ~np.isnan(values), self.file.decimal
+        if numbers.exponents is not None:
+            texts[is_value] = numbers.form.dressed(numbers.exponents.texts(values[is_value], mark), mark)
+            return texts.tolist()
         for n_decimals in np.unique(decimals[is_value]).tolist():
             cells = is_value & (decimals == n_decimals)
             padded = [text.zfill(numbers.width) for text in number_text(values[cells], n_decimals, mark)]
