@@ -125,6 +125,16 @@ def test_gaps_that_a_setting_leaves_empty_are_counted() -> None:
     assert said(lambda: ti.impute(frame(), **TRIAL, max_gap=3)) == []
 
 
+def test_quantiles_beyond_the_draws_are_named() -> None:
+    table = pd.concat([frame()] * 9).set_axis(pd.date_range("2024-01-01", periods=720, freq="h", name="time"))
+    table.iloc[100:120] += np.random.default_rng(0).random((20, 2))
+    texts = said(lambda: ti.impute(table, effort="instant", n_samples=10, quantiles=(0.025, 0.975)))
+    assert len(texts) == 1
+    assert re.fullmatch(
+        r"quantile 0\.025, 0\.975: the smallest or largest of 10 draws, .* take 39 draws or more\.", texts[0]
+    )
+
+
 def test_the_name_of_an_index_is_no_column() -> None:
     table = frame().reset_index()
     table.index.name = "row"

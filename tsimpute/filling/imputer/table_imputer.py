@@ -15,6 +15,7 @@ import numpy as np
 import tsimpute
 from tsimpute.core.limits import Limits
 from tsimpute.core.panel import LEFT_EMPTY
+from tsimpute.core.quantiles import few_draws_text
 from tsimpute.errors import CheckpointError, ImputationWarning, NotFittedError
 from tsimpute.filling.imputer.fitting import Fit, check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, needs_model
@@ -352,7 +353,9 @@ class TableImputer(ImputerSteps):
 
     def _drawn(self, prepared: Prepared, run: Run) -> Imputation:
         imputation = self.draw_prepared(prepared, run)
-        self._notices.warn(prepared, imputation.hints())
+        note = few_draws_text(self.settings.levels, self.settings.n_samples)
+        is_calibrated = needs_model(prepared) and self.calibration_.n_cells > 0  # of others is said that they are not
+        self._notices.warn(prepared, [*imputation.hints(), *[note] * (is_calibrated and bool(note))])
         return imputation
 
     @property
