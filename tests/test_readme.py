@@ -10,6 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tsimpute.filling.files.fill_file import prepare_file
+from tsimpute.filling.preparing.prepared import understood
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SIMPLE = ("linear", "LOCF", "PCHIP", "seasonal", "Kalman", "kNN", "chained, lags", "low rank", "missForest")
@@ -53,6 +56,18 @@ def test_frame_example_runs_on_the_file_of_the_guides(tmp_path: Path, monkeypatc
     known = frame.notna() & (frame != -999)
     assert (filled == frame)[known].sum().sum() == known.sum().sum()
     assert (tmp_path / "stations.safetensors").is_file()
+
+
+def test_the_guide_shows_what_is_said_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    guide, page = (
+        (ROOT / "docs" / "howto" / name).read_text("utf-8") for name in ("example_files.md", "fill_a_file.md")
+    )
+    exec(re.findall(r"```python\n(.*?)```", guide, re.S)[0], {})
+    said = understood(prepare_file(Path("stations.csv"), {}))
+    shown = re.search(r"```text\nstations\.csv:\n(.*?) and are filled as gaps; \.\.\.\n```", page, re.S)
+    assert shown is not None
+    assert said.startswith(shown[1])
 
 
 def test_readme_and_documentation_read_one_stations_csv() -> None:

@@ -131,7 +131,7 @@ def test_files_of_a_command_and_a_model_beside_them(tmp_path: Path) -> None:
 def test_the_seed_decides_all_and_progress_is_told() -> None:
     table, told = hourly(300), []
     a, b, c = (
-        ti.TableImputer(effort="instant", n_samples=4, seed=seed, limits=(0, None)).fit_draw(
+        ti.TableImputer(effort="instant", n_samples=20, seed=seed, limits=(0, None)).fit_draw(
             table, progress=lambda *of: told.append(of)
         )
         for seed in (0, 0, 1)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsimpute.errors import DataError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.frames.table import Edits, FrameTable
 from tsimpute.tables.roles.columns import ColumnSpec
 from tsimpute.tables.sources.files import read_file, read_table
@@ -443,3 +443,29 @@ def test_a_frame_gets_rows_whose_parts_have_the_dtypes_of_their_columns() -> Non
     )
     frame.loc[[30, 31], "load"] = 0.0
     pd.testing.assert_frame_equal(filled, frame)
+
+
+@pytest.mark.parametrize(
+    ("names", "write"),
+    [
+        ("时间", lambda time: [f"{time:%Y}年{time:%m}月{time:%d}日 {time:%H}时"]),
+        ("时间", lambda time: [f"{time:%Y}年{time.month}月{time.day}日{time.hour}时{time:%M}分"]),
+        ("日期,时间", lambda time: [f"{time:%Y}年{time:%m}月{time:%d}日", f"{time.hour}时"]),
+        ("日期,时间", lambda time: [f"{time:%Y}年{time:%m}月{time:%d}日", f"{time:%H:%M}"]),
+    ],
+)
+def test_dates_and_hours_in_chinese(tmp_path: Path, names: str, write: Callable[[pd.Timestamp], list[str]]) -> None:
+    check(tmp_path, names, rows_of(write))
+
+
+def test_a_column_of_dates_in_two_forms_is_refused_by_name(tmp_path: Path) -> None:
+    rows = rows_of(lambda time: [f"{time:%d.%m.%Y %H:%M}" if time.hour % 2 else f"{time:%Y-%m-%d %H:%M}"])
+    words = "mixes two forms: .* came '2024-02-28 00:00' in line 2 and '28.02.2024 01:00' in line 3. Write all of them"
+    with pytest.raises(DataError, match=words):
+        read(tmp_path, text_of("time", rows))
+
+
+def test_a_column_of_times_among_the_features_is_called_so(tmp_path: Path) -> None:
+    text = text_of("time", rows_of(lambda time: [f"{time:%Y-%m-%d %H:%M}"]))
+    with pytest.raises(ConfigError, match="features: expected columns of numbers, 'time' holds times"):
+        read(tmp_path, text, features=["load", "time"])

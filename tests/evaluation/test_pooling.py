@@ -28,11 +28,12 @@ def test_formulas_of_van_buuren():
 
 
 def test_equal_analyses_are_one_analysis():
-    for estimates in ([2.0], [2.0] * 5):
-        pooled = ti.pool(estimates, [0.25] * len(estimates), 10)
+    for n_tables in (2, 5):
+        pooled = ti.pool([2.0] * n_tables, [0.25] * n_tables, 10)
         assert (pooled.estimate, pooled.variance, pooled.between, pooled.df) == (2, 0.25, 0, 11 / 13 * 10)
-    assert np.isinf(ti.pool([2.0], [0.25]).df)
-    np.testing.assert_allclose(ti.pool([2.0], [0.25]).interval().T, [[2 - 1.959964 / 2, 2 + 1.959964 / 2]], rtol=1e-6)
+    pooled = ti.pool([2.0] * 2, [0.25] * 2)
+    assert np.isinf(pooled.df)
+    np.testing.assert_allclose(pooled.interval().T, [[2 - 1.959964 / 2, 2 + 1.959964 / 2]], rtol=1e-6)
     np.testing.assert_array_equal(ti.pool([2.0, 2.0], [0.0, 0.0], 10).interval().ravel(), [2, 2])
 
 
@@ -77,6 +78,13 @@ def test_intervals_of_proper_draws_hold_the_truth_as_often_as_they_say():
 def test_refused(q: list, u: list, df: float):
     with pytest.raises(DataError, match="pool: expected m estimates and as many variances"):
         ti.pool(q, u, df)
+
+
+def test_one_table_and_other_numbers_of_variances_are_refused_in_words():
+    with pytest.raises(DataError, match=r"two tables or more, which tell what the gaps add to the variance, came 1\."):
+        ti.pool([1.0], [0.1])
+    with pytest.raises(DataError, match="came 2 estimates and 1 variances, and df"):
+        ti.pool([1.0, 1.1], [0.1])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

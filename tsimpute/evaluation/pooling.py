@@ -20,7 +20,7 @@ class Pooled:
         estimate: mean of the m estimates.
         variance: of the estimate in all, ``within + (1 + 1 / m) * between``.
         within: mean of the m variances, that complete data would have.
-        between: variance of the m estimates, due to the gaps; 0 for one analysis.
+        between: variance of the m estimates, due to the gaps; 0 for one analysis, as of a table without gaps.
         df: degrees of freedom of Student's t (Barnard and Rubin 1999).
     """
 
@@ -49,19 +49,28 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float = np.inf)
         (array([2.]), array([1.833]), array([3.78]))
 
     Args:
-        estimates: m estimates, each a number or (p,) parameters, as a model's ``params``.
+        estimates: m estimates, two or more, each a number or (p,) parameters, as a model's ``params``.
         variances: their m squared standard errors, as ``bse**2``.
         df: degrees of freedom of one analysis, rows less parameters; infinite = a large sample.
 
     Raises:
-        DataError: shapes disagree, there is no analysis, an estimate or a variance is not finite, a variance is
-            negative, or ``df`` is not positive.
+        DataError: shapes disagree, there are fewer than two analyses, an estimate or a variance is not finite, a
+            variance is negative, or ``df`` is not positive.
     """
     q, u = (np.array([np.atleast_1d(np.asarray(x, np.float64)) for x in given]) for given in (estimates, variances))
     if q.shape != u.shape or q.ndim != 2 or not q.size or (u < 0).any() or not df > 0:
+        came = f"{len(q)} estimates and {len(u)} variances"
+        if len(q) == len(u):
+            came = f"estimates of shape {q.shape[1:]} and variances of shape {u.shape[1:]}"
+        came += ", some negative" * bool((u < 0).any())
         raise DataError(
             "pool: expected m estimates and as many variances of one shape, none negative, and df above 0; came "
-            f"{q.shape}, {u.shape} and df {df}."
+            f"{came}, and df {df}."
+        )
+    if len(q) < 2:
+        raise DataError(
+            "pool: expected the analyses of two tables or more, which tell what the gaps add to the variance, came 1. "
+            "Draw more tables (n_samples); the analysis of a table without gaps needs no pooling."
         )
     for name, values in (("estimate", q), ("variance", u)):
         if not np.isfinite(values).all():
@@ -72,6 +81,11 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any], df: float = np.inf)
                 f"of analysis {analysis + 1} of {len(q)}. Look at the analysis of that table: it has failed, or the "
                 "table still has missing values."
             )
+    return combined(q, u, df)
+
+
+def combined(q: np.ndarray, u: np.ndarray, df: float) -> Pooled:
+    """``pool`` of (m, p) estimates and variances; a single analysis counts as one of a table without gaps."""
     m = len(q)
     within, between = u.mean(0), q.var(0, ddof=1) if m > 1 else np.zeros(q.shape[1])
     added = (1 + 1 / m) * between

@@ -34,7 +34,7 @@ from scipy.stats import rankdata
 
 from tsimpute.errors import DataError, MissingExtraError
 from tsimpute.evaluation.ensembles import crps
-from tsimpute.evaluation.pooling import pool
+from tsimpute.evaluation.pooling import combined
 
 BETWEEN_ROWS = ("w2", "mmd_energy", "mmd_gaussian", "mmd_laplacian")
 TABLE_METRICS = (
@@ -138,7 +138,8 @@ def _of_coefficients(x: np.ndarray, filled: np.ndarray, y: np.ndarray) -> tuple[
     true, *fits = [_least_squares(rows, y) for rows in (x, *filled)]
     if true is None or any(fit is None for fit in fits):
         return np.nan, np.nan, np.nan
-    pooled = pool([fit[0] for fit in fits if fit], [fit[1] for fit in fits if fit], len(x) - x.shape[1] - 1)
+    estimates, variances = (np.stack([fit[k] for fit in fits if fit]) for k in (0, 1))
+    pooled = combined(estimates, variances, len(x) - x.shape[1] - 1)
     (low, high), known = pooled.interval(), true[0]
     bias = 100 * np.abs(pooled.estimate - known)[known != 0] / np.abs(known)[known != 0]
     outside = (known < low) | (known > high)

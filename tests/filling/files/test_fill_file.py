@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +26,7 @@ from tsimpute.filling.files.fill_file import fill_file
 from tsimpute.filling.files.outputs import Outputs
 from tsimpute.filling.imputer.table_imputer import TableImputer
 from tsimpute.filling.measuring.calibration import Calibration
+from tsimpute.filling.preparing.prepared import understood
 from tsimpute.system.files import exclusive_lock
 
 TRIAL: dict[str, Any] = {"effort": "trial", "n_samples": 5}
@@ -295,12 +296,6 @@ def test_what_stands_beside_is_named_after_the_table(out: str, provenance: str, 
     assert Outputs.named_after(Path(out), learns=False).files == tuple(Path(path.name) for path in found.files[:-1])
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(ConfigError, match="can be written to"):
-        fill_file(write(tmp_path / "in.csv"), tmp_path / "out.csv", TRIAL)
-
-
 def interrupted(source: Path, out: Path) -> dict[str, Any]:
     """Writes the first answer of an effort that is timed, and stops while it is improved; the settings."""
     settings = {"limits": (0, None), "n_samples": 4, "minutes": 60}
@@ -395,3 +390,43 @@ def test_intervals_that_are_not_calibrated_are_pointed_out_with_what_they_hold()
     imputer.calibration_ = Calibration({0.9: 1.0}, 100)
     assert module._uncalibrated(imputer) is None
     assert module._uncalibrated(cast(Any, SimpleNamespace(imputer_=None))) is None
+
+
+def test_an_empty_cell_of_a_repeated_time_gets_what_the_file_holds_for_it(tmp_path: Path) -> None:
+    source, out, said = tmp_path / "in.csv", tmp_path / "out.csv", list[str]()
+    rows = [f"16.03.2024 {h:02d}:00;{15 + h % 5},5;{31 + h % 7},0" for h in range(24)]
+    source.write_text("\n".join(["time;a;b", rows[0], "16.03.2024 00:00;;31,0", *rows[1:], ""]))
+    fill_file(source, out, {"duplicates": "first"}, say=said.append)
+    assert out.read_text() == source.read_text().replace(";;", ";15,5;")
+    assert (tmp_path / "out.provenance.csv").read_text().splitlines()[2].split(";")[1:] == ["by rule", "observed"]
+    assert "note: 1 empty cell stands beside a value of another row of the same time: it gets" in "\n".join(said)
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/proc/.out.unfinished")
+
+    monkeypatch.setattr(outputs_module.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(ConfigError, match=rf"expected a folder that can be written to, {tmp_path} cannot"):
+        fill_file(write(tmp_path / "in.csv"), tmp_path / "out.csv", TRIAL)
+
+
+def test_a_category_counts_as_one_cell(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("x,city\n" + "".join(f"{n},{('Rome', 'Oslo', 'Bonn', '')[n % 4]}\n" for n in range(40)))
+    prepared = module.prepare_file(source, {"records": "rows", "categories": ["city"]})
+    assert "to fill: 10 of 80 cells (12.5%)" in understood(prepared)
+
+
+def test_quantiles_beyond_the_draws_are_named_where_they_are_calibrated(tmp_path: Path) -> None:
+    source, said = tmp_path / "in.csv", list[str]()
+    wave = 10 + 5 * np.sin(np.arange(700) / 4)
+    frame = pd.DataFrame({"time": pd.date_range("2024-01-01", periods=700, freq="h"), "a": wave.round(2)})
+    frame.loc[5:6, "a"] = np.nan
+    frame.to_csv(source, index=False)
+    settings = {"effort": "instant", "n_samples": 10, "quantiles": (0.025, 0.5, 0.975)}
+    fill_file(source, tmp_path / "out.csv", settings, say=said.append)
+    assert re.search(r"calibrated: on [1-9]\d\d hidden cells", "\n".join(said))
+    assert re.search(r"draws: 10 draws a cell, .*; quantile 0.025, 0.975: .* take 39 draws or more", "\n".join(said))

@@ -119,9 +119,45 @@ def test_an_index_without_a_name_is_no_column(change: str) -> None:
     assert said(lambda: ti.impute(table, **TRIAL)) == []
 
 
+def test_gaps_that_a_setting_leaves_empty_are_counted() -> None:
+    texts = said(lambda: ti.impute(frame(), **TRIAL, max_gap=0))
+    assert texts == ["3 gaps stay empty, as set by max_gap=0."]
+    assert said(lambda: ti.impute(frame(), **TRIAL, max_gap=3)) == []
+
+
+def test_quantiles_beyond_the_draws_are_named() -> None:
+    table = pd.concat([frame()] * 9).set_axis(pd.date_range("2024-01-01", periods=720, freq="h", name="time"))
+    table.iloc[100:120] += np.random.default_rng(0).random((20, 2))
+    texts = said(lambda: ti.impute(table, effort="instant", n_samples=10, quantiles=(0.025, 0.975)))
+    assert len(texts) == 1
+    assert re.fullmatch(
+        r"quantile 0\.025, 0\.975: the smallest or largest of 10 draws, .* take 39 draws or more\.", texts[0]
+    )
+
+
+def test_the_name_of_an_index_is_no_column() -> None:
+    table = frame().reset_index()
+    table.index.name = "row"
+    assert said(lambda: ti.impute(table, **TRIAL, max_gap=3)) == []
+
+
+class PolarsFrame:
+    def to_pandas(self) -> pd.DataFrame:
+        return frame()
+
+
+PolarsFrame.__module__, PolarsFrame.__name__ = "polars.dataframe.frame", "DataFrame"
+
+
 def test_a_kind_of_table_that_is_not_known_is_refused_with_the_way_out() -> None:
     with pytest.raises(DataError, match=r"came Series\. Make a frame of it: series\.to_frame\(\)\."):
         ti.impute(frame()["a"])
+    with pytest.raises(DataError, match=r"came polars\.DataFrame\. Convert it with table\.to_pandas\(\)\."):
+        ti.impute(PolarsFrame())
+    with pytest.raises(DataError, match=r"came complex128, complex numbers: give their real and imaginary parts"):
+        ti.impute(frame().assign(c=1j), features=["c"])
+    with pytest.raises(DataError, match=r"\)\. Convert it with pandas\.to_numeric, or leave"):
+        ti.impute(frame().assign(c="1.5"), features=["c"])
     with pytest.raises(DataError, match=r"came str\. Fill a file with tsimpute\.fill_file"):
         ti.impute("stations.csv")
     with pytest.raises(DataError, match=r"expected Windows, came DataFrame\. A table is described by table\.tsimpute"):

@@ -426,12 +426,13 @@ def test_doubled_times_are_refused_or_resolved_and_each_keeps_its_value():
     for policy, expected in {
         "first": [1.0, 0.5, 3.0, 5.0],
         "last": [1.0, 0.5, 3.0, 5.0],
-        "mean": [1.0, np.nan, 3, 5],
+        "mean": [1.0, 0.5, 3, 5],
     }.items():
         read = read_table(table, time_options=TimeOptions(duplicates=policy))  # type: ignore[arg-type]
         gaps = missing(read) if policy != "last" else [np.array([[False, True, False]])]
         out = read.apply(Edits(gaps, [np.full((1, 3), 0.5)]))
         np.testing.assert_array_equal(out, expected if policy != "last" else [1.0, 0.5, 0.5, 5.0])
+        assert read.n_beside == (policy != "first")
     even = read_table(table.fillna(2.0), time_options=TimeOptions(duplicates="mean"))
     np.testing.assert_array_equal(even.panel.series[0].values, [[1.0, 2.5, 5.0]])
 

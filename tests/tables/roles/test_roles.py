@@ -126,12 +126,13 @@ def test_a_column_without_values_is_a_feature_unless_it_is_a_blank_one_of_a_file
 
 def test_booleans_texts_categories_and_parts_of_the_time_are_carried_along() -> None:
     frame = table(
-        wet=True, dry=pd.array([True, None] * (N // 2), dtype="boolean"), word="a", Hour=HOURS.hour, year=2024,
-        kind=pd.Categorical([1, 2] * (N // 2)), wave=np.ones(N) + 1j,
+        wave=np.ones(N) + 1j, wet=True, dry=pd.array([True, None] * (N // 2), dtype="boolean"), word="a",
+        Hour=HOURS.hour, year=2024, kind=pd.Categorical([1, 2] * (N // 2)),
     )  # fmt: skip
     reading = read_frame(frame)
     assert names(reading, "features") == ["x"]
-    assert names(reading, "extra") == ["wet", "dry", "word", "Hour", "year", "kind", "wave"]
+    assert names(reading, "extra") == ["wave", "wet", "dry", "word", "Hour", "year", "kind"]
+    assert said(reading, "wave: complex numbers (complex128); passed through unchanged. To fill it, give its real")
 
 
 def test_a_feature_whose_name_speaks_of_time_stays_a_feature() -> None:

@@ -324,3 +324,12 @@ def test_an_empty_column_is_no_feature_unless_it_is_named_or_known(tmp_path: Pat
 def test_a_time_that_is_a_number_beyond_all_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"column 'hour' looks like a time and cannot be read as one"):
         read(tmp_path, "hour\n" + "1" * 400 + "\n")
+
+
+def test_a_column_in_scientific_notation_is_filled_in_it(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    lines = [f"2024-03-01 {h:02d}:00,{'' if h == 5 else f'{h + 1}.250e-06'}" for h in range(20)]
+    source.write_text("\n".join(["time,a", *lines, ""]))
+    table = read_text_table(source)
+    filled = table.apply(Edits([np.isnan(s.values) for s in table.panel.series], [np.full((1, 20), 1.9841e-6)]))
+    assert list(filled.changes.values()) == [{5: "1.984e-06"}]

@@ -56,6 +56,30 @@ def test_marks_are_missing_in_any_case_and_counted_as_they_stand(tmp_path: Path)
     assert found.missing == {"NA": 2, "na": 1, "": 1, "Null": 1, "?": 1, "-": 1}
 
 
+def test_a_dash_of_any_kind_is_a_mark(tmp_path: Path) -> None:
+    dashes = ["-", "\u2013", "\u2014", "\u2014\u2014", "\u2015", "\u2212", "\uff0d"]
+    found = read_numbers(table(tmp_path, ["1.5", *dashes]), 1)
+    assert found.missing == dict.fromkeys(dashes, 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "texts"),
+    [
+        (["2.250e-06", "1.9E+05", "0", ""], ["1.984e-06", "-3.000e+10", "0.000e+00"]),
+        (["2.25E-6", "1E3"], ["1.98E-6", "-3.00E10", "0.00E0"]),
+        (["2,5e+003"], ["2,0e-006", "-3,0e+010", "0,0e+000"]),
+    ],
+)
+def test_a_column_with_exponents_has_its_own_way_to_write_them(
+    fields: list[str], texts: list[str], tmp_path: Path
+) -> None:
+    mark = "," if "," in fields[0] else "."
+    exponents = read_numbers(table(tmp_path, fields, mark), 1).exponents
+    assert exponents is not None
+    assert exponents.texts(np.array([1.9841e-6, -3e10, -0.0]), mark) == texts
+    assert read_numbers(table(tmp_path, [*fields, "7.5".replace(".", mark)], mark), 1).exponents is None
+
+
 def test_a_numeric_mark_stands_for_every_way_to_write_it(tmp_path: Path) -> None:
     found = read_numbers(table(tmp_path, ["-999", "-999.0", "-9.99e2", "-999.5", ""]), 1, [*MISSING_MARKS, "-999"])
     np.testing.assert_array_equal(found.values, [np.nan, np.nan, np.nan, -999.5, np.nan])

@@ -300,13 +300,13 @@ def _done(imputer: TableImputer, imputation: Imputation, seconds: float) -> list
     if imputer.keeps_calibration and calibration.n_cells:
         calibrated += f" of {imputer.table_.name}, learnt on {imputer.table_.date}; to calibrate on this file instead, "
         calibrated += "set recalibrate=True"
-    if not calibration.n_cells and (note := few_draws_text(imputer.settings.levels, imputer.settings.n_samples)):
-        calibrated += f"; {note}"
+    draws = f"{imputer.settings.n_samples} draws a cell, {model.sampler}, seed {imputer.seed}"
+    if note := few_draws_text(imputer.settings.levels, imputer.settings.n_samples):
+        draws += f"; {note}"
     delivered = [("delivered", imputer.delivered_)] if imputer.delivered_ else []
     return [
         cells, *delivered, ("model", f"{model.method}, {origin}"),
-        ("draws", f"{imputer.settings.n_samples} draws a cell, {model.sampler}, seed {imputer.seed}"),
-        ("calibrated", calibrated), took,
+        ("draws", draws), ("calibrated", calibrated), took,
     ]  # fmt: skip
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -154,8 +154,13 @@ class Outputs:
         folder = self.table.absolute().parent
         if not folder.is_dir():
             raise ConfigError(f"output: expected a folder {folder}, there is none. Make it first.")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise ConfigError(f"output: expected a folder that can be written to, {folder} cannot. Choose another.")
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise ConfigError(
+                f"output: expected a folder that can be written to, {folder} cannot. Choose another."
+            ) from error
 
 
 def _digest(path: Path) -> str:

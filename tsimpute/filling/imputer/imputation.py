@@ -84,8 +84,7 @@ class Imputation:
 
     def counts(self) -> dict[str, int]:
         """The number of cells of each provenance; cells that the table has no place for are not counted."""
-        pairs = zip(self.fillings, self.prepared.table.absent, strict=True)
-        codes = np.concatenate([filling.provenance[~absent].ravel() for filling, absent in pairs])
+        codes = self.prepared.cells_of_table([filling.provenance for filling in self.fillings])
         return dict(zip(PROVENANCE, np.bincount(codes, minlength=len(PROVENANCE)).tolist(), strict=True))
 
     def completed_tables(self) -> Iterator[Any]:

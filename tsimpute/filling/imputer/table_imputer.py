@@ -10,8 +10,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
+
 import tsimpute
 from tsimpute.core.limits import Limits
+from tsimpute.core.panel import LEFT_EMPTY
+from tsimpute.core.quantiles import few_draws_text
 from tsimpute.errors import CheckpointError, ImputationWarning, NotFittedError
 from tsimpute.filling.imputer.fitting import Fit, check_any_value
 from tsimpute.filling.imputer.imputation import Imputation, needs_model
@@ -43,6 +47,11 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
     if table.n_added and settings.time_options.missing_times != "keep":
         rows = "1 row is" if table.n_added == 1 else f"{table.n_added:,} rows are"
         texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times='keep'")
+    if n_empty := left_empty(prepared, settings):
+        cells = "1 gap stays" if n_empty == 1 else f"{n_empty:,} gaps stay"
+        asked = [f"max_gap={settings.max_gap}"] * (settings.max_gap is not None)
+        asked += ["no_information='empty'"] * (settings.no_information == "empty")
+        texts.append(f"{cells} empty, as set by {' or '.join(asked)}")
     names = [name for name in table.passed_through if name not in map(str, settings.spec.text or ())]
     if names and settings.spec.features is None:
         columns, one = ("column is", "it if it") if len(names) == 1 else ("columns are", "one that")
@@ -51,6 +60,15 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
             "holds numbers, name all columns to fill (features)"
         )
     return texts
+
+
+def left_empty(prepared: Prepared, settings: Settings) -> int:
+    """How many gaps settings leave empty in the columns that are filled."""
+    if settings.max_gap is None and settings.no_information == "fill":
+        return 0
+    filled = np.array([kind.predicted or kind.by_rule for kind in prepared.kinds])[:, None]
+    pairs = zip(prepared.provenance, prepared.table.absent, strict=True)
+    return sum(int(((codes == LEFT_EMPTY) & filled & ~absent).sum()) for codes, absent in pairs)
 
 
 class Notices:
@@ -143,7 +161,7 @@ class TableImputer(ImputerSteps):
             trained with it needs it again.
         max_gap: longest gap to fill, in steps; longer gaps stay empty.
         n_samples: draws per cell; with ``model`` as many as it was calibrated with, unless another number is given.
-            Without calibration, quantiles at 0.05 and 0.95 need 19 draws or more.
+            Quantiles at 0.05 and 0.95 need 19 draws or more.
         quantiles: a level or levels in (0, 1).
         seed: seed of training and draws.
         effort: how long to learn. "instant": a Gaussian process, in seconds. "auto": that answer first; then the
@@ -335,7 +353,9 @@ class TableImputer(ImputerSteps):
 
     def _drawn(self, prepared: Prepared, run: Run) -> Imputation:
         imputation = self.draw_prepared(prepared, run)
-        self._notices.warn(prepared, imputation.hints())
+        note = few_draws_text(self.settings.levels, self.settings.n_samples)
+        is_calibrated = needs_model(prepared) and self.calibration_.n_cells > 0  # of others is said that they are not
+        self._notices.warn(prepared, [*imputation.hints(), *[note] * (is_calibrated and bool(note))])
         return imputation
 
     @property

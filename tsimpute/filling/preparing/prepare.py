@@ -207,7 +207,7 @@ def _outside_warnings(
     if n_repeated:
         warnings.append(
             f"{n_repeated:,} of the codes and values outside the limits stand beside others of the same time: they are "
-            "left out of the mean, and nothing is filled in for them"
+            "left out of the mean, and those that are emptied get the value of that time"
         )
     return warnings
 

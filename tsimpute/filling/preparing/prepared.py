@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -97,7 +98,8 @@ class Prepared:
             lines.append(("calendar", calendar_text(self.calendar)))
         if unpredicted := kinds_text(self.kinds):
             lines.append(("not predicted", unpredicted))
-        lines += [("note", note) for note in dict.fromkeys(self.table.notes)]
+        notes = [*self.table.notes, *_beside_notes(self.table.n_beside)]
+        lines += [("note", note) for note in dict.fromkeys(notes)]
         if self.limits:
             lines.append(("limits", ", ".join(f"{name} {bounds}" for name, bounds in self.limits.items())))
         return lines
@@ -108,6 +110,13 @@ class Prepared:
         return "\n".join(
             f"  {name}: {value}" for name, value in [*self.description, *(("look", w) for w in self.warnings)]
         )
+
+    def cells_of_table(self, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """(M,) the codes, per series (K, T), of all cells that the table has; a category is one cell, not one each."""
+        others = set(chain(*(features[1:] for features in self.table.category_features)))
+        counted = np.array([feature.name not in others for feature in self.panel.features])[:, None]
+        pairs = zip(codes, self.table.absent, strict=True)
+        return np.concatenate([of_series[counted & ~absent] for of_series, absent in pairs])
 
     def edits(self, cells: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Edits:
         """Edits of the table; values that the table rounds are moved so that they stay within the limits."""
@@ -121,12 +130,18 @@ class Prepared:
         return Edits(cells, inside)
 
 
+def _beside_notes(count: int) -> tuple[str, ...]:
+    """Says what becomes of cells without a number of their own where a row of the same time has one."""
+    cells, get = ("cell stands", "it gets") if count == 1 else ("cells stand", "they get")
+    note = f"{count:,} empty {cells} beside a value of another row of the same time: {get} that of the time, by rule"
+    return (note,) * bool(count)
+
+
 def understood(prepared: Prepared, most: int | None = MOST, where: str = "") -> str:
     """What the table was taken to be, what is to be filled, and what deserves a look, a line each."""
     description = [(name, value) for name, value in prepared.description if name != "note"]
     notes = [value for name, value in prepared.description if name == "note"]
-    parts = zip(prepared.provenance, prepared.table.absent, strict=True)  # cells without a place are not counted
-    cells = np.concatenate([codes[~absent].ravel() for codes, absent in parts])
+    cells = prepared.cells_of_table(prepared.provenance)
     n_empty, n_filled = int((cells == LEFT_EMPTY).sum()), int(np.isin(cells, FILLED).sum())
     to_fill = f"{n_filled:,} of {len(cells):,} cells ({n_filled / max(1, len(cells)):.1%})"
     to_fill += f"; {n_empty:,} stay empty" if n_empty else ""
@@ -147,7 +162,7 @@ def is_complete(prepared: Prepared) -> bool:
     """Whether the filled table would be the given one, to the last cell."""
     table = prepared.table
     is_filled = any(np.isin(codes, FILLED).any() for codes in prepared.provenance)
-    return not (table.n_added or is_filled or (table.emptied is not None and table.emptied.any()))
+    return not (table.n_added or table.n_beside or is_filled or (table.emptied is not None and table.emptied.any()))
 
 
 def behind(scores: Sequence[Mapping[str, str | float]], effort: str | None, categories: bool = False) -> str | None:

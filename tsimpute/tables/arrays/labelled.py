@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from einops import rearrange
 
-from tsimpute.core.panel import Panel
+from tsimpute.core.panel import OBSERVED, PROVENANCE, RULE, Panel
 from tsimpute.core.windows import Feature
 from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.arrays.arrays import check_finite, entries_of, features_of, numbers_of, panel_of, rows_of, written
@@ -137,8 +139,16 @@ class LabelledTable(Table):
 
     @property
     def entries(self) -> Entries:
-        cube = np.concatenate([_cube(self.dataset[name].variable, self.dims) for name in self.variables], 2)
-        return entries_of(cube, self.alignment)
+        return entries_of(self.cube, self.alignment)
+
+    @cached_property
+    def n_beside(self) -> int:
+        return self.entries.n_beside(rearrange(np.isnan(self.cube), "n r k -> (k n r)"))
+
+    @property
+    def cube(self) -> np.ndarray:
+        """(n, R, K) its numbers."""
+        return np.concatenate([_cube(self.dataset[name].variable, self.dims) for name in self.variables], 2)
 
     def with_emptied(self, emptied: np.ndarray) -> LabelledTable:
         cube = (len(self.panel.series), len(self.alignment.step_of_row), len(self.panel.features))
@@ -156,6 +166,8 @@ class LabelledTable(Table):
         contents = self._cubes(edits.contents, step)
         if edits.are_texts:
             texts = {name: (self.dataset[name].dims, self._in_kind(name, contents[name])) for name in self.variables}
+            for name, (_, words) in texts.items():  # an empty cell of which another place of its time has a number
+                words[np.isnan(out[name].values) & (words == PROVENANCE[OBSERVED])] = PROVENANCE[RULE]
             marks = xr.Dataset(texts, out.coords)
             marks.encoding = {key: value for key, value in out.encoding.items() if key == "format"}
             return self._as_given(marks)
@@ -170,7 +182,9 @@ class LabelledTable(Table):
             raw, hit = np.asarray(variable.values), self._in_kind(name, where[name])
             is_empty = self._in_kind(name, np.broadcast_to(emptied[name], where[name].shape))
             hit &= self._in_kind(name, np.broadcast_to(stands[:, None], where[name].shape)) | np.isnan(raw)
-            cells = written(raw, hit | is_empty, np.where(hit, self._in_kind(name, contents[name]), np.nan))
+            new = self._in_kind(name, contents[name])
+            hit |= np.isnan(raw) & ~np.isnan(new)  # what another place of the time holds
+            cells = written(raw, hit | is_empty, np.where(hit, new, np.nan))
             filled[name] = xr.Variable(variable.dims, cells, variable.attrs, variable.encoding)
         return self._as_given(out.assign(filled))
 

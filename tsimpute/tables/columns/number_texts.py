@@ -135,7 +135,8 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, named: bool = 
     ``named``: the user names the column as one of numbers, so whatever else it holds is refused.
     """
     if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
-        return RowError(f"column {name!r}: expected numbers, came {column.dtype}.") if named else None
+        parts = ", complex numbers: give their real and imaginary parts as columns" * (column.dtype.kind == "c")
+        return RowError(f"column {name!r}: expected numbers, came {column.dtype}{parts}.") if named else None
     items = column.tolist()
     rows = [row for row, blank in enumerate(pd.isna(column)) if not blank]
     numbers = {row for row in rows if _reads(items[row])}
@@ -161,11 +162,11 @@ def text_problem(column: pd.Series | pd.Index, name: Hashable, *, named: bool = 
     are_names = all(map(str.isdigit, texts)) if len(rows) == len(items) else are_padded_codes(texts)
     if not named and comma is None and are_names:
         return None
-    how = "read the file with decimal=','" if comma is not None else "convert it with pandas.to_numeric"
+    how = "Read the file with decimal=','" if comma is not None else "Convert it with pandas.to_numeric"
     first = (f"{items[rows[0]]!r} in ", rows[0], row_label(column, rows[0])) if rows else ("nothing",)
     return RowError(
         f"column {name!r}: expected numbers, came texts of numbers, the first is ", *first,
-        f". Convert it ({how}), or leave the column out by naming those to fill (features).",
+        f". {how}, or leave the column out by naming those to fill (features).",
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsimpute.core.panel import LEFT_EMPTY, OBSERVED, PROVENANCE
+from tsimpute.core.panel import LEFT_EMPTY, OBSERVED, PROVENANCE, RULE
 from tsimpute.tables.frames.table import Edits, FrameTable
 
 
@@ -38,8 +38,9 @@ class RowEdits:
 def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
     """The rows that put the edits of cells into a table.
 
-    Of several rows of one time, numbers go only into those that have no number of their own. Texts say of each row what
-    it holds: a number that stays is observed, nothing beside one is left empty.
+    Of several rows of one time, numbers go only into those that have no number of their own; nothing beside a number
+    gets that of the time. Texts say of each row what it holds: a number that stays is observed, the number of another
+    row is by rule.
     """
     new, roles, first = new_rows(table, edits.cells), table.roles, table.columns.n_levels
     mask, contents = np.concatenate(edits.cells, 1), np.concatenate(edits.contents, 1)
@@ -62,6 +63,7 @@ def row_edits(table: FrameTable, edits: Edits) -> RowEdits:
             _, at = np.unique(cell, return_inverse=True)
             # A number of its own goes where no other row stands for the cell; of several whose mean counts, none does.
             hit &= nothing | (stands & (np.bincount(at, weights=stands & ~nothing)[at] <= 1))
+            hit |= nothing & ~np.isnan(contents[of_row, table.place_of_row])
         if table.nameless is not None:
             hit &= ~table.nameless
         rows = np.flatnonzero(hit if table.emptied is None else hit | table.emptied[:, n])
@@ -85,7 +87,7 @@ def _texts_of(table: FrameTable, n: int, texts: np.ndarray) -> np.ndarray:
     observed = np.where(empty, PROVENANCE[LEFT_EMPTY], PROVENANCE[OBSERVED])
     if _repeats_times(table):
         texts = np.where(~table.stands(n) & ~empty, PROVENANCE[OBSERVED], texts).astype(object)
-        texts[empty & (texts == PROVENANCE[OBSERVED])] = PROVENANCE[LEFT_EMPTY]
+        texts[empty & (texts == PROVENANCE[OBSERVED])] = PROVENANCE[RULE]
     return texts if table.nameless is None else np.where(table.nameless, observed, texts).astype(object)
 
 

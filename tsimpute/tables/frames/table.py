@@ -78,6 +78,10 @@ class Entries:
         count = np.bincount(self.cell[known], minlength=self.n_cells)
         return self.by_series(np.divide(total, count, out=np.full(self.n_cells, np.nan), where=count > 0))
 
+    def n_beside(self, nothing: np.ndarray) -> int:
+        """How many entries hold nothing, (E,) bool, where another row of the same time has a number."""
+        return int((nothing & ~np.isnan(self.flat(self.means()))).sum())
+
 
 class Table(ABC):
     """A table of any kind that has been read.
@@ -93,8 +97,8 @@ class Table(ABC):
         roles_by_name: what the columns are, as a caller would name them; None of a table without columns.
         category_features: of each column of categories, the names of the features that stand for one of them each.
         time_columns: names of the columns of times.
-        passed_through: names of what is given back unchanged and is no time, group or feature; an index without a name
-            is none.
+        passed_through: names of columns that are given back unchanged and are no time, group or feature; the index is
+            none.
     """
 
     panel: Panel
@@ -113,6 +117,11 @@ class Table(ABC):
     @abstractmethod
     def understood(self) -> list[tuple[str, str]]:
         """What the table was taken to be, in words: layout, time, groups, features."""
+
+    @property
+    def n_beside(self) -> int:
+        """How many cells are empty, and get the value of another row of the same time."""
+        return 0
 
     @property
     def absent(self) -> list[np.ndarray]:
@@ -186,7 +195,7 @@ class FrameTable(Table):
     fixed: Sequence[np.ndarray] | None = None
     # (R,) bool, rows of a long table without the name of a quantity; they are passed through unchanged.
     nameless: np.ndarray | None = None
-    n_added: int = 0  # how many rows are added where every gap is filled
+    n_added: int = 0  # see ``Table``
     # (R, columns that are filled) bool, values for which a later one of their step stands; None = none.
     superseded: np.ndarray | None = None
     # by place, columns that are passed through and copied to added rows, with what they are a property of.
@@ -233,8 +242,8 @@ class FrameTable(Table):
     @property
     def passed_through(self) -> tuple[str, ...]:
         filled = {category.at for category in self.categories}
-        names = [self.columns.names[at] for at in self.roles.extra if at not in filled]
-        return tuple(str(name) for name in names if name is not None)
+        extra = [at for at in self.roles.extra if at >= self.columns.n_levels and at not in filled]
+        return tuple(str(self.columns.names[at]) for at in extra)
 
     @property
     def time_columns(self) -> tuple[str, ...]:
@@ -254,6 +263,13 @@ class FrameTable(Table):
         values = self.values if self.superseded is None else np.where(self.superseded, np.nan, self.values)
         n_features = len(self.panel.features)
         return entries_of(values, self.series_of_row, self.feature_of_row, self.alignment, n_features)
+
+    @cached_property
+    def n_beside(self) -> int:
+        nothing = np.isnan(self.values)
+        if self.nameless is not None:
+            nothing &= ~self.nameless[:, None]
+        return self.entries.n_beside(nothing.T.ravel())
 
     def with_emptied(self, emptied: np.ndarray) -> FrameTable:
         return replace(self, emptied=emptied.reshape(self.values.T.shape).T)

@@ -155,6 +155,11 @@ def _find_features(columns: Columns, free: Sequence[int], notes: list[str]) -> l
             notes.append(f"{name}: holds dates; passed through unchanged. {FILL}")
         elif is_true_false(column):
             notes.append(f"{name}: true and false; passed through unchanged. To fill it, write 1 and 0")
+        elif column.dtype.kind == "c":
+            notes.append(
+                f"{name}: complex numbers ({column.dtype}); passed through unchanged. To fill it, give its real and "
+                "imaginary parts as columns"
+            )
         elif not is_number(column):
             named = is_id_name(name) or plain(name) in UNIT_NAMES or are_catalogue_codes(name, column)
             if not named and (problem := text_problem(column, name)):

@@ -37,7 +37,8 @@ from tsimpute.tables.time.several_columns import (
     joined_clock,
     named_months,
 )
-from tsimpute.tables.time.texts import advice_on
+from tsimpute.tables.time.text_formats import DATES
+from tsimpute.tables.time.texts import SAMPLE, advice_on, fits
 
 _CLOCK = re.compile(r"\d{1,6}(?:\.0)?|\d\d?:\d\d(?::\d\d)?")
 NONE = "or set time=() to take each row as one step"
@@ -311,6 +312,14 @@ def _are_numbers(column: pd.Series | pd.Index) -> bool:
     return is_number(column) or (len(column) > 0 and all(texts))
 
 
+def _of_another_form(texts: Sequence[str], row: int) -> int | None:
+    """The first date that is not of the form of a row; None where some text is no date, or all are of one form."""
+    rows = [at for at, text in enumerate(texts) if text][: 2 * SAMPLE]
+    if not all(fits([texts[at]], DATES) for at in rows):
+        return None
+    return next((at for at in rows if not fits([texts[row], texts[at]], DATES)), None)
+
+
 def _refuse_unreadable(columns: Columns, free: Sequence[int]) -> None:
     """Refuses a table without a time one of whose columns looks like one."""
     for i in free:
@@ -321,6 +330,12 @@ def _refuse_unreadable(columns: Columns, free: Sequence[int]) -> None:
             mixed = 2 * sum(numbers) > len(texts)
             row = next((row for row, text in enumerate(texts) if text and not (mixed and numbers[row])), 0)
             text = column.tolist()[row]
+            if (other := _of_another_form(texts, row)) is not None:
+                raise RowError(
+                    f"time: column {name!r} looks like a time and mixes two forms: expected dates of one form, came "
+                    f"{text!r} in ", row, f" and {texts[other]!r} in ", other, ". Write all of them in one form. Or "
+                    f"name another column of times (time), {NONE}.",
+                )  # fmt: skip
             raise RowError(
                 f"time: column {name!r} looks like a time and cannot be read as one: expected dates such as "
                 f"2024-03-31 02:00, came {text!r} in ", row, f"; {advice_on(str(text))}. Or name another column of "

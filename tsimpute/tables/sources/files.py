@@ -58,14 +58,16 @@ def read_table(
         from tsimpute.tables.arrays.labelled import read_labelled
 
         return read_labelled(table, spec, time_options, units)
-    way = ""
+    way, came = "", type(table).__name__
     if isinstance(table, pd.Series):
         way = " Make a frame of it: series.to_frame()."
     elif isinstance(table, str | Path):
         way = " Fill a file with tsimpute.fill_file, or read it first, as with pandas.read_csv."
+    elif came != "type" and hasattr(table, "to_pandas"):  # of polars, pyarrow and others
+        way, came = " Convert it with table.to_pandas().", f"{type(table).__module__.partition('.')[0]}.{came}"
     raise DataError(
         "table: expected a pandas data frame, an xarray DataArray or Dataset, a NumPy array or a dictionary with an "
-        f'array "X", came {type(table).__name__}.{way}'
+        f'array "X", came {came}.{way}'
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tsimpute.errors import DataError
+from tsimpute.errors import ConfigError, DataError
 from tsimpute.tables.columns.column_names import GROUP_NAMES, UNIT_NAMES, VALUE_NAMES, value_of_long
 from tsimpute.tables.columns.number_texts import are_catalogue_codes, are_padded_codes, unfillable_text
 from tsimpute.tables.columns.time_names import COUNT_NAMES, TIME_NAMES, is_time_name, plain
@@ -38,6 +38,7 @@ from tsimpute.tables.text.numbers import (
 from tsimpute.tables.text.rawtext import Delimited
 from tsimpute.tables.text.row_errors import RowError, RowNote
 from tsimpute.tables.time.calendar_columns import CALENDAR_NAMES
+from tsimpute.tables.time.columns import looks_like_time
 from tsimpute.tables.time.numbers import are_months
 from tsimpute.tables.time.stamps import forms_note
 
@@ -93,6 +94,9 @@ class TextWriter:
         if features is not None:
             decimals = self._decimals_by_feature(table)[features]
         texts, is_value, mark = np.full(len(values), "", object), ~np.isnan(values), self.file.decimal
+        if numbers.exponents is not None:
+            texts[is_value] = numbers.form.dressed(numbers.exponents.texts(values[is_value], mark), mark)
+            return texts.tolist()
         for n_decimals in np.unique(decimals[is_value]).tolist():
             cells = is_value & (decimals == n_decimals)
             padded = [text.zfill(numbers.width) for text in number_text(values[cells], n_decimals, mark)]
@@ -261,6 +265,12 @@ def _parsed(
     """The numbers of a column, or None where it is text; ``fitted`` are columns that a model has learnt as numbers."""
     name, texts = file.header[at], file.columns[at]
     if name == spec.value or name in _names(spec.features):
+        if find_numbers(file, at, marks) is None and looks_like_time(pd.Series(_known(file, at, marks))):
+            role = "value" if name == spec.value else "features"
+            raise ConfigError(
+                f"{role}: expected columns of numbers, {name!r} holds times. Leave it out of {role}; it is read as the "
+                "column of times where there is no other one (time)."
+            )
         return read_numbers(file, at, marks)
     labels = {*_names(spec.group), *_names(spec.time), spec.feature, spec.unit, *_names(spec.text), *spec.categories}
     if name in labels or plain(name) in UNIT_NAMES:

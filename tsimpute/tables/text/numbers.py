@@ -28,7 +28,7 @@ from tsimpute.tables.text.rawtext import Delimited
 MISSING_MARKS = frozenset(
     ("", "NA", "N/A", "#N/A", "#NA", "<NA>", "NaN", "1.#QNAN", "NaT", "null", "None", "nil", "nodata",
      "no data", "NR", "ND", "n.a.", "n.d.", "not available", "missing", "-", "--", "---",
-     "\u2013", "\u2014", ".", "..", "...", "?", "*")
+     *"\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d", "\u2014\u2014", ".", "..", "...", "?", "*")
 )  # fmt: skip
 """Texts that mean "no value" in whatever case; numeric codes such as -999 are not among them."""
 
@@ -44,10 +44,40 @@ SHOWN_LINES = 3
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ .,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d*)?", re.ASCII)
+_SCIENTIFIC = re.compile(r"[+-]?\d+(?:[.,](\d*))?([eE])([+-]?)(\d+)", re.ASCII)
 _PADDED = re.compile(r"0\d+", re.ASCII)
 _CHARACTERS = frozenset("0123456789+-.eE")
 _LAST_BRACKETS = re.compile(r"(.*\S)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))", re.DOTALL)
 _DATE_FORMAT = re.compile(r"yy|dd|hh:", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Exponents:
+    """How a column writes numbers such as 2.250e-06."""
+
+    decimals: int  # of the mantissa, the most that came
+    letter: str  # e or E
+    digits: int  # of the exponent, the fewest that came
+    plus: str  # "+" where exponents that are not negative have it
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Exponents | None:
+        """Those of numbers all of which have one but for zeros; else None."""
+        found = [match for text in texts if (match := _SCIENTIFIC.fullmatch(text))]
+        if not found or any(float(text.replace(",", ".")) for text in texts if not _SCIENTIFIC.fullmatch(text)):
+            return None
+        decimals, digits = max(len(match[1] or "") for match in found), min(len(match[4]) for match in found)
+        return cls(decimals, found[0][2], digits, "+" * any(match[3] == "+" for match in found))
+
+    def texts(self, values: np.ndarray, decimal: str) -> list[str]:
+        """Finite numbers as the column writes them."""
+        out = []
+        for value in np.asarray(values, np.float64).tolist():
+            mantissa, _, exponent = f"{value:z.{self.decimals}e}".partition("e")
+            sign = "-" if exponent[0] == "-" else self.plus
+            power = str(abs(int(exponent))).zfill(self.digits)
+            out.append(f"{mantissa.replace('.', decimal)}{self.letter}{sign}{power}")
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +91,7 @@ class Numbers:
     is_integer: bool  # there are numbers, and each is written without decimals and exponent
     form: NumberForm = PLAIN  # signs of all numbers besides the digits, as a percent sign
     width: int = 0  # see ``padded_width``
+    exponents: Exponents | None = None  # of a column all of whose numbers have one
 
 
 def read_numbers(table: Delimited, column: int, missing_marks: Collection[str] = MISSING_MARKS) -> Numbers:
@@ -107,6 +138,7 @@ def find_numbers(table: Delimited, column: int, missing_marks: Collection[str] =
         is_integer=bool(written) and not set("".join(written)) & set(".,eE"),
         form=form,
         width=padded_width(written),
+        exponents=Exponents.of(written),
     )
 
 

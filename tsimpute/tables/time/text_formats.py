@@ -22,6 +22,8 @@ _HALF = r"(?:\s*(?P<half>[AaPp]\.?[Mm]\.?))?"
 _MINUTES = r"(?:(?P<mark>[:./h-])(?P<minute>\d\d)(?:(?P=mark)(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)"
 _OFFSET = r"(?:\s*(?P<offset>[Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?))?"
 _CLOCK = rf"(?:(?:\s*[Tt,;:_-]\s*|\s+)(?P<hour>\d{{1,2}}){_MINUTES}?{_HALF}{_OFFSET})?"
+_HAN_DATE = r"(?P<year>\d{4})年\s*(?P<month>\d{1,2})月(?:\s*(?P<day>\d{1,2})日)?"
+_HAN_CLOCK = r"(?P<hour>\d{1,2})[時时点](?:(?P<minute>\d\d)分(?:(?P<second>\d\d)秒)?)?"
 _WEEKDAY = r"(?:(?P<weekday>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*)[.,]?\s+)?"
 _NAME = r"(?P<name>[A-Za-z]{3,9})"
 
@@ -49,17 +51,20 @@ DATES = _compiled(
     r"(?P<isoyear>\d{4})-?[Ww](?P<week>\d\d)(?:-?(?P<isoday>\d))?",
     r"(?P<year>\d{4})[-/ .]?[Qq](?P<quarter>\d)",
     r"[Qq](?P<quarter>\d)[-/ .]?(?P<year>\d{4})",
+    rf"{_HAN_DATE}(?:\s*{_HAN_CLOCK})?",
+    rf"{_HAN_DATE}{_CLOCK}",
 )
 _TAIL = r"(?:\s*(?:UTC|GMT|Z|Uhr|hrs|h))?"
 CLOCKS = _compiled(
     rf"(?P<hour>\d{{1,2}}){_MINUTES}(?:\s*(?P<half>[AaPp]\.?[Mm]\.?|[ap]))?{_TAIL}",
     r"(?P<hour>\d{1,2})\s*(?P<half>[AaPp]\.?[Mm]\.?)",
+    _HAN_CLOCK,
     rf"(?P<hour>\d\d)(?P<minute>\d\d){_TAIL}",
     r"(?P<hour>\d{1,2})",
     r"(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)",
 )
 """Times of day; those after ``MARKED_CLOCKS`` are numbers, too."""
-MARKED_CLOCKS = CLOCKS[:3]
+MARKED_CLOCKS = CLOCKS[:4]
 ELAPSED = _compiled(  # hours and minutes since a start, which may be more than a day
     r"(?P<hours>\d{1,5}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?",
     r"(?P<hours>\d{1,5})\.(?P<minute>\d\d)\.(?P<second>\d\d)",
