@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-SUITES = ("every_missing_cell", "evidence", "gaussian", "densities")
+SUITES = ("every_missing_cell", "evidence", "folds", "gaussian", "densities")
 """Folders of results that a suite wrote: one section of ``tables.md`` for each task."""
 RUNS = (
     "gpu/pm25", "gpu/pm25_all_months", "gpu/physionet2012", "physionet2012/bounded", "physionet2012/bundled",
