@@ -201,7 +201,7 @@ def test_what_is_absent_is_named(tmp_path: Path) -> None:
         ),
         (["impute", "--max-gap", "long"], "--max_gap: expected a whole number, came 'long'."),
         (["impute", "--dayfirst", "maybe"], "--dayfirst: expected true or false, came 'maybe'."),
-        (["impute", "x.csv", "-o", "y.csv", "--nonsense", "3"], "unrecognized arguments: --nonsense 3."),
+        (["impute", "x.csv", "-o", "y.csv", "--nonsense", "3"], "expected one of the options; came --nonsense. "),
         (["impute", "x.csv", "-o", "y.csv", "--force", "true"], "unrecognized arguments: true."),
         (["draw", "m", "--out", "x.csv", "--force", "true"], "unrecognized arguments: true."),
         (["evaluate", "run", "--baselines", "true"], "unrecognized arguments: true."),

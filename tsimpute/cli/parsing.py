@@ -71,7 +71,7 @@ def sentence(message: str, options: Sequence[str] = ()) -> str:
     unknown = re.search(r"[Uu]nrecognized arguments: .*?(--[\w.-]+)", message)
     if unknown is not None:
         longer = [option for option in options if option.startswith(unknown[1])]
-        nearest = (longer or get_close_matches(unknown[1], options, 1, cutoff=0.6))[:1]
+        nearest = (longer or get_close_matches(unknown[1], options, 1, cutoff=0.8))[:1]
         advice = f", the nearest is {nearest[0]}" if nearest else ""
         return f"expected one of the options; came {unknown[1]}{advice}."
     name, value = re.search(r'Parser key "([\w.]+)"', message), re.search(r"value: (.*)\s*$", message)

@@ -138,6 +138,7 @@ def test_only_the_tables_own_features_come_back(fitted: ti.TableImputer) -> None
     assert [f.name for f in found.prepared.panel.features] == ["a", "b"]
 
 
+@pytest.mark.filterwarnings("ignore:quantile:tsimpute.ImputationWarning")
 def test_scores_and_calibration_are_of_the_tables_own_features_and_in_their_unit() -> None:
     table = cycles().rename(columns={"a": "a [m]", "b": "b [m]"})
     imputer = ti.TableImputer(**SMALL | {"calibrate": True}, calendar=True, limits={"*": (0.0, None)}).fit(table)

@@ -49,9 +49,9 @@ def notices(prepared: Prepared, settings: Settings) -> list[str]:
         texts.append(f"{rows} added for times that the table does not have; to add none, set missing_times='keep'")
     if n_empty := left_empty(prepared, settings):
         cells = "1 gap stays" if n_empty == 1 else f"{n_empty:,} gaps stay"
-        asked = [f"max_gap={settings.max_gap}"] * (settings.max_gap is not None)
-        asked += ["no_information='empty'"] * (settings.no_information == "empty")
-        texts.append(f"{cells} empty, as set by {' or '.join(asked)}")
+        limiting = [f"max_gap={settings.max_gap}"] * (settings.max_gap is not None)
+        limiting += ["no_information='empty'"] * (settings.no_information == "empty")
+        texts.append(f"{cells} empty, as set by {' or '.join(limiting)}")
     names = [name for name in table.passed_through if name not in map(str, settings.spec.text or ())]
     if names and settings.spec.features is None:
         columns, one = ("column is", "it if it") if len(names) == 1 else ("columns are", "one that")

@@ -63,11 +63,11 @@ class Exponents:
     @classmethod
     def of(cls, texts: Sequence[str]) -> Exponents | None:
         """Those of numbers all of which have one but for zeros; else None."""
-        found = [match for text in texts if (match := _SCIENTIFIC.fullmatch(text))]
-        if not found or any(float(text.replace(",", ".")) for text in texts if not _SCIENTIFIC.fullmatch(text)):
+        matches = [match for text in texts if (match := _SCIENTIFIC.fullmatch(text))]
+        if not matches or any(float(text.replace(",", ".")) for text in texts if not _SCIENTIFIC.fullmatch(text)):
             return None
-        decimals, digits = max(len(match[1] or "") for match in found), min(len(match[4]) for match in found)
-        return cls(decimals, found[0][2], digits, "+" * any(match[3] == "+" for match in found))
+        decimals, digits = max(len(match[1] or "") for match in matches), min(len(match[4]) for match in matches)
+        return cls(decimals, matches[0][2], digits, "+" * any(match[3] == "+" for match in matches))
 
     def texts(self, values: np.ndarray, decimal: str) -> list[str]:
         """Finite numbers as the column writes them."""
