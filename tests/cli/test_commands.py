@@ -210,25 +210,6 @@ def test_a_sampler_that_there_is_not_is_refused_before_training(words: list[str]
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "nearest"),
-    [
-        (["train", "--out", "x", "--training.epoch", "1"], "--training.epochs"),
-        (["impute", "a.csv", "--ou", "b.csv"], "--out"),
-        (["evaluate", "x", "--base"], "--baselines"),
-        (["suite", "run", "tiny", "--out=x", "--minute=3"], "--minutes"),
-    ],
-)
-def test_options_are_not_abbreviated_and_the_nearest_is_named(
-    words: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(words)
-    assert stop.value.code == 2
-    given = next(word for word in reversed(words) if word.startswith("--")).partition("=")[0]
-    assert f"came {given}, the nearest is {nearest}. " in capsys.readouterr().err
-
-
 def test_plug_ins_are_looked_for_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

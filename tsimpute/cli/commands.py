@@ -17,7 +17,8 @@ from tsimpute.cli import suites as cli_suites
 from tsimpute.cli import tables as cli_tables
 from tsimpute.cli.parsing import WRONG_ARGUMENT, Parser, chosen, spellings
 from tsimpute.cli.words import of_error
-from tsimpute.config.settings import DataConfig, RunConfig, SamplingConfig, named_parts
+from tsimpute.config.registry import is_import_path
+from tsimpute.config.settings import DataConfig, RunConfig, SamplingConfig, training_parts
 from tsimpute.config.yaml_files import check_config, config_path, load_config, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
 from tsimpute.system.terminal import Bar, stop_on_interrupt
@@ -115,8 +116,8 @@ def _with_config(arguments: list[str]) -> list[str]:
 def _run_config(options: Namespace) -> RunConfig:
     """The settings of a run; plug-ins that they name by import paths are looked for in the working folder, too."""
     config = RunConfig(**{field.name: options[field.name] for field in dataclasses.fields(RunConfig)})
-    names = named_parts(config.process, config.network, config.sampling).values()
-    if any(":" in name for name in (*names, config.data.name, config.protocol.mechanism, config.training.mask_policy)):
+    names = (*training_parts(config).values(), config.data.name, config.protocol.mechanism)
+    if any(map(is_import_path, names)):
         sys.path.append(str(Path.cwd()))  # last: a file here must not replace an installed package
     return config
 

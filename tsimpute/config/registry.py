@@ -46,9 +46,14 @@ def available(kind: str) -> list[str]:
     return [*_files(kind), *(name for name in _entry_points(kind) if name not in _files(kind))]
 
 
+def is_import_path(name: str) -> bool:
+    """Whether a plug-in is named by where it is, as "package.module:Class"."""
+    return ":" in name
+
+
 def is_known(kind: str, name: str) -> bool:
     """Whether a name is one of ``available``, or an import path; what it points to is not looked at."""
-    return ":" in name or name in available(kind)
+    return is_import_path(name) or name in available(kind)
 
 
 def plugin(kind: str, name: str) -> Any:
@@ -57,7 +62,7 @@ def plugin(kind: str, name: str) -> Any:
     Raises:
         ConfigError: there is none of that name, or it lacks what the contract of its kind asks for.
     """
-    if ":" in name:
+    if is_import_path(name):
         return _checked(kind, name, imported(kind, name))
     if name in _files(kind):
         module = importlib.import_module(f"tsimpute.{kind}.{_files(kind)[name]}")

@@ -327,6 +327,11 @@ def named_parts(process: ProcessConfig, network: NetworkConfig, sampling: Sampli
     return {"processes": process.name, "backbones": network.name, **solver}
 
 
+def training_parts(config: RunConfig) -> dict[str, str]:
+    """By kind, the plug-ins that the settings of a training name, its data and mechanism apart."""
+    return named_parts(config.process, config.network, config.sampling) | {"mask_policies": config.training.mask_policy}
+
+
 def _name_plugin(config: Any, kind: str) -> None:
     """Puts name and options in the place of a class or an instance."""
     name, options = registry.named(kind, config.name)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tsimpute.config.registry import available, is_known, make, options_of
+from tsimpute.config.registry import available, is_import_path, is_known, make, options_of
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, RunConfig, SamplingConfig
 from tsimpute.config.yaml_files import load_config
 from tsimpute.errors import CheckpointError, ConfigError
@@ -25,7 +25,7 @@ from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock
 from tsimpute.models.csdi_weights import load_csdi_weights
 from tsimpute.suites.jobs import LAST, Job, model_file, settings_that_count
-from tsimpute.suites.user_defined import Plugin, is_import_path, user_imputer
+from tsimpute.suites.user_defined import Plugin, user_imputer
 from tsimpute.tasks.missingness import global_generators_kept
 from tsimpute.tasks.task import Task
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tsimpute.config.registry import make
-from tsimpute.config.settings import EvaluationConfig, ProcessConfig, RunConfig, named_parts
+from tsimpute.config.registry import is_import_path, make
+from tsimpute.config.settings import EvaluationConfig, ProcessConfig, RunConfig, training_parts
 from tsimpute.config.yaml_files import config_path, load_config, to_dict, with_settings
 from tsimpute.errors import CheckpointError, ConfigError, TsimputeError
 from tsimpute.experiments.runs import new_imputer
@@ -22,7 +22,6 @@ from tsimpute.suites.user_defined import (
     Plugin,
     digest_of,
     import_plugins,
-    is_import_path,
     plugins_of,
     source_files,
 )  # fmt: skip
@@ -273,7 +272,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
     job = replace(job, plugins=of_task)
     if method.config is not None:
         config = _training_config(suite, job)
-        job = replace(job, plugins=(*of_task, *plugins_of(_parts(config), suite.folder)))
+        job = replace(job, plugins=(*of_task, *plugins_of(training_parts(config), suite.folder)))
         process, training = config.process, config.training
         epochs = (*(epoch for epoch in at_epochs if epoch < training.epochs), training.epochs)
         job = replace(job, config=config, epochs=epochs if training.max_steps is None else (None,))
@@ -296,7 +295,7 @@ def _resolved(suite: Suite, job: Job) -> Job:
         folder = _run_folder(suite, job)
         path = _existing(folder / "config.yaml")
         files = tuple(path for name in _RUN_FILES for path in sorted(folder.glob(name)))
-        job = replace(job, plugins=(*of_task, *plugins_of(_parts(load_config(path)), suite.folder)))
+        job = replace(job, plugins=(*of_task, *plugins_of(training_parts(load_config(path)), suite.folder)))
         import_plugins(job.plugins)
         last = int(GenerativeImputer.load(model_file(folder, LAST)).fitted_["epoch"])
         stored = (e for e in at_epochs if e < last and (folder / f"epoch-{e:04d}.safetensors").is_file())
@@ -307,12 +306,6 @@ def _resolved(suite: Suite, job: Job) -> Job:
     import_plugins(job.plugins)
     path_of_states = make("processes", process.name, **process.options)
     return replace(job, n_steps=tuple(n for n in n_steps if takes(path_of_states, n)))
-
-
-def _parts(config: RunConfig) -> dict[str, str]:
-    """By kind, the plug-ins that the settings of a training name."""
-    named = named_parts(config.process, config.network, config.sampling)
-    return named | {"mask_policies": config.training.mask_policy}
 
 
 def _existing(path: Path) -> Path:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tsimpute.config.registry import imported, plugin
+from tsimpute.config.registry import imported, is_import_path, plugin
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError, DataError, TsimputeError
 from tsimpute.imputers.base import Imputer
@@ -26,10 +26,6 @@ _IMPORTED: dict[str, list[bytes]] = {}
 
 class AbsentFileError(ConfigError):
     """A file that a method names does not exist."""
-
-
-def is_import_path(imputer: str) -> bool:
-    return ":" in imputer
 
 
 @dataclass(frozen=True)

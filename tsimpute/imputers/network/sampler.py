@@ -61,7 +61,8 @@ class Sampler:
         Raises:
             ConfigError: no such solver, an ``eta`` that it does not take, or torch does not have the device here.
         """
-        _, device = self.solver, self.settings.device
+        _ = self.solver  # refuses an unknown one, and an eta
+        device = self.settings.device
         try:
             torch.empty(0, device=device)
         except (RuntimeError, AssertionError, NotImplementedError) as error:

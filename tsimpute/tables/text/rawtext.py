@@ -37,6 +37,7 @@ _MARKS = (
 _WITH_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _SCRIPTS = ("gb18030", "big5", "cp932", "euc_kr", "cp1251", "cp1253")
 """Chinese, Japanese, Korean, Cyrillic and Greek: encodings that a file may have whose text is not Western European."""
+_BEYOND_ASCII = re.compile(rb"([A-Za-z]?)([\x80-\xff]+)")
 _SHOWN = 40
 _KINDS = {
     b"\x1f\x8b": "a gzip file: end its name in .gz",
@@ -98,9 +99,6 @@ def _looks_western(body: bytes) -> bool:
     runs = _BEYOND_ASCII.findall(body)
     western = sum(len(run) for letter, run in runs if len(run) < 2 or (len(run) == 2 and (letter or run[0] < 0xB0)))
     return 2 * western >= sum(len(run) for _, run in runs)
-
-
-_BEYOND_ASCII = re.compile(rb"([A-Za-z]?)([\x80-\xff]+)")
 
 
 def _readings(body: bytes) -> list[str]:
