@@ -57,3 +57,12 @@ def carried(known: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
     source = np.where(last < 0, holds.argmax(2, keepdims=True), last)
     values = np.take_along_axis(known, source, axis=2)
     return np.where(holds.any(2, keepdims=True), values, otherwise[:, None])
+
+
+def nearest_known(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of (..., L) bool: the last step up to each that is known, -1 if none is, and the next one, L if none is."""
+    n_steps = known.shape[-1]
+    steps = np.arange(n_steps)
+    last = np.maximum.accumulate(np.where(known, steps, -1), -1)
+    following = np.minimum.accumulate(np.where(known, steps, n_steps)[..., ::-1], -1)[..., ::-1]
+    return last, following

@@ -14,6 +14,7 @@ import torch
 from tsimpute.core.seeding import derive_seed
 from tsimpute.core.windows import Feature, Samples, Windows
 from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedError
+from tsimpute.gaussian.conditioning import Piece
 from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
@@ -223,10 +224,9 @@ class GaussianImputer:
         """The arrays and the description that a model file holds."""
         if not hasattr(self, "features_"):
             raise NotFittedError(f"imputer {self.name!r}: expected fit before save.")
-        regularisation = None if self.settings is None else asdict(self.settings)
         description = {
             "imputer": self.name,
-            "settings": {"periods": self.periods, "settings": regularisation, "seed": self.seed},
+            "settings": self._arguments(),
             "features": [astuple(feature)[: 2 + feature.given] for feature in self.features_],
             "scaler": self.scaler_.to_dict(),
             "time_step": self.time_step_,
@@ -237,6 +237,13 @@ class GaussianImputer:
         }
         arrays = self.model_.to_arrays() | ({} if self.curves_ is None else self.curves_.to_arrays())
         return {name: torch.tensor(array) for name, array in arrays.items()}, description
+
+    def _arguments(self) -> dict[str, Any]:
+        """Those of ``__init__``, for a file."""
+        return {
+            "periods": self.periods, "settings": None if self.settings is None else asdict(self.settings),
+            "seed": self.seed,
+        }  # fmt: skip
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -250,13 +257,7 @@ class GaussianImputer:
         if description.get("imputer") != cls.name:
             raise CheckpointError(f"{path}: expected a model of imputer {cls.name!r}, came another one.")
         try:
-            settings = description["settings"]
-            regularisation = settings["settings"]
-            imputer = cls(
-                settings["periods"],
-                None if regularisation is None else Regularisation(**regularisation),
-                settings["seed"],
-            )
+            imputer = cls(**description["settings"])
             imputer.features_ = tuple(Feature(*feature) for feature in description["features"])
             imputer.scaler_ = Standardizer.from_dict(description["scaler"])
             arrays = {name: array.numpy() for name, array in weights.items()}
@@ -284,19 +285,25 @@ class GaussianImputer:
         rng = np.random.default_rng(derive_seed(int(seed), record.record_ids[0]))
         times = record.times[0].astype(np.float64)
         known = self.scaler_.transform(record.known[0].astype(np.float64))
-        first, parts, moves = 0, [], None
-        if self.curves_ is not None:
-            moves = self.curves_.moves(*self.model_.marginals(known, times), times)
+        first, parts, draws_of = 0, [], self._shaped(known, times)
         for piece in self.model_.posterior_pieces(known, times, -(-n_samples // 2), rng):
-            mean, deviations = piece.mean, piece.deviations
-            if moves is not None:
-                move, factor = (of_all[:, piece.steps] for of_all in moves)
-                mean, deviations = mean + move, deviations * factor
-            parts.append(np.concatenate([mean + deviations, mean - deviations])[:n_samples])
+            parts.append(draws_of(piece)[:n_samples])
             steps = slice(first, piece.steps.stop)
             if steps.stop - first >= steps_at_once or steps.stop == record.n_steps:
                 yield steps, self.model_.values(np.concatenate(parts, -1), times[steps])
                 first, parts = steps.stop, []
+
+    def _shaped(self, known: np.ndarray, times: np.ndarray) -> Callable[[Piece], np.ndarray]:
+        """From pieces of one record (K, T) to draws in scores, pairs of which lie on either side of a centre."""
+        if self.curves_ is None:
+            return lambda piece: np.concatenate([piece.mean + piece.deviations, piece.mean - piece.deviations])
+        moves, factors = self.curves_.moves(*self.model_.marginals(known, times), times)
+
+        def moved(piece: Piece) -> np.ndarray:
+            mean, deviations = piece.mean + moves[:, piece.steps], piece.deviations * factors[:, piece.steps]
+            return np.concatenate([mean + deviations, mean - deviations])
+
+        return moved
 
 
 PLUGIN = GaussianImputer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,11 +168,21 @@ def digest_of(arrays: Mapping[str, Any]) -> str:
 
 
 def cross_fitted(
-    train: Windows, scaler: Standardizer, base: GaussianModel, n_folds: int, seed: int
+    train: Windows,
+    scaler: Standardizer,
+    base: GaussianModel,
+    n_folds: int,
+    seed: int,
+    settings: Regularisation | None = None,
 ) -> Callable[[int], GaussianBase]:
-    """The base estimate for a training record, by its index, of a process learnt from the other stretches."""
+    """The base estimate for a training record, by its index, of a process learnt from the other stretches.
+
+    Args:
+        settings: what regularises these processes; None = the default.
+    """
     if n_folds > len(train):
         raise ConfigError(f"training.base_folds: expected at most {len(train)}, the training records; came {n_folds}.")
+    settings = settings or Regularisation()
     times, step = train.times.astype(np.float64), usual_step(train)[0]
     scores = Scores(scaler, base).transform(train.known)
     rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
@@ -180,5 +191,5 @@ def cross_fitted(
     for fold in range(n_folds):
         others = np.flatnonzero(fold_of != fold)
         records = Records(tuple(rest[n] for n in others), tuple(times[n] for n in others), step)
-        bases.append(GaussianBase(base, fit(records, settings=Regularisation(normality=0.0), seed=seed)))
+        bases.append(GaussianBase(base, fit(records, settings=replace(settings, normality=0.0), seed=seed)))
     return lambda record: bases[fold_of[record]]

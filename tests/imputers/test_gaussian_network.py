@@ -1,0 +1,110 @@
+"""A Gaussian process that networks correct: where cells depend on each other by curves, and where they do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tsimpute.core.windows import Feature, Windows
+from tsimpute.errors import CheckpointError, ConfigError
+from tsimpute.evaluation.ensembles import crps, interval_holds
+from tsimpute.gaussian.margins import KNOTS, mapped
+from tsimpute.imputers.gaussian import GaussianImputer
+from tsimpute.imputers.gaussian_network import GaussianNetworkImputer
+from tsimpute.models.checkpoints import read_model, write_model
+
+
+def records(curved: bool, n: int, seed: int) -> Windows:
+    """A smooth series, and a second one that is its square or a noisy copy of it; a fifth of the cells held out."""
+    rng = np.random.default_rng(seed)
+    phase, speed = rng.uniform(0, 2 * np.pi, (2, n, 1))
+    first = 2 * np.sin(phase + (0.1 + speed / 12) * np.arange(12)) + 0.1 * rng.normal(size=(n, 12))
+    second = first**2 if curved else first + rng.normal(size=(n, 12))
+    values = np.stack([first, second + 0.1 * rng.normal(size=(n, 12))], 1)
+    values[rng.random(values.shape) < 0.1] = np.nan
+    held_out = ~np.isnan(values) & (rng.random(values.shape) < 0.2)
+    features = Feature("first"), Feature("second")
+    return Windows(values, np.tile(np.arange(12.0), (n, 1)), features, tuple(f"{seed}-{i}" for i in range(n)), held_out)
+
+
+@cache
+def fitted(curved: bool) -> GaussianNetworkImputer:
+    return GaussianNetworkImputer(n_masks=600, n_folds=2, n_steps=150).fit(records(curved, 200, 1), progress=False)
+
+
+def draws_of(imputer: GaussianImputer, windows: Windows) -> np.ndarray:
+    held_out = windows.held_out
+    assert held_out is not None
+    return imputer.impute(windows.without_held_out(), 20, 0, held_out, progress=False).values[:, held_out]
+
+
+def test_curves_that_the_process_does_not_see_are_learnt() -> None:
+    test, process = records(True, 60, 2), GaussianImputer().fit(records(True, 200, 1), progress=False)
+    assert test.held_out is not None
+    truth, corrected = test.values[test.held_out], draws_of(fitted(True), test)
+    assert crps(corrected, truth).mean() < 0.8 * crps(draws_of(process, test), truth).mean()
+    assert 0.84 < interval_holds(corrected.T, truth, 90).mean() < 0.96
+    assert fitted(True).method.endswith("corrected by networks")
+
+
+def test_where_the_process_is_right_nothing_is_lost() -> None:
+    test, process = records(False, 60, 2), GaussianImputer().fit(records(False, 200, 1), progress=False)
+    assert test.held_out is not None
+    truth = test.values[test.held_out]
+    assert crps(draws_of(fitted(False), test), truth).mean() < 1.02 * crps(draws_of(process, test), truth).mean()
+
+
+def test_hidden_values_reach_neither_the_process_nor_the_networks() -> None:
+    train, test = records(True, 40, 1), records(True, 3, 2)
+    answers = []
+    for number in (0.0, 1e9):
+        changed = [replace(w, values=np.where(w.held_out, number, w.values)) for w in (train, test)]
+        imputer = GaussianNetworkImputer(n_masks=400, n_folds=2, n_steps=20).fit(changed[0], progress=False)
+        assert imputer.margins_ is not None
+        answers.append(imputer.impute(changed[1], 4, progress=False).values[:, test.held_out])
+    np.testing.assert_array_equal(*answers)
+
+
+def test_a_record_has_the_same_draws_whatever_stands_beside_it() -> None:
+    test = records(True, 6, 3)
+    together = fitted(True).impute(test, 5, progress=False).values
+    alone = fitted(True).impute(test.select([4]), 5, progress=False).values
+    np.testing.assert_array_equal(together[:, [4]], alone)
+
+
+def test_a_file_holds_the_networks(tmp_path: Path) -> None:
+    test = records(True, 3, 2)
+    fitted(True).save(tmp_path / "model.safetensors")
+    loaded = GaussianNetworkImputer.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(draws_of(loaded, test), draws_of(fitted(True), test))
+    weights, description = read_model(tmp_path / "model.safetensors")
+    del weights["margins.0.layers.0.weight"]
+    write_model(tmp_path / "damaged.safetensors", weights, description)
+    with pytest.raises(CheckpointError, match="damaged"):
+        GaussianNetworkImputer.load(tmp_path / "damaged.safetensors")
+
+
+def test_one_record_leaves_nothing_to_learn_from() -> None:
+    train, test = records(True, 1, 1), records(True, 3, 2)
+    imputer = GaussianNetworkImputer().fit(train, progress=False)
+    assert imputer.margins_ is None
+    np.testing.assert_array_equal(draws_of(imputer, test), draws_of(GaussianImputer().fit(train, progress=False), test))
+
+
+def test_maps_increase_and_start_from_no_change() -> None:
+    scores = torch.linspace(-4, 4, 81).double()[:, None].expand(-1, 3)
+    maps = torch.zeros(3, 2 + len(KNOTS)).double()
+    torch.testing.assert_close(mapped(maps, scores), scores)
+    changed = mapped(torch.randn(3, 2 + len(KNOTS), generator=torch.manual_seed(0)).double(), scores)
+    assert (changed.diff(dim=0) > 0).all()
+
+
+@pytest.mark.parametrize("wrong", [{"n_folds": 1}, {"n_masks": 0}, {"n_steps": 0}])
+def test_bad_settings_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))}: expected at least"):
+        GaussianNetworkImputer(**wrong)
