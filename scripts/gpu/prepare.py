@@ -20,7 +20,8 @@ from tsimpute.batches.loading import Loader
 from tsimpute.batches.masking import make_policy
 from tsimpute.core.windows import Windows
 from tsimpute.gaussian.process import Scores
-from tsimpute.imputers.network.starting import base_process, cross_fitted
+from tsimpute.imputers.network.starting import base_process
+from tsimpute.imputers.shared.cross_fitting import cross_fitted
 
 
 def joined(first: Windows, second: Windows) -> Windows:

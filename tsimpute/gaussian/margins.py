@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from tsimpute.core.gaps import nearest_known
 from tsimpute.core.seeding import derive_seed
-from tsimpute.models.checkpoints import part_of
+from tsimpute.gaussian.conditioning import Piece
 
 KNOTS = (-1.5, -0.5, 0.5, 1.5)
 """Normal scores between which, and beyond which, the map of a score is a straight line."""
@@ -30,7 +30,8 @@ _NEAR, _AROUND = (-3, -2, -1, 1, 2, 3), (-2, -1, 0, 1, 2)
 _MOST_OTHERS = 12
 _FARTHEST = 5.0
 _WIDTH, _EMBEDDING, _DROPOUT = 128, 8, 0.2
-_BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 2048, 5e-3, 1e-2
+_BATCHES, _SMALLEST, _LARGEST = 64, 128, 2048
+_LEARNING_RATE, _WEIGHT_DECAY = 5e-3, 1e-2
 _CELLS_AT_ONCE = 50_000
 
 
@@ -87,23 +88,23 @@ class Posterior:
         """
         feature, step = np.nonzero(wanted)
         n_steps = self.mean.shape[1]
-        own = self.mean[feature, step]
-        columns = [own, self.spread[feature, step]]
+        middle = self.mean[feature, step]
+        columns = [middle, self.spread[feature, step]]
         for lag in _NEAR:
             at = feature, np.clip(step + lag, 0, n_steps - 1)
-            columns += [self.mean[at] - own, self.spread[at]]
+            columns += [self.mean[at] - middle, self.spread[at]]
         for end in self.nearest:
             nearest = end[feature, step]
             is_there = (nearest >= 0) & (nearest < n_steps)
             value = self.mean[feature, np.clip(nearest, 0, n_steps - 1)]
             columns.append(np.log1p(np.where(is_there, np.abs(nearest - step), n_steps)))
-            columns.append(np.where(is_there, value - own, 0.0))
+            columns.append(np.where(is_there, value - middle, 0.0))
         for other in self.others[feature].T:
-            columns += [self.mean[other, step] - own, self.spread[other, step]]
-        columns += [self.level[np.clip(step + lag, 0, n_steps - 1)] - own for lag in _AROUND]
+            columns += [self.mean[other, step] - middle, self.spread[other, step]]
+        columns += [self.level[np.clip(step + lag, 0, n_steps - 1)] - middle for lag in _AROUND]
         columns += [self.scatter[step], self.share_at_step[step]]
-        columns += [self.of_feature[feature] - own, self.share_of_feature[feature]]
-        columns += [np.full(len(own), number) for number in self.of_record]
+        columns += [self.of_feature[feature] - middle, self.share_of_feature[feature]]
+        columns += [np.full(len(middle), number) for number in self.of_record]
         return Cells(np.stack(columns, 1).astype(np.float32), feature, self.spread[feature, step])
 
 
@@ -160,6 +161,17 @@ class Margins:
             parts.append(torch.stack([network(inputs, feature) for network in self.networks]).double().mean(0))
         return torch.cat(parts).numpy() if parts else np.zeros((0, 2 + len(KNOTS)))
 
+    def draws(self, posterior: Posterior, piece: Piece) -> np.ndarray:
+        """(2 H, K, steps) in scores, from the (H, K, steps) deviations of a piece of the record and their opposites."""
+        wanted = np.zeros(posterior.mean.shape, bool)
+        wanted[:, piece.steps] = posterior.spread[:, piece.steps] > 0
+        inside, cells = wanted[:, piece.steps], posterior.cells(wanted)
+        normal = piece.deviations[:, inside] / cells.spread
+        either = torch.from_numpy(np.concatenate([normal, -normal]))
+        out = np.repeat(piece.mean[None], len(either), 0)
+        out[:, inside] += mapped(torch.from_numpy(self.maps(cells)), either).numpy() * cells.spread
+        return out
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All of them, for any file."""
         return {
@@ -171,10 +183,15 @@ class Margins:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self | None:
         """What ``to_arrays`` gave, to the bit; None where there are no networks among the arrays."""
+        states: dict[int, dict[str, Tensor]] = {}
+        for key, array in arrays.items():
+            part, number, name = [*key.split(".", 2), "", ""][:3]
+            if part == "margins":
+                states.setdefault(int(number), {})[name] = torch.from_numpy(np.array(array))
         networks = []
-        while state := part_of(arrays, f"margins.{len(networks)}"):
+        for _, state in sorted(states.items()):
             network = _Network(len(state["centre"]), len(state["embedding.weight"]))
-            network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in state.items()})
+            network.load_state_dict(state)
             networks.append(network.eval())
         return cls(tuple(networks)) if networks else None
 
@@ -197,7 +214,7 @@ def fit_margins(
     Args:
         errors: (M,) truth less posterior mean, in posterior standard deviations.
         group: (M,) that of each cell, from 0 on.
-        n_steps: of training of each network, on batches of 2,048 cells.
+        n_steps: of training of each network, on batches of a 64th of the cells, at most 2,048.
 
     Returns:
         None where the cells that were left out are not predicted better than by the process.
@@ -227,7 +244,7 @@ def _trained(
     cells: Cells, errors: np.ndarray, n_features: int, n_steps: int, seed: int, progress: Callable[[int, int], None]
 ) -> _Network:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed % 2**63)
+        torch.default_generator.manual_seed(seed)
         network = _Network(cells.inputs.shape[1], n_features)
         network.centre.copy_(torch.from_numpy(cells.inputs.mean(0)))
         network.scale.copy_(torch.from_numpy(cells.inputs.std(0) + 1e-6))
@@ -235,8 +252,9 @@ def _trained(
         target, spread = (torch.from_numpy(x.astype(np.float32)) for x in (errors, cells.spread / cells.spread.mean()))
         optimiser = torch.optim.AdamW(network.parameters(), lr=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _LEARNING_RATE, total_steps=n_steps)
+        batch = min(max(len(target) // _BATCHES, _SMALLEST), _LARGEST)
         for step in range(n_steps):
-            some = torch.randint(len(target), (_BATCH,))
+            some = torch.randint(len(target), (batch,))
             loss = _losses(network(inputs[some], feature[some]), target[some], spread[some]).mean()
             optimiser.zero_grad()
             loss.backward()

@@ -1,12 +1,13 @@
-"""Imputation by one Gaussian process over all features and lags: exact joint draws, fitted in seconds."""
+"""Imputation by one Gaussian process over all features and lags: joint draws, fitted in seconds or minutes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, fields, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -17,13 +18,16 @@ from tsimpute.errors import CheckpointError, ConfigError, DataError, NotFittedEr
 from tsimpute.gaussian.conditioning import Piece
 from tsimpute.gaussian.curves import Curves, fit_curves
 from tsimpute.gaussian.maps import Records
+from tsimpute.gaussian.margins import Margins, Posterior, others_of
 from tsimpute.gaussian.model import Regularisation, fit
-from tsimpute.gaussian.process import GaussianModel
+from tsimpute.gaussian.process import LEAST_SPREAD, GaussianModel, Tails
+from tsimpute.imputers.shared.hidden_errors import Networks, learn_margins
 from tsimpute.imputers.shared.records import cells_asked, check_steps, collected, completed, usual_step
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.system.terminal import Progress, progress_bars
 
+_Options = TypeVar("_Options", Regularisation, Networks)
 _CHUNK_BYTES = 64 * 2**20
 """Of samples of a long record that are yielded at once."""
 
@@ -37,19 +41,24 @@ class GaussianImputer:
     go and how the covariances are regularised is chosen on cells that are hidden for it. A draw is one coherent path;
     draws come in pairs that lie symmetrically about the posterior mean, so that the median of an even number of draws
     is the exact posterior median. Where features tell each other by a curve and not by a line, ``learn_curves`` finds
-    what the posterior mean leaves, and all draws are moved by it.
+    what the posterior mean leaves, and all draws are moved by it. With ``networks``, ``fit`` learns within minutes what
+    the process leaves of hidden cells of the training records, and corrects where each cell's posterior lies and its
+    shape; see ``gaussian.margins``.
 
     Args:
         periods: of seasons that may be there, in the unit of the records' times; day, week and year in hours.
         settings: what regularises, also as a mapping; None = chosen in ``fit``. For tables, whose rounds are cheap,
             ``{"n_rounds": 20}``: at 50 % missing, two rounds leave conditional variances up to a third too large.
         seed: of ``fit``.
+        networks: how networks that correct the process are trained, also as a mapping, ``{}`` = as usual; None = the
+            process alone.
 
     Attributes:
         features_: names and units seen in ``fit``.
         scaler_: of the scale in which the process works.
         model_: the process.
         curves_: what moves its draws where features tell each other by curves; None = nothing does.
+        margins_: networks that correct the draws; None = the process alone.
         chosen_: the settings that were used; not kept in files.
         time_step_, time_unit_, regular_, n_steps_: see ``TableModel``.
     """
@@ -62,6 +71,7 @@ class GaussianImputer:
     scaler_: Standardizer
     model_: GaussianModel
     curves_: Curves | None = None
+    margins_: Margins | None = None
     chosen_: Regularisation
     time_step_: float
     time_unit_: str | None
@@ -73,25 +83,24 @@ class GaussianImputer:
         periods: Sequence[float] = (24.0, 168.0, 8766.0),
         settings: Regularisation | Mapping[str, float] | None = None,
         seed: int = 0,
+        networks: Networks | Mapping[str, Any] | None = None,
     ) -> None:
         if not all(period > 0 for period in periods):
             raise ConfigError(f"periods: expected positive lengths of time, came {tuple(periods)}.")
-        if isinstance(settings, Mapping):
-            known = [field.name for field in fields(Regularisation)]
-            if unknown := sorted(set(settings) - set(known)):
-                raise ConfigError(f"settings: expected some of {', '.join(known)}; came {', '.join(unknown)}.")
-            settings = Regularisation(**settings)  # type: ignore[arg-type]
-        self.periods, self.settings, self.seed = tuple(map(float, periods)), settings, seed
+        self.settings = _options(Regularisation, "settings", settings)
+        self.networks = _options(Networks, "networks", networks)
+        self.periods, self.seed = tuple(map(float, periods)), seed
 
     @property
     def method(self) -> str:
         """What the process is of, and how many features are moved by curves."""
         n = 0 if self.curves_ is None else len(self.curves_.curves)
-        curves = f", with curves for {n} feature{'s' if n > 1 else ''}" if n else ""
+        corrected = f", with curves for {n} feature{'s' if n > 1 else ''}" if n else ""
+        corrected += ", corrected by networks" if self.margins_ is not None else ""
         what = (
             "Gaussian process over features and lags" if len(self.model_.covariance) > 1 else "Gaussian of the features"
         )
-        return f"{what}{curves}"
+        return f"{what}{corrected}"
 
     @property
     def no_data_(self) -> tuple[str, ...]:
@@ -119,11 +128,19 @@ class GaussianImputer:
             raise DataError("train: expected at least one visible cell, came none. Are all values missing or held out?")
         step, regular = usual_step(train)
         records = Records(tuple(train.known.astype(np.float64)), tuple(train.times.astype(np.float64)), step)
-        with progress_bars(progress, {"fitting": "round"}) as tell:
-            return self.fit_records(
+        bars = {"fitting": "round"} | ({} if self.networks is None else {"posteriors": "mask", "networks": "step"})
+        with progress_bars(progress, bars) as tell:
+            self.fit_records(
                 records, train.features, scaler or Standardizer.fit(train), regular=regular,
                 for_others=True, progress=lambda done, total: tell("fitting", done, total),
             )  # fmt: skip
+            if self.networks is not None:
+                self.margins_ = learn_margins(
+                    train, self.scaler_, self.model_, self.chosen_, self.networks, self.seed, tell
+                )
+        if self.margins_ is not None:  # they have learnt the tails as well
+            self.model_ = replace(self.model_, tails=Tails.normal(len(self.features_)))
+        return self
 
     def fit_records(
         self,
@@ -152,7 +169,7 @@ class GaussianImputer:
         self.chosen_ = reported[0]
         lengths = {len(times) for times in records.times}
         self.features_, self.scaler_, self.model_ = tuple(features), scaler, model
-        self.curves_ = None
+        self.curves_ = self.margins_ = None
         self.time_step_, self.time_unit_, self.regular_ = records.step, time_unit, regular
         self.n_steps_ = lengths.pop() if len(lengths) == 1 else 0
         return self
@@ -235,15 +252,15 @@ class GaussianImputer:
             "n_steps": self.n_steps_,
             "versions": {name: version(name) for name in ("numpy", "scipy")},
         }
-        arrays = self.model_.to_arrays() | ({} if self.curves_ is None else self.curves_.to_arrays())
+        arrays = self.model_.to_arrays()
+        for part in (self.curves_, self.margins_):
+            arrays |= {} if part is None else part.to_arrays()
         return {name: torch.tensor(array) for name, array in arrays.items()}, description
 
     def _arguments(self) -> dict[str, Any]:
         """Those of ``__init__``, for a file."""
-        return {
-            "periods": self.periods, "settings": None if self.settings is None else asdict(self.settings),
-            "seed": self.seed,
-        }  # fmt: skip
+        settings, networks = (None if x is None else asdict(x) for x in (self.settings, self.networks))
+        return {"periods": self.periods, "settings": settings, "seed": self.seed, "networks": networks}
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -262,9 +279,10 @@ class GaussianImputer:
             imputer.scaler_ = Standardizer.from_dict(description["scaler"])
             arrays = {name: array.numpy() for name, array in weights.items()}
             imputer.model_, imputer.curves_ = GaussianModel.from_arrays(arrays), Curves.from_arrays(arrays)
+            imputer.margins_ = Margins.from_arrays(arrays)
             imputer.time_step_, imputer.time_unit_ = description["time_step"], description["time_unit"]
             imputer.regular_, imputer.n_steps_ = description["regular"], description["n_steps"]
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise CheckpointError(f"{path}: the model file is damaged or of another layout ({reason}).") from error
         return imputer
@@ -295,6 +313,12 @@ class GaussianImputer:
 
     def _shaped(self, known: np.ndarray, times: np.ndarray) -> Callable[[Piece], np.ndarray]:
         """From pieces of one record (K, T) to draws in scores, pairs of which lie on either side of a centre."""
+        if self.margins_ is not None:
+            gaps, (mean, spread) = np.isnan(known), self.model_.marginals(known, times)
+            mean = np.where(gaps, mean, self.model_.scores(known, times))
+            spread = np.where(gaps, np.maximum(spread, LEAST_SPREAD), 0.0)
+            posterior = Posterior(mean, spread, ~gaps, others_of(self.model_.covariance[0]))
+            return partial(self.margins_.draws, posterior)
         if self.curves_ is None:
             return lambda piece: np.concatenate([piece.mean + piece.deviations, piece.mean - piece.deviations])
         moves, factors = self.curves_.moves(*self.model_.marginals(known, times), times)
@@ -304,6 +328,16 @@ class GaussianImputer:
             return np.concatenate([mean + deviations, mean - deviations])
 
         return moved
+
+
+def _options(kind: type[_Options], name: str, given: _Options | Mapping[str, Any] | None) -> _Options | None:
+    """An instance of a dataclass of options, which may be given as a mapping."""
+    if not isinstance(given, Mapping):
+        return given
+    known = [field.name for field in fields(kind)]
+    if unknown := sorted(set(given) - set(known)):
+        raise ConfigError(f"{name}: expected some of {', '.join(known)}; came {', '.join(unknown)}.")
+    return kind(**given)
 
 
 PLUGIN = GaussianImputer

@@ -28,6 +28,7 @@ from tsimpute.generative.window_averaging import WindowAveraging, usual_stride
 from tsimpute.imputers.network import starting
 from tsimpute.imputers.network.fitted import FittedModel
 from tsimpute.imputers.network.sampler import Sampler, WindowProgress, check_times, pieces, steps_within
+from tsimpute.imputers.shared.cross_fitting import cross_fitted
 from tsimpute.imputers.shared.records import cells_to_fill, check_features, check_given, collected, completed
 from tsimpute.models.checkpoints import read_model, write_model
 from tsimpute.processes.base import Process
@@ -196,9 +197,7 @@ class GenerativeImputer:
         model = starting.starting_model(self.network, training, process, train, scaler, base, time_unit, fitted)
         self.model_, policy, base_of_record = model, make_policy(training.mask_policy, train), None
         if model.base_process is not None and training.base_folds > 1:
-            base_of_record = starting.cross_fitted(
-                train, model.scaler, model.base_process, training.base_folds, training.seed
-            )
+            base_of_record = cross_fitted(train, model.scaler, model.base_process, training.base_folds, training.seed)
 
         def save_model(name: str, network: nn.Module, fitted: dict[str, Any]) -> None:
             if folder is not None:

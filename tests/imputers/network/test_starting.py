@@ -14,7 +14,8 @@ from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import fit
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
 from tsimpute.imputers.generative import GenerativeImputer
-from tsimpute.imputers.network.starting import base_process, cross_fitted
+from tsimpute.imputers.network.starting import base_process
+from tsimpute.imputers.shared.cross_fitting import cross_fitted
 from tsimpute.scaling.standardizer import Standardizer
 
 TRAIN = waves(24)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tsimpute.core.windows import Windows
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.model import Regularisation, fit
-from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
+from tsimpute.gaussian.process import GaussianModel
 from tsimpute.generative.distillation import Distillation
 from tsimpute.generative.scoring import SampleScore
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock, new_network
@@ -72,8 +71,9 @@ def base_process(
 ) -> GaussianModel | None:
     """The process given, or one fitted to what ``train`` shows, standardised; None where ``name`` is not "gaussian".
 
-    With more than one fold, see ``cross_fitted``, what regularises is not chosen on hidden cells of the records: for
-    other records that is too little (PM2.5 fitted on its training months: MAE of the test months 9.86, chosen 10.71).
+    With more than one fold, see ``shared.cross_fitting``, what regularises is not chosen on hidden cells of the
+    records: for other records that is too little (PM2.5 fitted on its training months: MAE of the test months 9.86,
+    chosen 10.71).
 
     Raises:
         ConfigError: a process is given for another base, or of another number of features.
@@ -165,31 +165,3 @@ def digest_of(arrays: Mapping[str, Any]) -> str:
     for name, array in sorted(arrays.items()):
         digest.update(name.encode() + np.asarray(array).tobytes())
     return digest.hexdigest()
-
-
-def cross_fitted(
-    train: Windows,
-    scaler: Standardizer,
-    base: GaussianModel,
-    n_folds: int,
-    seed: int,
-    settings: Regularisation | None = None,
-) -> Callable[[int], GaussianBase]:
-    """The base estimate for a training record, by its index, of a process learnt from the other stretches.
-
-    Args:
-        settings: what regularises these processes; None = the default.
-    """
-    if n_folds > len(train):
-        raise ConfigError(f"training.base_folds: expected at most {len(train)}, the training records; came {n_folds}.")
-    settings = settings or Regularisation()
-    times, step = train.times.astype(np.float64), usual_step(train)[0]
-    scores = Scores(scaler, base).transform(train.known)
-    rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
-    fold_of = np.arange(len(train)) * n_folds // len(train)
-    bases = []
-    for fold in range(n_folds):
-        others = np.flatnonzero(fold_of != fold)
-        records = Records(tuple(rest[n] for n in others), tuple(times[n] for n in others), step)
-        bases.append(GaussianBase(base, fit(records, settings=replace(settings, normality=0.0), seed=seed)))
-    return lambda record: bases[fold_of[record]]

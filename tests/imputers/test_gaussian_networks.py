@@ -15,7 +15,6 @@ from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.evaluation.ensembles import crps, interval_holds
 from tsimpute.gaussian.margins import KNOTS, mapped
 from tsimpute.imputers.gaussian import GaussianImputer
-from tsimpute.imputers.gaussian_network import GaussianNetworkImputer
 from tsimpute.models.checkpoints import read_model, write_model
 
 
@@ -32,9 +31,13 @@ def records(curved: bool, n: int, seed: int) -> Windows:
     return Windows(values, np.tile(np.arange(12.0), (n, 1)), features, tuple(f"{seed}-{i}" for i in range(n)), held_out)
 
 
+def with_networks(n_masks: int, n_steps: int) -> GaussianImputer:
+    return GaussianImputer(networks={"n_masks": n_masks, "n_folds": 2, "n_steps": n_steps})
+
+
 @cache
-def fitted(curved: bool) -> GaussianNetworkImputer:
-    return GaussianNetworkImputer(n_masks=600, n_folds=2, n_steps=150).fit(records(curved, 200, 1), progress=False)
+def fitted(curved: bool) -> GaussianImputer:
+    return with_networks(1600, 400).fit(records(curved, 200, 1), progress=False)
 
 
 def draws_of(imputer: GaussianImputer, windows: Windows) -> np.ndarray:
@@ -64,7 +67,7 @@ def test_hidden_values_reach_neither_the_process_nor_the_networks() -> None:
     answers = []
     for number in (0.0, 1e9):
         changed = [replace(w, values=np.where(w.held_out, number, w.values)) for w in (train, test)]
-        imputer = GaussianNetworkImputer(n_masks=400, n_folds=2, n_steps=20).fit(changed[0], progress=False)
+        imputer = with_networks(400, 20).fit(changed[0], progress=False)
         assert imputer.margins_ is not None
         answers.append(imputer.impute(changed[1], 4, progress=False).values[:, test.held_out])
     np.testing.assert_array_equal(*answers)
@@ -80,18 +83,18 @@ def test_a_record_has_the_same_draws_whatever_stands_beside_it() -> None:
 def test_a_file_holds_the_networks(tmp_path: Path) -> None:
     test = records(True, 3, 2)
     fitted(True).save(tmp_path / "model.safetensors")
-    loaded = GaussianNetworkImputer.load(tmp_path / "model.safetensors")
+    loaded = GaussianImputer.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(draws_of(loaded, test), draws_of(fitted(True), test))
     weights, description = read_model(tmp_path / "model.safetensors")
     del weights["margins.0.layers.0.weight"]
     write_model(tmp_path / "damaged.safetensors", weights, description)
     with pytest.raises(CheckpointError, match="damaged"):
-        GaussianNetworkImputer.load(tmp_path / "damaged.safetensors")
+        GaussianImputer.load(tmp_path / "damaged.safetensors")
 
 
 def test_one_record_leaves_nothing_to_learn_from() -> None:
     train, test = records(True, 1, 1), records(True, 3, 2)
-    imputer = GaussianNetworkImputer().fit(train, progress=False)
+    imputer = GaussianImputer(networks={}).fit(train, progress=False)
     assert imputer.margins_ is None
     np.testing.assert_array_equal(draws_of(imputer, test), draws_of(GaussianImputer().fit(train, progress=False), test))
 
@@ -106,5 +109,5 @@ def test_maps_increase_and_start_from_no_change() -> None:
 
 @pytest.mark.parametrize("wrong", [{"n_folds": 1}, {"n_masks": 0}, {"n_steps": 0}])
 def test_bad_settings_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match=f"{next(iter(wrong))}: expected at least"):
-        GaussianNetworkImputer(**wrong)
+    with pytest.raises(ConfigError, match=f"networks.{next(iter(wrong))}: expected at least"):
+        GaussianImputer(networks=wrong)
