@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from tsimpute.core.gaps import nearest_known
 from tsimpute.core.seeding import derive_seed
 from tsimpute.gaussian.conditioning import Piece
+from tsimpute.system.threads import one_thread
 
 KNOTS = (-1.5, -0.5, 0.5, 1.5)
 """Normal scores between which, and beyond which, the map of a score is a straight line."""
@@ -152,6 +153,7 @@ class Margins:
     networks: tuple[_Network, ...]
 
     @torch.no_grad()
+    @one_thread()
     def maps(self, cells: Cells) -> np.ndarray:
         """(M, 2 + knots), see ``mapped``."""
         parts = []
@@ -205,6 +207,7 @@ def mapped(maps: Tensor, scores: Tensor) -> Tensor:
     return out
 
 
+@one_thread()
 def fit_margins(
     cells: Cells, errors: np.ndarray, group: np.ndarray, n_features: int, n_steps: int, seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,

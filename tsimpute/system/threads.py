@@ -15,6 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -23,6 +24,17 @@ import torch
 
 _LEAST_TOGETHER = 4
 _here = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within it torch takes one thread: more are slower where operations are small, and round otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int | None = None) -> Iterator[Any]:
@@ -38,12 +50,8 @@ def in_threads(work: Callable[[Any], Any], pieces: Sequence[Any], at_most: int |
         return
 
     def by_one_thread(piece: Any) -> Any:
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_thread():
             return work(piece)
-        finally:
-            torch.set_num_threads(before)
 
     share = n_threads // max(n_workers, 1)
     if share < _LEAST_TOGETHER or spins():
