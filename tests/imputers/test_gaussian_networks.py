@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 
 from tsimpute.core.windows import Feature, Windows
-from tsimpute.errors import CheckpointError, ConfigError
+from tsimpute.errors import CheckpointError, ConfigError, NotFittedError
 from tsimpute.evaluation.ensembles import crps, interval_holds
-from tsimpute.gaussian.margins import KNOTS, mapped
+from tsimpute.gaussian.maps import Records
+from tsimpute.gaussian.margins import KNOTS, fit_margins, mapped
 from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.models.checkpoints import read_model, write_model
 
@@ -94,9 +97,53 @@ def test_a_file_holds_the_networks(tmp_path: Path) -> None:
 
 def test_one_record_leaves_nothing_to_learn_from() -> None:
     train, test = records(True, 1, 1), records(True, 3, 2)
-    imputer = GaussianImputer(networks={}).fit(train, progress=False)
+    with pytest.warns(UserWarning, match="at least 2 training records with values, came 1"):
+        imputer = GaussianImputer(networks={}).fit(train, progress=False)
     assert imputer.margins_ is None
     np.testing.assert_array_equal(draws_of(imputer, test), draws_of(GaussianImputer().fit(train, progress=False), test))
+
+
+@pytest.mark.filterwarnings("ignore:networks")
+def test_records_without_values_are_no_fold() -> None:
+    train = records(True, 40, 1)
+    values = np.where(np.arange(40)[:, None, None] < 20, train.values, np.nan)
+    empty = replace(train, values=values, held_out=train.held_out & ~np.isnan(values))
+    with patch("tsimpute.imputers.shared.hidden_errors.fit_margins", wraps=fit_margins) as called:
+        with_networks(400, 20).fit(empty, progress=False)
+    group = called.call_args.args[2]
+    assert 0.4 < group.mean() < 0.6
+
+
+@pytest.mark.filterwarnings("ignore:networks")
+@pytest.mark.parametrize("policy", [None, "mix", "historical", "gaps"])
+def test_given_features_stay_shown(policy: str | None) -> None:
+    hidden = []
+    for n in (60, 20):
+        train = records(True, n, n)
+        phase = np.sin(train.times)[:, None] * np.ones((n, 1, 1))
+        never = np.zeros(phase.shape, bool)
+        features = *train.features, Feature("phase", given=True)
+        values, held_out = np.concatenate([train.values, phase], 1), np.concatenate([train.held_out, never], 1)
+        hidden.append(replace(train, values=values, features=features, held_out=held_out))
+    with patch("tsimpute.imputers.shared.hidden_errors.fit_margins", wraps=fit_margins) as called:
+        networks = {"mask_policy": policy, "n_masks": 400, "n_folds": 2, "n_steps": 20}
+        imputer = GaussianImputer(networks=networks).fit(hidden[0], progress=False)
+    assert set(called.call_args.args[0].feature.tolist()) == {0, 1}
+    assert np.isfinite(imputer.impute(hidden[1], 2, progress=False).values[:, :, :2]).all()
+
+
+def test_a_fit_that_failed_fills_nothing() -> None:
+    imputer = with_networks(400, 20)
+    stopped = patch("tsimpute.imputers.shared.hidden_errors.fit_margins", side_effect=KeyboardInterrupt)
+    with stopped, pytest.raises(KeyboardInterrupt):
+        imputer.fit(records(True, 40, 1), progress=False)
+    with pytest.raises(NotFittedError):
+        imputer.impute(records(True, 3, 2), 2, progress=False)
+
+
+def test_curves_are_for_a_process_alone() -> None:
+    with pytest.raises(ConfigError, match="networks correct"):
+        fitted(True).learn_curves(Records((np.zeros((2, 5)),), (np.arange(5.0),), 1.0))
 
 
 def test_maps_increase_and_start_from_no_change() -> None:
@@ -107,7 +154,19 @@ def test_maps_increase_and_start_from_no_change() -> None:
     assert (changed.diff(dim=0) > 0).all()
 
 
-@pytest.mark.parametrize("wrong", [{"n_folds": 1}, {"n_masks": 0}, {"n_steps": 0}])
-def test_bad_settings_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match=f"networks.{next(iter(wrong))}: expected at least"):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_folds": 1}, "networks.n_folds: expected an integer of at least 2, came 1"),
+        ({"n_masks": "5"}, "networks.n_masks: expected an integer of at least 1, came '5'"),
+        ({"n_steps": 1.5}, "networks.n_steps: expected an integer"),
+        ({"n_steps": True}, "networks.n_steps: expected an integer"),
+        ({"mask_policy": "histrical"}, "networks.mask_policy: expected one of random, .*came 'histrical'"),
+        ({"mask_policy": 3}, "networks.mask_policy: expected one of"),
+        ({1: 2}, "networks: expected some of mask_policy"),
+        (True, "networks: expected a mapping with some of mask_policy.*came True"),
+    ],
+)
+def test_bad_settings_are_refused(wrong: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         GaussianImputer(networks=wrong)

@@ -220,7 +220,7 @@ def fit_margins(
         n_steps: of training of each network, on batches of a 64th of the cells, at most 2,048.
 
     Returns:
-        None where the cells that were left out are not predicted better than by the process.
+        None where the cells that were left out are not predicted better than by the process with normal tails.
     """
     networks, gain, n_groups = [], 0.0, int(group.max()) + 1
     for left_out in range(n_groups):
@@ -246,7 +246,7 @@ def _losses(maps: Tensor, errors: Tensor, spread: Tensor) -> Tensor:
 def _trained(
     cells: Cells, errors: np.ndarray, n_features: int, n_steps: int, seed: int, progress: Callable[[int, int], None]
 ) -> _Network:
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.default_generator.manual_seed(seed)
         network = _Network(cells.inputs.shape[1], n_features)
         network.centre.copy_(torch.from_numpy(cells.inputs.mean(0)))

@@ -40,10 +40,10 @@ class GaussianImputer:
     features at all lags up to a window's length are learnt from incomplete records by stochastic EM; how far the maps
     go and how the covariances are regularised is chosen on cells that are hidden for it. A draw is one coherent path;
     draws come in pairs that lie symmetrically about the posterior mean, so that the median of an even number of draws
-    is the exact posterior median. Where features tell each other by a curve and not by a line, ``learn_curves`` finds
-    what the posterior mean leaves, and all draws are moved by it. With ``networks``, ``fit`` learns within minutes what
-    the process leaves of hidden cells of the training records, and corrects where each cell's posterior lies and its
-    shape; see ``gaussian.margins``.
+    is the exact posterior median (with ``networks`` nearly). Where features tell each other by a curve and not by a
+    line, ``learn_curves`` finds what the posterior mean leaves, and all draws are moved by it. With ``networks``,
+    ``fit`` learns within minutes what the process leaves of hidden cells of the training records, and corrects where
+    each cell's posterior lies and its shape; see ``gaussian.margins``.
 
     Args:
         periods: of seasons that may be there, in the unit of the records' times; day, week and year in hours.
@@ -135,9 +135,10 @@ class GaussianImputer:
                 for_others=True, progress=lambda done, total: tell("fitting", done, total),
             )  # fmt: skip
             if self.networks is not None:
-                self.margins_ = learn_margins(
-                    train, self.scaler_, self.model_, self.chosen_, self.networks, self.seed, tell
-                )
+                networks, features = self.networks, self.features_
+                del self.features_  # until all is learnt, it is not fitted
+                self.margins_ = learn_margins(train, self.scaler_, self.model_, self.chosen_, networks, self.seed, tell)
+                self.features_ = features
         if self.margins_ is not None:  # they have learnt the tails as well
             self.model_ = replace(self.model_, tails=Tails.normal(len(self.features_)))
         return self
@@ -175,7 +176,13 @@ class GaussianImputer:
         return self
 
     def learn_curves(self, records: Records) -> Self:
-        """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``."""
+        """Looks for what the process leaves of the records that it was fitted to; see ``gaussian.curves``.
+
+        Raises:
+            ConfigError: networks correct the process already.
+        """
+        if self.margins_ is not None:
+            raise ConfigError("learn_curves: expected a process alone, came one that networks correct.")
         scaled = replace(records, values=tuple(map(self.scaler_.transform, records.values)))
         self.curves_ = fit_curves(self.model_, scaled, self.seed)
         return self
@@ -332,10 +339,12 @@ class GaussianImputer:
 
 def _options(kind: type[_Options], name: str, given: _Options | Mapping[str, Any] | None) -> _Options | None:
     """An instance of a dataclass of options, which may be given as a mapping."""
-    if not isinstance(given, Mapping):
+    if given is None or isinstance(given, kind):
         return given
     known = [field.name for field in fields(kind)]
-    if unknown := sorted(set(given) - set(known)):
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{name}: expected a mapping with some of {', '.join(known)}, or None; came {given!r}.")
+    if unknown := sorted(str(key) for key in set(given) - set(known)):
         raise ConfigError(f"{name}: expected some of {', '.join(known)}; came {', '.join(unknown)}.")
     return kind(**given)
 
