@@ -1,14 +1,16 @@
-"""Checks of shapes, masks and names that the containers share, and how they show themselves."""
+"""What containers share: checks of shapes, masks and names, how they show themselves, and how parts are joined."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tsimpute.errors import DataError
+
+_Part = TypeVar("_Part")
 
 
 def check_shape(name: str, value: object, expected: tuple[int, ...]) -> None:
@@ -58,3 +60,9 @@ def _short(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_short, value))}{',' * (len(value) == 1)})"
     return repr(value)
+
+
+def joined(parts: Sequence[_Part]) -> _Part:
+    """One dataclass of arrays of several of the kind, one after the other along the first axis."""
+    kind = type(parts[0])
+    return kind(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(kind)))  # type: ignore[arg-type]

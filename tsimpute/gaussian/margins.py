@@ -8,8 +8,8 @@ networks give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
 
@@ -49,10 +49,6 @@ class Cells:
     inputs: np.ndarray
     feature: np.ndarray
     spread: np.ndarray
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
 
     def __getitem__(self, some: np.ndarray) -> Cells:
         return Cells(self.inputs[some], self.feature[some], self.spread[some])
@@ -225,9 +221,9 @@ def fit_margins(
     networks, gain, n_groups = [], 0.0, int(group.max()) + 1
     for left_out in range(n_groups):
         tell = lambda done, total, n=left_out: progress(n * total + done, n_groups * total)
-        mine, others = group == left_out, np.flatnonzero(group != left_out)
-        network = _trained(cells[others], errors[others], n_features, n_steps, derive_seed(seed, left_out), tell)
-        maps = Margins((network,)).maps(cells[np.flatnonzero(mine)])
+        mine = group == left_out
+        network = _trained(cells[~mine], errors[~mine], n_features, n_steps, derive_seed(seed, left_out), tell)
+        maps = Margins((network,)).maps(cells[mine])
         for sign, of_cells in ((1, np.zeros_like(maps)), (-1, maps)):
             tensors = (torch.from_numpy(x) for x in (of_cells, errors[mine], cells.spread[mine]))
             gain += sign * float(_losses(*tensors).sum())

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from tsimpute.core.gaps import interpolated
+from tsimpute.core.gaps import interpolated, nearest_known
 from tsimpute.core.panel import Panel
 from tsimpute.core.seeding import derive_seed
+from tsimpute.core.shapes import joined
 from tsimpute.filling.learning.posterior_masks import PosteriorMasks
 from tsimpute.filling.methods.components import Component, Unseasonal
 from tsimpute.filling.panels.windows import clock_times
@@ -162,7 +163,7 @@ class Forest(Component):
             return None
         corrections = {}
         for k, parts in enumerate(rows_by_feature):
-            rows, of_trees = _Rows.joined(parts) if parts else None, derive_seed(seed, "trees", str(k))
+            rows, of_trees = joined(parts) if parts else None, derive_seed(seed, "trees", str(k))
             if rows is not None and len(rows.errors) >= _FEWEST:
                 weight = min(_WEIGHTS, key=lambda share, r=rows: float(np.abs(r.errors - share * r.way).sum()))
                 rest = np.clip((rows.errors - weight * rows.way) / rows.spread, -_FARTHEST, _FARTHEST)
@@ -230,10 +231,6 @@ class _Rows:
     errors: np.ndarray
     way: np.ndarray
     spread: np.ndarray
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Rows]) -> _Rows:
-        return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
 
 
 def _in_scores_of(
@@ -331,7 +328,7 @@ class Posterior:
         other: tuple[np.ndarray, np.ndarray] | None, independent: bool,
     ) -> None:  # fmt: skip
         self.times, self.independent = times, independent
-        known, steps, nothing = ~np.isnan(scores), np.arange(len(times)), np.zeros(scores.shape)
+        known, nothing = ~np.isnan(scores), np.zeros(scores.shape)
         self.mean, self.spread = np.where(known, scores, mean), np.where(known, 0.0, spread)
         self.move = nothing if curves is None else curves.moves(self.mean, self.spread, times)[0]
         self.way = self.other_spread = nothing
@@ -339,9 +336,9 @@ class Posterior:
             self.way = np.where(known, 0.0, other[0] - self.mean - self.move)
             self.other_spread = np.where(known, 0.0, other[1])
         self.lines = interpolated(scores[None], times[None], np.zeros(len(scores)))[0]
-        self.last = np.maximum.accumulate(np.where(known, steps, -_FAR), 1)
-        after = np.where(known, steps, len(times) + _FAR)
-        self.following = np.minimum.accumulate(after[:, ::-1], 1)[:, ::-1]
+        last, following = nearest_known(known)
+        self.last = np.where(last < 0, -_FAR, last)
+        self.following = np.where(following == len(times), len(times) + _FAR, following)
 
     def rows(self, k: int, steps: np.ndarray, others: Sequence[int]) -> np.ndarray:
         """(M, D) single precision: the posterior around some steps of a feature.

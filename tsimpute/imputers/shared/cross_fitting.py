@@ -16,6 +16,11 @@ from tsimpute.imputers.shared.records import usual_step
 from tsimpute.scaling.standardizer import Standardizer
 
 
+def folds_of(n_records: int, n_folds: int) -> np.ndarray:
+    """(N,) the run of consecutive records to which each belongs, from 0 on."""
+    return np.arange(n_records) * n_folds // n_records
+
+
 def cross_fitted(
     train: Windows,
     scaler: Standardizer,
@@ -35,7 +40,7 @@ def cross_fitted(
     times, step = train.times.astype(np.float64), usual_step(train)[0]
     scores = Scores(scaler, base).transform(train.known)
     rest = [s - base.seasons.at(t) / base.scale[:, None] for s, t in zip(scores, times, strict=True)]
-    fold_of = np.arange(len(train)) * n_folds // len(train)
+    fold_of = folds_of(len(train), n_folds)
     bases = []
     for fold in range(n_folds):
         others = np.flatnonzero(fold_of != fold)

@@ -12,12 +12,13 @@ from tsimpute.batches.masking import make_policy
 from tsimpute.config.registry import is_known
 from tsimpute.config.settings import MASK_POLICIES
 from tsimpute.core.seeding import derive_seed
+from tsimpute.core.shapes import joined
 from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.margins import Cells, Margins, Posterior, fit_margins, others_of
 from tsimpute.gaussian.model import Regularisation
 from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
-from tsimpute.imputers.shared.cross_fitting import cross_fitted
+from tsimpute.imputers.shared.cross_fitting import cross_fitted, folds_of
 from tsimpute.scaling.standardizer import Standardizer
 
 _CELLS, _FEWEST = 200, 1_000
@@ -79,17 +80,18 @@ def learn_margins(
         return _without(f"expected at least 2 training records with values, came {len(train)}")
     name = networks.mask_policy or ("random" if train.pattern_donor is None else "mix")
     policy, bases = make_policy(name, train), cross_fitted(train, scaler, model, n_folds, seed, settings)
-    parts, folds, n_before = [], [], np.zeros(len(train), np.int64)
+    scores, others, visible = Scores(scaler, model), others_of(model.covariance[0]), train.visible
+    parts, folds, n_before, fold_of = [], [], np.zeros(len(train), np.int64), folds_of(len(train), n_folds)
     n_masks = min(networks.n_masks, _MOST_MASKS * len(train))
     for number, n in enumerate(np.linspace(0, len(train) - 1, n_masks).round().astype(int).tolist()):
         rng = np.random.default_rng(derive_seed(seed, "hidden", train.record_ids[n], str(n_before[n])))
-        shown = train.visible[n].copy()
+        shown = visible[n].copy()
         shown[targets] = policy(shown[targets], rng)
-        parts.append(_hidden_cells(train.select([n]), shown, Scores(scaler, model), bases(n), rng))
-        folds.append(np.full(len(parts[-1][1]), n * n_folds // len(train)))
+        parts.append(_hidden_cells(train.select([n]), shown, scores, bases(n), others, rng))
+        folds.append(np.full(len(parts[-1][1]), fold_of[n]))
         n_before[n] += 1
         progress("posteriors", number + 1, n_masks)
-    cells, errors = Cells.joined([of_mask for of_mask, _ in parts]), np.concatenate([error for _, error in parts])
+    cells, errors = joined([of_mask for of_mask, _ in parts]), np.concatenate([error for _, error in parts])
     groups, group = np.unique(np.concatenate(folds), return_inverse=True)
     if len(errors) < _FEWEST or len(groups) < 2:
         return _without(f"expected at least {_FEWEST:,} hidden cells in 2 folds, came {len(errors):,} in {len(groups)}")
@@ -105,7 +107,7 @@ def _without(reason: str) -> None:
 
 
 def _hidden_cells(
-    record: Windows, shown: np.ndarray, scores: Scores, base: GaussianBase, rng: np.random.Generator
+    record: Windows, shown: np.ndarray, scores: Scores, base: GaussianBase, others: np.ndarray, rng: np.random.Generator
 ) -> tuple[Cells, np.ndarray]:
     """Some of the visible cells that are not ``shown``, and the process's errors there, in its standard deviations."""
     times, model, shown = record.times.astype(np.float64), scores.model, shown[None]
@@ -114,7 +116,7 @@ def _hidden_cells(
     assert estimate.spread is not None
     season = model.seasons.at(times[0]) / model.scale[:, None]
     mean = np.where(shown, truth, estimate.mean)[0] - season
-    posterior = Posterior(mean, np.where(shown, 0.0, estimate.spread)[0], shown[0], others_of(model.covariance[0]))
+    posterior = Posterior(mean, np.where(shown, 0.0, estimate.spread)[0], shown[0], others)
     some = np.zeros(mean.shape, bool)
     some.reshape(-1)[rng.permutation(np.flatnonzero(record.visible & ~shown))[:_CELLS]] = True
     cells = posterior.cells(some)
