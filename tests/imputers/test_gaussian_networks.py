@@ -110,7 +110,7 @@ def test_records_without_values_are_no_fold() -> None:
     empty = replace(train, values=values, held_out=train.held_out & ~np.isnan(values))
     with patch("tsimpute.imputers.shared.hidden_errors.fit_margins", wraps=fit_margins) as called:
         with_networks(400, 20).fit(empty, progress=False)
-    group = called.call_args.args[2]
+    group = called.call_args.args[3]
     assert 0.4 < group.mean() < 0.6
 
 

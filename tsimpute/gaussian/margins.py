@@ -28,7 +28,7 @@ KNOTS = (-1.5, -0.5, 0.5, 1.5)
 _LEVELS = np.linspace(-2.2, 2.2, 13)
 """Normal scores of the quantiles whose pinball losses are minimised."""
 _NEAR, _AROUND = (-3, -2, -1, 1, 2, 3), (-2, -1, 0, 1, 2)
-_MOST_OTHERS = 12
+_MOST_OTHERS, _NEAREST_OTHERS, _NEAR_OTHERS = 12, 4, (-3, -1, 1, 3)
 _FARTHEST = 5.0
 _WIDTH, _EMBEDDING, _DROPOUT = 128, 8, 0.2
 _BATCHES, _SMALLEST, _LARGEST = 64, 128, 2048
@@ -98,6 +98,8 @@ class Posterior:
             columns.append(np.where(is_there, value - middle, 0.0))
         for other in self.others[feature].T:
             columns += [self.mean[other, step] - middle, self.spread[other, step]]
+        for other in self.others[feature, :_NEAREST_OTHERS].T:
+            columns += [self.mean[other, np.clip(step + lag, 0, n_steps - 1)] - middle for lag in _NEAR_OTHERS]
         columns += [self.level[np.clip(step + lag, 0, n_steps - 1)] - middle for lag in _AROUND]
         columns += [self.scatter[step], self.share_at_step[step]]
         columns += [self.of_feature[feature] - middle, self.share_of_feature[feature]]
@@ -205,13 +207,14 @@ def mapped(maps: Tensor, scores: Tensor) -> Tensor:
 
 @one_thread()
 def fit_margins(
-    cells: Cells, errors: np.ndarray, group: np.ndarray, n_features: int, n_steps: int, seed: int,
+    cells: Cells, errors: np.ndarray, weight: np.ndarray, group: np.ndarray, n_features: int, n_steps: int, seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Margins | None:  # fmt: skip
     """Networks that minimise pinball losses, which is near to CRPS; each leaves one group of cells out.
 
     Args:
         errors: (M,) truth less posterior mean, in posterior standard deviations.
+        weight: (M,) of each cell's loss, which is in posterior standard deviations.
         group: (M,) that of each cell, from 0 on.
         n_steps: of training of each network, on batches of a 64th of the cells, at most 2,048.
 
@@ -222,39 +225,42 @@ def fit_margins(
     for left_out in range(n_groups):
         tell = lambda done, total, n=left_out: progress(n * total + done, n_groups * total)
         mine = group == left_out
-        network = _trained(cells[~mine], errors[~mine], n_features, n_steps, derive_seed(seed, left_out), tell)
+        network = _trained(
+            cells[~mine], errors[~mine], weight[~mine], n_features, n_steps, derive_seed(seed, left_out), tell
+        )
         maps = Margins((network,)).maps(cells[mine])
         for sign, of_cells in ((1, np.zeros_like(maps)), (-1, maps)):
-            tensors = (torch.from_numpy(x) for x in (of_cells, errors[mine], cells.spread[mine]))
+            tensors = (torch.from_numpy(x) for x in (of_cells, errors[mine], weight[mine]))
             gain += sign * float(_losses(*tensors).sum())
         networks.append(network)
     return Margins(tuple(networks)) if gain > 0 else None
 
 
-def _losses(maps: Tensor, errors: Tensor, spread: Tensor) -> Tensor:
-    """(M,) mean pinball losses, in scores."""
+def _losses(maps: Tensor, errors: Tensor, weight: Tensor) -> Tensor:
+    """(M,) weighted mean pinball losses."""
     share = torch.from_numpy(ndtr(_LEVELS)).to(maps.dtype)[:, None]
     levels = torch.from_numpy(_LEVELS).to(maps.dtype)[:, None].expand(-1, len(errors))
     above = errors - mapped(maps, levels)
-    return torch.maximum(share * above, (share - 1) * above).mean(0) * spread
+    return torch.maximum(share * above, (share - 1) * above).mean(0) * weight
 
 
 def _trained(
-    cells: Cells, errors: np.ndarray, n_features: int, n_steps: int, seed: int, progress: Callable[[int, int], None]
-) -> _Network:
+    cells: Cells, errors: np.ndarray, weight: np.ndarray, n_features: int, n_steps: int, seed: int,
+    progress: Callable[[int, int], None],
+) -> _Network:  # fmt: skip
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.default_generator.manual_seed(seed)
         network = _Network(cells.inputs.shape[1], n_features)
         network.centre.copy_(torch.from_numpy(cells.inputs.mean(0)))
         network.scale.copy_(torch.from_numpy(cells.inputs.std(0) + 1e-6))
         inputs, feature = torch.from_numpy(cells.inputs), torch.from_numpy(cells.feature)
-        target, spread = (torch.from_numpy(x.astype(np.float32)) for x in (errors, cells.spread / cells.spread.mean()))
+        target, weights = (torch.from_numpy(x.astype(np.float32)) for x in (errors, weight / weight.mean()))
         optimiser = torch.optim.AdamW(network.parameters(), lr=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _LEARNING_RATE, total_steps=n_steps)
         batch = min(max(len(target) // _BATCHES, _SMALLEST), _LARGEST)
         for step in range(n_steps):
             some = torch.randint(len(target), (batch,))
-            loss = _losses(network(inputs[some], feature[some]), target[some], spread[some]).mean()
+            loss = _losses(network(inputs[some], feature[some]), target[some], weights[some]).mean()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()

@@ -17,12 +17,13 @@ from tsimpute.core.windows import Windows
 from tsimpute.errors import ConfigError
 from tsimpute.gaussian.margins import Cells, Margins, Posterior, fit_margins, others_of
 from tsimpute.gaussian.model import Regularisation
-from tsimpute.gaussian.process import GaussianBase, GaussianModel, Scores
+from tsimpute.gaussian.process import FARTHEST, GaussianBase, GaussianModel, Scores
 from tsimpute.imputers.shared.cross_fitting import cross_fitted, folds_of
 from tsimpute.scaling.standardizer import Standardizer
 
-_CELLS, _FEWEST = 200, 1_000
-"""Hidden cells of a mask that networks learn from at most, and of all masks below which there are no networks."""
+_CELLS, _MOST_CELLS, _FEWEST = 200, 1_000_000, 1_000
+"""Hidden cells that networks learn from: of a mask and of all masks at most, and below which there are no networks."""
+_LEAST_WIDTH = 1e-6
 _MOST_MASKS = 8
 """Of one record, on average."""
 
@@ -43,9 +44,9 @@ class Networks:
     """
 
     mask_policy: str | None = None
-    n_masks: int = 3000
+    n_masks: int = 10_000
     n_folds: int = 5
-    n_steps: int = 800
+    n_steps: int = 1_600
 
     def __post_init__(self) -> None:
         for name, least in (("n_masks", 1), ("n_folds", 2), ("n_steps", 1)):
@@ -83,20 +84,22 @@ def learn_margins(
     scores, others, visible = Scores(scaler, model), others_of(model.covariance[0]), train.visible
     parts, folds, n_before, fold_of = [], [], np.zeros(len(train), np.int64), folds_of(len(train), n_folds)
     n_masks = min(networks.n_masks, _MOST_MASKS * len(train))
-    for number, n in enumerate(np.linspace(0, len(train) - 1, n_masks).round().astype(int).tolist()):
+    n_cells = max(1, min(_CELLS, _MOST_CELLS // n_masks))
+    for number, n in enumerate((np.arange(n_masks) * len(train) // n_masks).tolist()):
         rng = np.random.default_rng(derive_seed(seed, "hidden", train.record_ids[n], str(n_before[n])))
         shown = visible[n].copy()
         shown[targets] = policy(shown[targets], rng)
-        parts.append(_hidden_cells(train.select([n]), shown, scores, bases(n), others, rng))
+        parts.append(_hidden_cells(train.select([n]), shown, scores, bases(n), others, n_cells, rng))
         folds.append(np.full(len(parts[-1][1]), fold_of[n]))
         n_before[n] += 1
         progress("posteriors", number + 1, n_masks)
-    cells, errors = joined([of_mask for of_mask, _ in parts]), np.concatenate([error for _, error in parts])
+    of_masks, *numbers = zip(*parts, strict=True)
+    cells, errors, weight = joined(of_masks), *(np.concatenate(number) for number in numbers)
     groups, group = np.unique(np.concatenate(folds), return_inverse=True)
     if len(errors) < _FEWEST or len(groups) < 2:
         return _without(f"expected at least {_FEWEST:,} hidden cells in 2 folds, came {len(errors):,} in {len(groups)}")
     margins = fit_margins(
-        cells, errors, group, train.n_features, networks.n_steps, derive_seed(seed, "margins"),
+        cells, errors, weight, group, train.n_features, networks.n_steps, derive_seed(seed, "margins"),
         lambda done, total: progress("networks", done, total),
     )  # fmt: skip
     return margins or _without("records that they had not learnt from were predicted no better with them")
@@ -107,17 +110,24 @@ def _without(reason: str) -> None:
 
 
 def _hidden_cells(
-    record: Windows, shown: np.ndarray, scores: Scores, base: GaussianBase, others: np.ndarray, rng: np.random.Generator
-) -> tuple[Cells, np.ndarray]:
-    """Some of the visible cells that are not ``shown``, and the process's errors there, in its standard deviations."""
+    record: Windows, shown: np.ndarray, scores: Scores, base: GaussianBase, others: np.ndarray, n_cells: int,
+    rng: np.random.Generator,
+) -> tuple[Cells, np.ndarray, np.ndarray]:
+    """Some of the visible cells that are not ``shown``, the process's errors there, in its spreads, and their weights.
+
+    A weight is the root of the spread in standardised values: between cells that count alike and errors in values,
+    which few cells would rule.
+    """
     times, model, shown = record.times.astype(np.float64), scores.model, shown[None]
+    season = model.seasons.at(times[0]) / model.scale[:, None]
     truth = scores.transform(record.known.astype(np.float64))
+    truth = np.clip(truth - season, -FARTHEST, FARTHEST) + season  # as in use
     estimate = base.of(np.where(shown, truth, 0.0), shown, times, ~shown)
     assert estimate.spread is not None
-    season = model.seasons.at(times[0]) / model.scale[:, None]
     mean = np.where(shown, truth, estimate.mean)[0] - season
     posterior = Posterior(mean, np.where(shown, 0.0, estimate.spread)[0], shown[0], others)
     some = np.zeros(mean.shape, bool)
-    some.reshape(-1)[rng.permutation(np.flatnonzero(record.visible & ~shown))[:_CELLS]] = True
+    some.reshape(-1)[rng.permutation(np.flatnonzero(record.visible & ~shown))[:n_cells]] = True
     cells = posterior.cells(some)
-    return cells, (truth[0] - season - mean)[some] / cells.spread
+    low, high = (model.values(mean + sign * posterior.spread, times[0])[some] for sign in (-1, 1))
+    return cells, (truth[0] - season - mean)[some] / cells.spread, np.sqrt(np.maximum(high - low, _LEAST_WIDTH))
