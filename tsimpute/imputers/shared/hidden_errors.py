@@ -110,7 +110,12 @@ def _without(reason: str) -> None:
 
 
 def _hidden_cells(
-    record: Windows, shown: np.ndarray, scores: Scores, base: GaussianBase, others: np.ndarray, n_cells: int,
+    record: Windows,
+    shown: np.ndarray,
+    scores: Scores,
+    base: GaussianBase,
+    others: np.ndarray,
+    n_cells: int,
     rng: np.random.Generator,
 ) -> tuple[Cells, np.ndarray, np.ndarray]:
     """Some of the visible cells that are not ``shown``, the process's errors there, in its spreads, and their weights.
