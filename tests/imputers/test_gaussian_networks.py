@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from tsimpute.evaluation.ensembles import crps, interval_holds
 from tsimpute.gaussian.maps import Records
 from tsimpute.gaussian.margins import KNOTS, fit_margins, mapped
 from tsimpute.imputers.gaussian import GaussianImputer
+from tsimpute.imputers.shared.hidden_errors import _hidden_cells
 from tsimpute.models.checkpoints import read_model, write_model
 
 
@@ -89,10 +91,33 @@ def test_a_file_holds_the_networks(tmp_path: Path) -> None:
     loaded = GaussianImputer.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(draws_of(loaded, test), draws_of(fitted(True), test))
     weights, description = read_model(tmp_path / "model.safetensors")
+    of_fewer = {name: x[:-1] if name.endswith("centre") else x for name, x in weights.items()}
+    write_model(tmp_path / "older.safetensors", of_fewer, description)
+    with pytest.raises(CheckpointError, match="expected networks of 36 inputs, came 35"):
+        GaussianImputer.load(tmp_path / "older.safetensors")
     del weights["margins.0.layers.0.weight"]
     write_model(tmp_path / "damaged.safetensors", weights, description)
     with pytest.raises(CheckpointError, match="damaged"):
         GaussianImputer.load(tmp_path / "damaged.safetensors")
+
+
+@pytest.mark.filterwarnings("ignore:networks")
+def test_one_slip_of_the_keyboard_in_training_counts_as_a_far_value() -> None:
+    train = records(True, 60, 1)
+    values = train.values.copy()
+    values[3, 0, 5], values[3, 1, 2] = 1e6, 1e8
+    with patch("tsimpute.imputers.shared.hidden_errors.fit_margins", wraps=fit_margins) as called:
+        with_networks(400, 20).fit(replace(train, values=values), progress=False)
+    cells = called.call_args.args[0]
+    assert np.abs(cells.inputs[:, 0]).max() < 16
+
+
+@pytest.mark.filterwarnings("ignore:networks")
+def test_masks_are_spread_evenly_over_records() -> None:
+    with patch("tsimpute.imputers.shared.hidden_errors._hidden_cells", wraps=_hidden_cells) as called:
+        with_networks(200, 20).fit(records(True, 50, 1), progress=False)
+    count = Counter(call.args[0].record_ids[0] for call in called.call_args_list)
+    assert count == {f"1-{n}": 4 for n in range(50)}
 
 
 def test_one_record_leaves_nothing_to_learn_from() -> None:

@@ -114,6 +114,12 @@ def others_of(covariance: np.ndarray) -> np.ndarray:
     return np.stack(others)
 
 
+def _n_inputs(covariance: np.ndarray) -> int:
+    """Of networks for features with covariances (K, K)."""
+    empty = np.zeros((len(covariance), 1))
+    return Posterior(empty, empty, empty > 0, others_of(covariance)).cells(empty == 0).inputs.shape[1]
+
+
 class _Network(nn.Module):
     """From what it sees of cells to increasing functions of a normal score."""
 
@@ -182,14 +188,20 @@ class Margins:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self | None:
-        """What ``to_arrays`` gave, to the bit; None where there are no networks among the arrays."""
+        """What ``to_arrays`` gave, to the bit, beside the arrays of the process; None where there are no networks.
+
+        Raises:
+            ValueError: they see other inputs than networks do now.
+        """
         states: dict[int, dict[str, Tensor]] = {}
         for key, array in arrays.items():
             part, number, name = [*key.split(".", 2), "", ""][:3]
             if part == "margins":
                 states.setdefault(int(number), {})[name] = torch.from_numpy(np.array(array))
-        networks = []
+        networks: list[_Network] = []
         for _, state in sorted(states.items()):
+            if len(state["centre"]) != (n_inputs := _n_inputs(arrays["covariance"][0])):
+                raise ValueError(f"expected networks of {n_inputs} inputs, came {len(state['centre'])}")
             network = _Network(len(state["centre"]), len(state["embedding.weight"]))
             network.load_state_dict(state)
             networks.append(network.eval())
