@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,8 @@ class Networks:
     Attributes:
         mask_policy: how cells are hidden, see ``batches.masking.make_policy``; None = "mix" where the data say which
             records lend their gaps to others, else "random".
-        n_masks: over the training records, about evenly; at most 8 times as many as records.
+        n_masks: spread evenly over the training records; at most 8 times as many as records. Of each the networks
+            learn from at most 200 hidden cells, of all together from a million, which take about 1.2 GB.
         n_folds: number of runs of consecutive records, and of networks.
         n_steps: of training of each network.
 
@@ -82,20 +83,22 @@ def learn_margins(
     name = networks.mask_policy or ("random" if train.pattern_donor is None else "mix")
     policy, bases = make_policy(name, train), cross_fitted(train, scaler, model, n_folds, seed, settings)
     scores, others, visible = Scores(scaler, model), others_of(model.covariance[0]), train.visible
-    parts, folds, n_before, fold_of = [], [], np.zeros(len(train), np.int64), folds_of(len(train), n_folds)
+    n_before, fold_of = np.zeros(len(train), np.int64), folds_of(len(train), n_folds)
     n_masks = min(networks.n_masks, _MOST_MASKS * len(train))
     n_cells = max(1, min(_CELLS, _MOST_CELLS // n_masks))
-    for number, n in enumerate((np.arange(n_masks) * len(train) // n_masks).tolist()):
-        rng = np.random.default_rng(derive_seed(seed, "hidden", train.record_ids[n], str(n_before[n])))
-        shown = visible[n].copy()
-        shown[targets] = policy(shown[targets], rng)
-        parts.append(_hidden_cells(train.select([n]), shown, scores, bases(n), others, n_cells, rng))
-        folds.append(np.full(len(parts[-1][1]), fold_of[n]))
-        n_before[n] += 1
-        progress("posteriors", number + 1, n_masks)
-    of_masks, *numbers = zip(*parts, strict=True)
-    cells, errors, weight = joined(of_masks), *(np.concatenate(number) for number in numbers)
-    groups, group = np.unique(np.concatenate(folds), return_inverse=True)
+
+    def of_masks() -> Iterator[tuple[Cells, np.ndarray, np.ndarray, np.ndarray]]:
+        for number, n in enumerate((np.arange(n_masks) * len(train) // n_masks).tolist()):
+            rng = np.random.default_rng(derive_seed(seed, "hidden", train.record_ids[n], str(n_before[n])))
+            shown = visible[n].copy()
+            shown[targets] = policy(shown[targets], rng)
+            learnt_from = _hidden_cells(train.select([n]), shown, scores, bases(n), others, n_cells, rng)
+            yield *learnt_from, np.full(len(learnt_from[1]), fold_of[n])
+            n_before[n] += 1
+            progress("posteriors", number + 1, n_masks)
+
+    cells, errors, weight, fold = _joined(of_masks())
+    groups, group = np.unique(fold, return_inverse=True)
     if len(errors) < _FEWEST or len(groups) < 2:
         return _without(f"expected at least {_FEWEST:,} hidden cells in 2 folds, came {len(errors):,} in {len(groups)}")
     margins = fit_margins(
@@ -103,6 +106,12 @@ def learn_margins(
         lambda done, total: progress("networks", done, total),
     )  # fmt: skip
     return margins or _without("records that they had not learnt from were predicted no better with them")
+
+
+def _joined(of_masks: Iterable[tuple[Cells, *tuple[np.ndarray, ...]]]) -> tuple[Cells, *tuple[np.ndarray, ...]]:
+    """All cells together; those of single masks are in memory here alone."""
+    cells, *numbers = zip(*of_masks, strict=True)
+    return joined(cells), *(np.concatenate(number) for number in numbers)
 
 
 def _without(reason: str) -> None:
