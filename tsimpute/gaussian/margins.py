@@ -226,7 +226,7 @@ def fit_margins(
 
     Args:
         errors: (M,) truth less posterior mean, in posterior standard deviations.
-        weight: (M,) of each cell's loss, which is in posterior standard deviations.
+        weight: (M,) that multiply the losses of cells, which are in posterior standard deviations.
         group: (M,) that of each cell, from 0 on.
         n_steps: of training of each network, on batches of a 64th of the cells, at most 2,048.
 

@@ -35,8 +35,8 @@ class Networks:
     Attributes:
         mask_policy: how cells are hidden, see ``batches.masking.make_policy``; None = "mix" where the data say which
             records lend their gaps to others, else "random".
-        n_masks: spread evenly over the training records; at most 8 times as many as records. Of each the networks
-            learn from at most 200 hidden cells, of all together from a million, which take about 1.2 GB.
+        n_masks: spread evenly over the training records; at most 8 times as many as records. Networks learn
+            from at most 200 hidden cells of each and about a million of all (100 of each of 10,000); these take 1.2 GB.
         n_folds: number of runs of consecutive records, and of networks.
         n_steps: of training of each network.
 
@@ -129,8 +129,8 @@ def _hidden_cells(
 ) -> tuple[Cells, np.ndarray, np.ndarray]:
     """Some of the visible cells that are not ``shown``, the process's errors there, in its spreads, and their weights.
 
-    A weight is the root of the spread in standardised values: between cells that count alike and errors in values,
-    which few cells would rule.
+    A weight is proportional to the root of the posterior spread in standardised values. Were it the spread itself, few
+    cells with large values would rule; were all equal, these would not count enough.
     """
     times, model, shown = record.times.astype(np.float64), scores.model, shown[None]
     season = model.seasons.at(times[0]) / model.scale[:, None]
