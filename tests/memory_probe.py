@@ -6,8 +6,10 @@ Linux only. A process of its own, so that what other tests left in memory does n
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import resource
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -54,8 +56,17 @@ def status(name: str) -> float:
     return int(text.split()[0]) / 1024
 
 
-def growth(work: Callable[[], object]) -> float:
-    """MiB that ``work`` needed at its peak beyond what the process held before."""
+def growth(work: Callable[[], object], n_readings: int = 3) -> float:
+    """MiB that ``work`` needed at its peak beyond what the process held before: the median of some readings.
+
+    A single one can be off by tens of MiB, to both sides: the system takes idle pages back while the work runs, or has
+    taken them before and the work fetches them again.
+    """
+    return statistics.median(_one_reading(work) for _ in range(n_readings))
+
+
+def _one_reading(work: Callable[[], object]) -> float:
+    gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # freed memory that the allocator keeps would serve the work unseen
     before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
@@ -124,8 +135,7 @@ def of_networks() -> list[dict[str, Any]]:
             out.append({
                 "backbone": name, "shape": (k, length), "memory_mib": memory_mib, "rows": rows,
                 "estimate": (rows * network.bytes_per_row(record) + network.bytes_once(record)) / 2**20,
-                # The system may take back idle pages meanwhile, which hides a part of a peak and never adds to it.
-                "growth": max(growth(partial(draw, record, memory_mib=memory_mib)) for _ in range(3)),
+                "growth": growth(partial(draw, record, memory_mib=memory_mib)),
             })  # fmt: skip
     return out
 
