@@ -32,7 +32,7 @@ def test_a_network_stays_within_its_budget_and_needs_what_it_says(measured: dict
 
 
 def test_memory_is_flat_in_the_number_of_records(measured: dict[str, Any]):
-    # 32 more records of 128 draws hold 75 MiB of samples; what is kept of them is less than 5 MiB, readings are off by 10.
+    # 32 more records of 128 draws hold 75 MiB of samples; less than 5 MiB of them are kept, and a reading is off by 10.
     more = {way: mib["many_records"] - mib["few_records"] for way, mib in measured["streaming"].items()}
     assert more.pop("all_at_once") > 60, "the measurement sees nothing"
     assert max(more.values()) < 25, more

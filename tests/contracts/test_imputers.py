@@ -19,6 +19,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "sampling": SamplingConfig(n_steps=2),
     },
     "iterative": {"max_iter": 2},
+    "linear_pool": {"members": ["gaussian", {"imputer": "gaussian", "options": {"seed": 1}}], "shares": [2, 1]},
     "gain": {"n_steps": 20},
     "mice": {"max_iter": 2},
     "miss_forest": {"n_trees": 3, "max_iter": 2},
@@ -64,6 +65,6 @@ def test_an_unknown_setting_is_refused(name: str) -> None:
 
 
 def test_an_unknown_imputer_is_answered_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="linear, locf, low_rank, mean, median"):
+    with pytest.raises(ConfigError, match="linear, linear_pool, locf, low_rank, mean, median"):
         registry.make("imputers", "spline")
     assert {"linear", "locf", "mean", "median"} <= set(registry.available("imputers"))

@@ -44,6 +44,7 @@ def run(options: Namespace) -> None:
     """Runs the part of a suite that is not done yet, then writes its tables, pictures and page."""
     from tsimpute.suites.jobs import in_order
     from tsimpute.suites.ranking import FAILURES
+    from tsimpute.suites.results import of_other_code
     from tsimpute.suites.running import run_suite
 
     if options.minutes is not None and not options.minutes > 0:
@@ -51,6 +52,12 @@ def run(options: Namespace) -> None:
     suite, jobs, chosen = _planned(options)
     chosen = in_order(suite, _with_files(chosen))
     out, total, done = options.out, len(chosen), 0
+    if older := of_other_code(chosen, out):
+        print(
+            f"{len(older)} of {total} entries are kept as another state of this package's code made them. To make one "
+            f"anew, remove its folder; the first: {out / older[0].folder}",
+            flush=True,
+        )
     errors, busy = [], []
 
     def failed(job: Job, error: TsimputeError) -> None:

@@ -60,12 +60,14 @@ class GaussianImputer:
         curves_: what moves its draws where features tell each other by curves; None = nothing does.
         margins_: networks that correct the draws; None = the process alone.
         chosen_: the settings that were used; not kept in files.
+        ignores_valid: ``fit`` does not look at validation records, so a fit serves all that train on the same cells.
         time_step_, time_unit_, regular_, n_steps_: see ``TableModel``.
     """
 
     name = "gaussian"
     sampler = "exact"
     whole_series = True
+    ignores_valid = True
 
     features_: tuple[Feature, ...]
     scaler_: Standardizer

@@ -9,8 +9,9 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,16 +23,20 @@ from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.experiments import runs
 from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.linear_pool import LinearPoolImputer
 from tsimpute.imputers.network.fitted import FittedModel, RecordClock
 from tsimpute.models.csdi_weights import load_csdi_weights
 from tsimpute.suites.jobs import LAST, Job, model_file, settings_that_count
 from tsimpute.suites.user_defined import Plugin, user_imputer
+from tsimpute.system.files import atomic_write_text, package_digest
 from tsimpute.tasks.missingness import global_generators_kept
 from tsimpute.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]
 ORIGINAL_SPLIT = ("physionet2012", "csdi", 0, 1)
 """Data, protocol, fold and seed that CSDI's released weights were trained with."""
+LONG = 30.0
+"""Seconds of a fit from which it is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +78,10 @@ def checkpoints(
     elif job.method_config.weights is not None:
         for n in (None, *job.n_steps):
             yield Checkpoint(_original_csdi(job, task, SamplingConfig(n_steps=n, device=job.device)), None, None, n)
+    elif job.members:
+        yield from _pool(job, out, task, should_stop, progress)
     else:
-        imputer = new_imputer(job)
-        progress(f"{job.title}: fitting", 0, 1)
-        start = time.perf_counter()
-        with global_seeds(job.seed):  # copies: other methods are fitted on the same records
-            valid = task.valid_or_none
-            imputer.fit(task.train.select(slice(None)), None if valid is None else valid.select(slice(None)))
-        yield Checkpoint(imputer, None, time.perf_counter() - start)
+        yield _fitted(job, out / "models", task, progress)
 
 
 def new_imputer(job: Job) -> Imputer:
@@ -125,13 +126,66 @@ def training_key(config: RunConfig, task: Task, plugins: Sequence[Plugin] = ()) 
     Args:
         plugins: of the job; the files of those that take part in training count.
     """
-    digest = hashlib.sha256(np.where(task.train.visible, task.train.values, np.nan).tobytes())
-    digest.update(task.train.times.tobytes())
+    digest = _training_digest(task)
     settings = {part: settings_that_count(config)[part] for part in ("process", "network", "training")}
     depends = [settings, task.scaler.to_dict(), list(task.train.record_ids)]
     depends += [one.digests for one in plugins if one.files and one.kind in ("processes", "backbones", "mask_policies")]
     digest.update(json.dumps(depends, sort_keys=True).encode())
     return digest.hexdigest()[:12]
+
+
+def _pool(job: Job, out: Path, task: Task, should_stop: Callable[[], bool], progress: Progress) -> Iterator[Checkpoint]:
+    """The pool of the last models of other methods; nothing where a training was stopped."""
+    last = []
+    for member in job.members:
+        of_member = list(checkpoints(member, out, task, should_stop, progress))
+        if not of_member:
+            return
+        last.append(of_member[-1])
+    seconds = [one.seconds_training for one in last]
+    total = None if None in seconds else sum(filter(None, seconds))
+    shares = list(job.method_config.members.values())
+    yield Checkpoint(LinearPoolImputer.of([one.imputer for one in last], shares), None, total)
+
+
+def _fitted(job: Job, models: Path, task: Task, progress: Progress) -> Checkpoint:
+    """A method that is fitted at once. What took long is kept for tasks with the same visible training cells."""
+    imputer = new_imputer(job)
+    kept = models / f"{job.method}-{fit_key(job, task)}.safetensors"
+    seconds_file = kept.with_suffix(".json")
+    if seconds_file.is_file():
+        return Checkpoint(type(imputer).load(kept), None, json.loads(seconds_file.read_text())["seconds"])
+    progress(f"{job.title}: fitting", 0, 1)
+    start = time.perf_counter()
+    with global_seeds(job.seed):  # copies: other methods are fitted on the same records
+        valid = task.valid_or_none
+        imputer.fit(task.train.select(slice(None)), None if valid is None else valid.select(slice(None)))
+    seconds = time.perf_counter() - start
+    if getattr(imputer, "ignores_valid", False) and seconds > LONG:
+        models.mkdir(parents=True, exist_ok=True)
+        imputer.save(kept)
+        atomic_write_text(seconds_file, json.dumps({"seconds": seconds}))  # last: with it, the model counts
+    return Checkpoint(imputer, None, seconds)
+
+
+def fit_key(job: Job, task: Task) -> str:
+    """A key of all that the fit of an imputer depends on that does not look at validation records.
+
+    The code of this package counts, too: a fit is never taken for one of other code.
+    """
+    method = job.method_config
+    depends = [method.imputer, method.options, job.seed, [asdict(one) for one in task.train.features]]
+    depends += [list(task.train.record_ids), package_digest()]
+    digest = _training_digest(task)
+    digest.update(json.dumps(depends, sort_keys=True, default=str).encode())
+    return digest.hexdigest()[:12]
+
+
+def _training_digest(task: Task) -> Any:
+    """A digest, to be added to, of the visible training cells and their times."""
+    digest = hashlib.sha256(np.where(task.train.visible, task.train.values, np.nan).tobytes())
+    digest.update(task.train.times.tobytes())
+    return digest
 
 
 def _train(job: Job, task: Task, folder: Path, should_stop: Callable[[], bool], progress: Progress) -> bool:

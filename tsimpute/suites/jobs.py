@@ -49,6 +49,7 @@ class Job:
         source: file of weights, folder of a finished run or of a user's module, or None.
         files: all that its numbers depend on, beside settings and data: weights, a run's files, a user's modules.
         plugins: that its task, its training or the run name by an import path; their files count, too.
+        members: jobs of the members of a pool, on the same task, fold and seed.
         config: of its training; None = it is not trained here.
         epochs: after which it is scored, the last at the end; None for a method that is not trained in epochs, or for
             ``training.max_steps`` of them.
@@ -72,6 +73,7 @@ class Job:
     source: Path | None = None
     files: tuple[Path, ...] = ()
     plugins: tuple[Plugin, ...] = ()
+    members: tuple[Job, ...] = ()
     config: RunConfig | None = None
     epochs: tuple[int | None, ...] = (None,)
     n_steps: tuple[int, ...] = ()
@@ -285,6 +287,8 @@ def _resolved(suite: Suite, job: Job) -> Job:
             job = replace(job, files=(_existing(Path(training.start_from)),))
             import_plugins(job.plugins)
             new_imputer(config).check_start()
+    elif method.members:
+        return replace(job, members=tuple(_member(suite, job, name) for name in method.members))
     elif is_import_path(method.imputer):
         folder, files = source_files(method.imputer, suite.folder)
         job = replace(job, source=folder, files=files)
@@ -308,6 +312,20 @@ def _resolved(suite: Suite, job: Job) -> Job:
     return replace(job, n_steps=tuple(n for n in n_steps if takes(path_of_states, n)))
 
 
+def _member(suite: Suite, job: Job, name: str) -> Job:
+    """The job of a member of a pool; only its last model takes part.
+
+    Raises:
+        TsimputeError: it cannot be run.
+    """
+    member = _job(
+        suite, job.task, name, job.fold, job.seed if suite.methods[name].seeds else suite.seeds_of(job.task)[0]
+    )
+    if member.problem is not None:
+        raise member.problem
+    return replace(member, epochs=member.epochs[-1:], n_steps=())
+
+
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise AbsentFileError(f"suite: expected a file {path}, as a method names it; there is none.")
@@ -317,6 +335,7 @@ def _existing(path: Path) -> Path:
 def _key(suite: Suite, job: Job) -> str:
     # Of a training the content of its settings counts, and not the name of their file.
     skipped = ["tasks", "optional", *([] if job.config is None else ["config", "settings"])]
+    skipped += [] if job.members else ["members"]
     skipped += [] if job.method_config.at_step else ["at_step"]
     draws = [suite.n_samples, suite.fill, suite.leakage_test]
     if suite.conditionals or suite.sampling_seed is not None:
@@ -337,6 +356,8 @@ def _key(suite: Suite, job: Job) -> str:
         depends["device"] = job.device
     if any(one.files for one in job.plugins):
         depends["plugins"] = {one.kind: one.digests for one in job.plugins}
+    if job.members:
+        depends["members"] = [member.key for member in job.members]
     if job.config is not None:
         depends["training"] = settings_that_count(job.config)
     return hashlib.sha256(json.dumps(_with_text_keys(depends), sort_keys=True, default=str).encode()).hexdigest()[:16]

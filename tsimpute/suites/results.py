@@ -15,7 +15,7 @@ from tsimpute.errors import DataError
 from tsimpute.evaluation.evaluate import rescore
 from tsimpute.evaluation.reporting import Report, csv_text
 from tsimpute.suites.jobs import Job
-from tsimpute.system.files import atomic_write_text
+from tsimpute.system.files import atomic_write_text, package_digest
 
 ABOUT, PARTS, STEPS = "entry.json", "breakdown.csv", "steps.csv"
 METRICS = (
@@ -82,6 +82,7 @@ class EntryRecord:
         leakage: see ``tsimpute.experiments.leakage``; "" = not tested.
         protocol_leaks: the protocol's own scaler has seen held-out values.
         machine, versions, commit: where it was made.
+        code: digest of the package's source that made it; "" = not known.
         checkpoints: by epoch.
         changes: see ``Task``.
         achieved_rate: share of the observed cells of the test records that is held out.
@@ -105,6 +106,7 @@ class EntryRecord:
     n_steps: tuple[int, ...] = ()
     n_cells_of_all: int | None = None
     records: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,18 @@ def without_results(jobs: Iterable[Job], out: Path) -> list[Job]:
         return False
 
     return [job for job in jobs if is_absent(job)]
+
+
+def of_other_code(jobs: Iterable[Job], out: Path) -> list[Job]:
+    """The jobs whose stored result was made by another state of this package's code; damaged entries are none."""
+
+    def is_other(job: Job) -> bool:
+        with suppress(DataError):
+            record = None if job.problem is not None else stored(job, out)
+            return record is not None and record.code != package_digest()
+        return False
+
+    return [job for job in jobs if is_other(job)]
 
 
 def not_shown(jobs: Iterable[Job], out: Path) -> list[str]:

@@ -34,6 +34,7 @@ from tsimpute.suites.checkpoints import Checkpoint, global_seeds, new_imputer
 from tsimpute.suites.densities import density_parts
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.results import EntryRecord, Part
+from tsimpute.system.files import package_digest
 from tsimpute.tasks.task import Task
 
 BINS = ("1", "2-3", "4-6", "7-12", "13-24", "25+", "no value in the record")
@@ -91,6 +92,7 @@ def new_record(job: Job, prepared: Prepared) -> EntryRecord:
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
         versions={"python": platform.python_version()} | {name: version(name) for name in packages},
         commit=_commit(),
+        code=package_digest(),
         checkpoints=(),
         changes=prepared.task.changes,
         achieved_rate=float(test.held_out_mask.sum() / test.observed.sum()),

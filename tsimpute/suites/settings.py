@@ -57,8 +57,9 @@ class TaskConfig:
 class MethodConfig:
     """An imputer of the suite.
 
-    One of four: ``config`` names a training, ``run`` the folder of a finished one, ``weights`` a file of the original
-    CSDI, and ``imputer`` with its ``options`` anything else that has ``fit`` and ``impute``.
+    One of five: ``config`` names a training, ``run`` the folder of a finished one, ``weights`` a file of the original
+    CSDI, ``members`` a linear pool of other methods, and ``imputer`` with its ``options`` anything else that has
+    ``fit`` and ``impute``.
 
     Attributes:
         imputer: name of an imputer or peer; "my_module:MyImputer", the import path of a class; or "my_module:draw",
@@ -71,6 +72,8 @@ class MethodConfig:
         run: folder of a finished run, one for all data sets or by data set; the epochs that it kept are scored. A list
             has one folder for each fold of a task, or for each seed where there is one fold.
         weights: file of weights of the original CSDI; $NAMES of the environment are replaced by their values.
+        members: other methods of the suite and their shares of the draws, as {"CFMI": 1, "Gaussian process": 1}; see
+            ``tsimpute.imputers.linear_pool``. Of a training, its last model.
         tasks: names of its tasks; none = all.
         n_samples: samples per record; None = as in the suite; 1 for methods without randomness.
         fill: None = as in the suite. The original CSDI samples every missing cell, so its weights need "missing".
@@ -86,6 +89,7 @@ class MethodConfig:
     settings: dict[str, Any] = field(default_factory=dict)
     run: str | tuple[str, ...] | dict[str, Any] | None = None
     weights: str | None = None
+    members: dict[str, float] = field(default_factory=dict)
     tasks: tuple[str, ...] = ()
     n_samples: int | None = None
     fill: Literal["scored", "missing"] | None = None
@@ -94,10 +98,15 @@ class MethodConfig:
     optional: bool = False
 
     def __post_init__(self) -> None:
-        kinds = [name for name in ("imputer", "config", "run", "weights") if getattr(self, name)]
+        kinds = [name for name in ("imputer", "config", "run", "weights", "members") if getattr(self, name)]
         if len(kinds) != 1:
             raise ConfigError(
-                f"suite: a method needs one of imputer, config, run or weights; came {', '.join(kinds) or 'none'}."
+                "suite: a method needs one of imputer, config, run, weights or members; came "
+                f"{', '.join(kinds) or 'none'}."
+            )
+        if self.members and (len(self.members) < 2 or not all(0 < share < 1e9 for share in self.members.values())):
+            raise ConfigError(
+                f"suite: members: expected at least two methods with positive shares, came {dict(self.members)}."
             )
         if self.imputer.partition(":")[0].endswith(".py"):
             raise ConfigError(
@@ -230,6 +239,11 @@ class Suite:
             unknown = [task for task in config.tasks if task not in self.tasks]
             if unknown:
                 raise ConfigError(f"suite: method {method!r}: {no_such('task', unknown[0], self.tasks)}")
+            for member in config.members:
+                if member not in self.methods:
+                    raise ConfigError(f"suite: method {method!r}: {no_such('method', member, self.methods)}")
+                if self.methods[member].members:
+                    raise ConfigError(f"suite: method {method!r}: member {member!r} is a pool itself.")
         named = [*self.run_last, *filter(None, [self.ranking.reference])]
         for method in (*named, *(name for claim in self.ranking.claims for name in (claim.method, *claim.others))):
             if method not in self.methods:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import platformdirs
@@ -118,3 +120,20 @@ def packaged_names(ending: str, *folder: str) -> list[str]:
     """Names, without ``ending``, of the files in a folder of the package that end so."""
     names = [file.name for file in resources.files("tsimpute").joinpath(*folder).iterdir()]
     return sorted(name.removesuffix(ending) for name in names if name.endswith(ending))
+
+
+@cache
+def package_digest() -> str:
+    """A digest of the source of this package: other code, another digest."""
+    digest = hashlib.sha256()
+    for name, content in sorted(_sources(resources.files("tsimpute"), "")):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:12]
+
+
+def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _sources(entry, f"{name}{entry.name}/")
+        elif entry.name.endswith(".py"):
+            yield f"{name}{entry.name}", entry.read_bytes()

@@ -88,6 +88,8 @@ def digest(x: object) -> str:
         text = "".join(map(digest, x)).encode()
     elif dataclasses.is_dataclass(x):
         text = digest({f.name: getattr(x, f.name) for f in dataclasses.fields(x)}).encode()
+    elif hasattr(x, "impute"):  # an imputer among what an imputer has learnt
+        text = digest(learnt(x)).encode()
     else:
         text = repr(x).encode() if isinstance(x, str | int | float | None) else type(x).__name__.encode()
     return hashlib.sha256(text).hexdigest()
