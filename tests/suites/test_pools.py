@@ -15,9 +15,11 @@ from tsimpute.config import registry
 from tsimpute.errors import ConfigError
 from tsimpute.evaluation.kept_samples import read_cells
 from tsimpute.imputers.gaussian import GaussianImputer
-from tsimpute.suites import checkpoints, running
+from tsimpute.imputers.linear_pool import LinearPoolImputer
+from tsimpute.suites import checkpoints, running, scoring
 from tsimpute.suites.jobs import Job, plan
 from tsimpute.suites.settings import Suite, load_suite
+from tsimpute.testing.imputers import TRAIN
 
 SUITE = """
 tasks:
@@ -150,12 +152,26 @@ class TestFitsThatAreKept:
         assert len(keys) == 4
 
     def test_an_imputer_that_may_look_at_validation_records_is_not_kept(self) -> None:
-        names = [
-            name
-            for name in registry.available("imputers")
-            if getattr(registry.plugin("imputers", name), "ignores_valid", False)
-        ]
-        assert names == ["gaussian"]
+        classes = [registry.plugin("imputers", name) for name in registry.available("imputers")]
+        assert [one.name for one in classes if hasattr(one, "ignores_valid")] == ["gaussian", "linear_pool"]
+        fitted = {name: registry.make("imputers", name).fit(TRAIN) for name in ("gaussian", "mean")}
+        assert LinearPoolImputer.of([fitted["gaussian"]] * 2).ignores_valid
+        assert not LinearPoolImputer.of(list(fitted.values())).ignores_valid
+
+
+def test_the_leakage_test_may_have_other_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = "{settings: {n_rounds: 2}, seed: 5}}"
+    with_other = f"{options[:-1]}, leakage_options: {{settings: {{n_rounds: 1}}}}}}"
+    jobs = [
+        plan(load_suite(write(tmp_path, SUITE.replace("{settings: {n_rounds: 2}}}", x))))[0]
+        for x in (options, with_other)
+    ]
+    assert jobs[0].key == jobs[1].key
+    fitted: list[GaussianImputer] = []
+    monkeypatch.setattr(scoring, "leakage_of", lambda make, *rest: fitted.append(make()) or "none")
+    for job in jobs:
+        scoring.leakage_result(job, running.prepare(job))
+    assert [(one.settings.n_rounds, one.seed) for one in fitted if one.settings] == [(2, 5), (1, 5)]
 
 
 def write(folder: Path, text: str) -> Path:

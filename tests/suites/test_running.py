@@ -452,7 +452,7 @@ def test_runs_that_are_done_are_one_for_each_fold_or_seed(suite: Suite, tmp_path
         ("tasks: {a: {}}\nmethods: {m: {imputer: linear, speed: 3}}", r"unknown key methods.m.speed"),
         ("tasks: {a: {data: {name: 3}}}\nmethods: {m: {imputer: linear}}", r"tasks.a.data.name: expected str, came 3"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: my.py}}", "a name or an import path, as .*; came the file 'my"),
-        ("tasks: {a: {}}\nmethods: {m: {}}", "needs one of imputer, config, run or weights; came none"),
+        ("tasks: {a: {}}\nmethods: {m: {}}", "needs one of imputer, config, run, weights or members; came none"),
         ("tasks: {a: {}}\nmethods: {m: {imputer: linear, tasks: [b]}}", "no task 'b'; tasks are a"),
         (
             "tasks: {a/b: {}}\nmethods: {m: {imputer: linear}}",

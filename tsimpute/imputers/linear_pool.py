@@ -69,6 +69,11 @@ class LinearPoolImputer:
         return pool
 
     @property
+    def ignores_valid(self) -> bool:
+        """Whether no member's ``fit`` looks at validation records."""
+        return all(getattr(member, "ignores_valid", False) for member in getattr(self, "members_", ()))
+
+    @property
     def no_data_(self) -> tuple[str, ...]:
         """Names of the features without a visible training cell, of any member."""
         named = {name for member in self.members_ for name in getattr(member, "no_data_", ())}

@@ -334,7 +334,7 @@ def _existing(path: Path) -> Path:
 
 def _key(suite: Suite, job: Job) -> str:
     # Of a training the content of its settings counts, and not the name of their file.
-    skipped = ["tasks", "optional", *([] if job.config is None else ["config", "settings"])]
+    skipped = ["tasks", "optional", "leakage_options", *([] if job.config is None else ["config", "settings"])]
     skipped += [] if job.members else ["members"]
     skipped += [] if job.method_config.at_step else ["at_step"]
     draws = [suite.n_samples, suite.fill, suite.leakage_test]

@@ -111,6 +111,9 @@ def leakage_result(job: Job, prepared: Prepared, model: Checkpoint | None = None
         training = replace(job.config.training, epochs=1, max_steps=None, keep_epochs=())
         training = replace(training, query_unobserved=0.0, warmup_steps=0)
         job = replace(job, config=replace(job.config, training=training))
+    if other := job.method_config.leakage_options:
+        options = {**job.method_config.options, **other}
+        job = replace(job, method_config=replace(job.method_config, options=options))
     try:
         with global_seeds(job.seed):
             return leakage_of(lambda: new_imputer(job), prepared.task, job.seed, job.method_config.n_samples or 2)

@@ -66,6 +66,7 @@ class MethodConfig:
             that of a function: see ``tsimpute.suites.user_defined.FunctionImputer``. The module is looked for in the
             folder of the suite, in the working folder, and among the installed packages.
         options: of the imputer.
+        leakage_options: options of the imputer that are others in the leakage test, which fits it several times.
         config: settings of a training, one for all data sets or by data set: a file, the name of a shipped one, or
             "default".
         settings: values that replace those of the config, as {"training.epochs": 40, "process.name": "diffusion"}.
@@ -85,6 +86,7 @@ class MethodConfig:
 
     imputer: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    leakage_options: dict[str, Any] = field(default_factory=dict)
     config: str | dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     run: str | tuple[str, ...] | dict[str, Any] | None = None
@@ -113,10 +115,11 @@ class MethodConfig:
                 "suite: imputer: expected a name or an import path, as my_module:MyImputer or my_module:draw; came the "
                 f"file {self.imputer!r}."
             )
-        for name, kind in (("options", "imputer"), ("settings", "config"), ("at_step", "config")):
+        of_kind = {"options": "imputer", "leakage_options": "imputer", "settings": "config", "at_step": "config"}
+        for name, kind in of_kind.items():
             if getattr(self, name) and kinds != [kind]:
                 raise ConfigError(f"suite: {name}: only for a method with {kind}; this one has {kinds[0]}.")
-        for name in ("options", "settings"):
+        for name in ("options", "leakage_options", "settings"):
             if not all(isinstance(key, str) for key in getattr(self, name)):
                 raise ConfigError(f"suite: {name}: expected values by name, came {getattr(self, name)}.")
         reserved = [path for path in self.settings if path.startswith(_OF_THE_SUITE)]
