@@ -40,7 +40,7 @@ for name in config_files.shipped_configs():
 for name in shipped_suites():
     assert load_suite(name).tasks
 assert "Physio" in pretrained.card("physionet2012")
-model = ti.GenerativeImputer.load(pretrained.model_path("physionet2012"))
+model = ti.GenerativeImputer.load(pretrained.model_path("physionet2012_cfmi"))
 assert model.network.name in registry.available("backbones")
 assert packaged("backbones", "row_attention.c").name == "row_attention.c"
 assert "<h1>a &amp; b</h1>" in render("suite.html", title="a & b", summary="", overview=[], tasks=[], notes=[])

@@ -11,6 +11,7 @@ SUITES = ("every_missing_cell", "evidence", "folds", "gaussian", "densities")
 """Folders of results that a suite wrote: one section of ``tables.md`` for each task."""
 RUNS = (
     "gpu/pm25", "gpu/pm25_all_months", "gpu/physionet2012", "physionet2012/bounded", "physionet2012/bundled",
+    "physionet2012/bundled_process",
     "physionet2012/few_steps", "physionet2012/few_steps_diffusion", "physionet2012/two_evaluations",
     "physionet2012/two_evaluations_crps", "physionet2012/laptop_present_cells", "physionet2012/cpu_8_epochs",
     "pm25/two_evaluations", "pm25/laptop", "pm25/cpu_2_epochs",
@@ -39,7 +40,7 @@ def fragments(root: Path) -> Iterator[tuple[str, str]]:
     yield "evidence/steps.md", by_steps(results / "evidence" / "steps.csv")
     yield "evidence/speed.md", _read(benchmarks / "results.md")
     yield "evidence/speed-every-missing-cell.md", _read(benchmarks / "every_missing_cell" / "results.md")
-    yield "evidence/own-gaps.md", table(results / "physionet2012" / "bundled" / "own_gaps.csv")
+    yield "evidence/own-gaps.md", table(results / "physionet2012" / "bundled_process" / "own_gaps.csv")
     yield "evidence/time-to-level.md", table(benchmarks / "time_to_level.csv")
     yield "evidence/busy-neighbour.md", table(benchmarks / "busy_neighbour.csv")
 

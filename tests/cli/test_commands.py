@@ -21,6 +21,7 @@ from tsimpute.config.yaml_files import shipped_configs
 from tsimpute.core.limits import Limits
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments.runs import fill_gaps, load_windows
+from tsimpute.imputers.gaussian import GaussianImputer
 from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer
 
@@ -92,6 +93,25 @@ def test_draw_writes_a_table_with_the_observed_values(run: Path, tmp_path: Path)
         np.testing.assert_allclose(frame[level][there], values[there], rtol=1e-12)
     assert (frame["q0.25"] <= frame["q0.75"]).all()
     assert (frame[frame.provenance == "imputed"]["q0.25"] < frame[frame.provenance == "imputed"]["q0.75"]).any()
+
+
+def test_draw_takes_a_gaussian_process_and_bundled_models_by_name(tmp_path: Path) -> None:
+    windows = load_windows("synthetic", n_records=40, n_steps=12)
+    process = GaussianImputer(settings={"n_rounds": 2}).fit(replace(windows, held_out=None))
+    process.save(tmp_path / "process")
+    data = ["--data.options", "{n_records: 40, n_steps: 12}", "--records", "synthetic-00003", "--n_samples", "19"]
+    main(["draw", str(tmp_path / "process"), *data, "--out", str(tmp_path / "filled.csv")])
+    frame = pd.read_csv(tmp_path / "filled.csv")
+    expected = process.impute(replace(windows, held_out=None).named(["synthetic-00003"]), 19)
+    medians = np.moveaxis(expected.quantile([0.5])[0], 1, 2).ravel()
+    imputed = (frame.provenance == "imputed").to_numpy()
+    assert imputed.any()
+    np.testing.assert_allclose(frame["q0.5"][imputed], medians[imputed], rtol=1e-6)
+    with pytest.raises(SystemExit, match="features: expected the 35 learnt in fit"):
+        main(["draw", "physionet2012", *data, "--out", str(tmp_path / "other.csv")])
+    with pytest.raises(SystemExit, match="--sampling: expected none, as physionet2012 is a Gaussian process"):
+        main(["draw", "physionet2012", *data, "--sampling.n_steps", "2", "--out", str(tmp_path / "other.csv")])
+    assert not (tmp_path / "other.csv").exists()
 
 
 def test_values_outside_a_models_limits_are_hidden_from_it_and_stay_as_they_are() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -22,6 +22,10 @@ from tsimpute.config.settings import DataConfig, RunConfig, SamplingConfig, trai
 from tsimpute.config.yaml_files import check_config, config_path, load_config, shipped_configs
 from tsimpute.errors import ConfigError, TsimputeError
 from tsimpute.system.terminal import Bar, stop_on_interrupt
+
+if TYPE_CHECKING:
+    from tsimpute.imputers.gaussian import GaussianImputer
+    from tsimpute.imputers.generative import GenerativeImputer
 
 SUITE = "Runs, checks or shows a suite: tasks, methods, folds and seeds in one file."
 EXAMPLES = {
@@ -157,7 +161,9 @@ def _add_train(parser: ArgumentParser) -> None:
 
 
 def _add_draw(parser: ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help="a model file, such as runs/cfmi/last.safetensors")
+    parser.add_argument(
+        "model", type=Path, help="a model file, such as runs/cfmi/last.safetensors, or the name of a bundled one"
+    )
     parser.add_argument("--out", type=Path, required=True, help="table to write: .csv, or .nc for all samples")
     parser.add_argument("--records", type=str, default="", help="ids of records, comma-separated. Default: all")
     parser.add_argument(
@@ -265,12 +271,11 @@ def draw(options: Namespace) -> None:
     """Samples records of a known data set with a trained model and writes a table of quantiles, or all samples."""
     from tsimpute.core.quantiles import few_draws_text
     from tsimpute.experiments import runs
-    from tsimpute.imputers.generative import GenerativeImputer
     from tsimpute.tables.sources.records import check_output, write_table
 
     quantiles = _numbers(float, options.quantiles, "--quantiles")
     check_output(options.out, options.force, quantiles)
-    imputer = GenerativeImputer.load(options.model, options.sampling)
+    imputer = _model_of(options.model, options.sampling)
     data, wanted = options.data, [word.strip() for word in options.records.split(",") if word.strip()]
     # Here every value that is known is kept: cells that a data set holds out for scoring are no gaps.
     windows = dataclasses.replace(runs.load_windows(data.name, data.root, **data.options), held_out=None)
@@ -284,6 +289,26 @@ def draw(options: Namespace) -> None:
     print(f"filled {n_missing:,} cells of {len(windows)} records, {options.n_samples} draws each; wrote {options.out}")
     if options.out.suffix == ".csv" and (note := few_draws_text(quantiles, options.n_samples)):
         print(f"note: {note}")
+
+
+def _model_of(name: Path, sampling: SamplingConfig) -> GaussianImputer | GenerativeImputer:
+    """The model of a file, or a bundled one.
+
+    Raises:
+        ConfigError: settings of a sampler for a model that has none.
+    """
+    from tsimpute.imputers.gaussian import GaussianImputer
+    from tsimpute.imputers.generative import GenerativeImputer
+    from tsimpute.models.checkpoints import read_model
+    from tsimpute.models.pretrained import model_path, names
+
+    path = model_path(name) if str(name) in names() else name
+    weights, description = read_model(path)
+    if description.get("imputer") != GaussianImputer.name:
+        return GenerativeImputer.from_file(path, weights, description, sampling)
+    if sampling != SamplingConfig():
+        raise ConfigError(f"--sampling: expected none, as {name} is a Gaussian process, whose samples are exact.")
+    return GaussianImputer.from_file(path, weights, description)
 
 
 def evaluate(options: Namespace) -> None:

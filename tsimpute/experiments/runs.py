@@ -27,8 +27,9 @@ from tsimpute.datasets.base import DatasetAdapter
 from tsimpute.errors import CheckpointError, ConfigError
 from tsimpute.evaluation.evaluate import evaluate
 from tsimpute.evaluation.reporting import EvaluationContext, Report
-from tsimpute.imputers.base import Imputer
+from tsimpute.imputers.base import Imputer, TableModel
 from tsimpute.imputers.generative import GenerativeImputer
+from tsimpute.imputers.shared.records import check_features
 from tsimpute.system.files import atomic_write_text
 from tsimpute.tasks.protocols import PROTOCOLS, csdi
 from tsimpute.tasks.task import Task
@@ -62,14 +63,18 @@ def load_windows(name: str | DatasetAdapter, root: str | Path | None = None, **o
     return make("datasets", name, **options).load(find_root(name, None if root is None else Path(root)))
 
 
-def fill_gaps(imputer: GenerativeImputer, windows: Windows, n_samples: int, seed: int) -> tuple[Iterator[Samples], int]:
+def fill_gaps(imputer: TableModel, windows: Windows, n_samples: int, seed: int) -> tuple[Iterator[Samples], int]:
     """Draws for the missing cells of records whose values may lie outside the limits that a model has learnt.
 
     Such a value is hidden from the model, and stays as it is: it was observed.
 
     Returns:
         One record after another, and how many values lie outside.
+
+    Raises:
+        DataError: other features, units or order than those learnt.
     """
+    check_features(imputer.features_, windows.features)
     outside = imputer.scaler_.outside(windows.values) & windows.visible
     within_limits = dataclasses.replace(
         windows, values=np.where(outside, np.nan, windows.values).astype(windows.values.dtype)

@@ -361,13 +361,12 @@ class GenerativeImputer:
 
     @classmethod
     def from_file(
-        cls,
-        path: Path,
-        weights: dict[str, torch.Tensor],
-        description: dict[str, Any],
+        cls, path: Path, weights: dict[str, torch.Tensor], description: dict[str, Any],
         sampling: SamplingConfig | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """What ``read_model`` read from ``path``."""
+        if "imputer" in description:  # models of other kinds say which
+            raise CheckpointError(f"{path}: expected a network, came a model of imputer {description['imputer']!r}.")
         if "settings" not in description and "table" in description:
             raise CheckpointError(
                 f"{path}: expected a model, came a table imputer without a network. Use "

@@ -151,10 +151,10 @@ def _pool(job: Job, out: Path, task: Task, should_stop: Callable[[], bool], prog
 def _fitted(job: Job, models: Path, task: Task, progress: Progress) -> Checkpoint:
     """A method that is fitted at once. What took long is kept for tasks with the same visible training cells."""
     imputer = new_imputer(job)
-    kept = models / f"{job.method}-{fit_key(job, task)}.safetensors"
-    seconds_file = kept.with_suffix(".json")
+    path = models / f"{job.method}-{fit_key(job, task)}.safetensors"
+    seconds_file = path.with_suffix(".json")
     if seconds_file.is_file():
-        return Checkpoint(type(imputer).load(kept), None, json.loads(seconds_file.read_text())["seconds"])
+        return Checkpoint(type(imputer).load(path), None, json.loads(seconds_file.read_text())["seconds"])
     progress(f"{job.title}: fitting", 0, 1)
     start = time.perf_counter()
     with global_seeds(job.seed):  # copies: other methods are fitted on the same records
@@ -163,7 +163,7 @@ def _fitted(job: Job, models: Path, task: Task, progress: Progress) -> Checkpoin
     seconds = time.perf_counter() - start
     if getattr(imputer, "ignores_valid", False) and seconds > LONG:
         models.mkdir(parents=True, exist_ok=True)
-        imputer.save(kept)
+        imputer.save(path)
         atomic_write_text(seconds_file, json.dumps({"seconds": seconds}))  # last: with it, the model counts
     return Checkpoint(imputer, None, seconds)
 

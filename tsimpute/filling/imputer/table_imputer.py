@@ -124,9 +124,10 @@ class TableImputer(ImputerSteps):
         True
 
     Args:
-        model: a trained ``GenerativeImputer``, its file, or the name of a bundled model; or a file of ``save``, whose
-            codes, limits, columns, clock and calibration then hold, and whose settings of how a table is read replace
-            defaults. A model counts as fitted: ``fit`` only measures it. None: ``fit`` trains a model.
+        model: a trained ``GenerativeImputer`` or ``GaussianImputer``, its file, or the name of a bundled model; or a
+            file of ``save``, whose codes, limits, columns, clock and calibration then hold, and whose settings of how
+            a table is read replace defaults. A model counts as fitted: ``fit`` only measures it. None: ``fit`` trains a
+            model.
         time, group, features: columns of times, of names of series, and to fill: one name or a list of names. None:
             detected. ``time="none"``: rows are time steps; ``group="none"``: the table is one series.
         records: "rows": each row is a record by itself, as a person or a sample, and their order means nothing; there

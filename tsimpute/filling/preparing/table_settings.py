@@ -82,7 +82,7 @@ def normalised(given: Mapping[str, Any]) -> Settings:
     model = given["model"]
     if model is not None and not isinstance(model, (*MODEL_KINDS, str, Path)):
         raise ConfigError(
-            f"model: expected a trained GenerativeImputer, its file or the name of a bundled model, came {model!r}."
+            f"model: expected a fitted model that fills tables, its file or the name of a bundled one, came {model!r}."
         )
     limits, units = given["limits"], given["units"]
     switches = ("drop_invalid", "calendar", "calibrate", "recalibrate", "keep_samples")
