@@ -108,7 +108,11 @@ def test_a_file_that_names_code_elsewhere_runs_none(tmp_path: Path) -> None:
         ([], None, "at least two"),
         (["mean"], None, "at least two"),
         ("mean", None, "at least two"),
+        ({"mean": 1, "median": 3}, None, "a list of at least two"),
+        (5, None, "a list of at least two"),
         (["mean", "median"], [1.0], "2 positive numbers"),
+        (["mean", "median"], 1, "2 positive numbers"),
+        (["mean", "median"], ["1", "2"], "2 positive numbers"),
         (["mean", "median"], [1.0, 0.0], "2 positive numbers"),
         (["mean", "median"], [1.0, nan], "2 positive numbers"),
     ],
@@ -126,5 +130,22 @@ def test_members_are_fitted_and_alike() -> None:
     smaller = Windows(TRAIN.values[:, :1], TRAIN.times, TRAIN.features[:1], TRAIN.record_ids)
     with pytest.raises(DataError, match="not learnt"):
         LinearPoolImputer.of([mean.fit(smaller), other])
-    with pytest.raises(ConfigError, match="expected imputer and options"):
-        LinearPoolImputer(["mean", {"name": "mean"}]).fit(TRAIN)
+    for wrong in ({"name": "mean"}, {"imputer": "mean", "options": [1]}):
+        with pytest.raises(ConfigError, match="expected imputer and options"):
+            LinearPoolImputer(["mean", wrong]).fit(TRAIN)
+
+
+def test_members_are_fitted_with_the_seed_of_the_pool_and_the_next_ones() -> None:
+    members = ["gaussian", {"imputer": "gaussian", "options": {"seed": 9}}, "gaussian", "mean"]
+    assert [one.seed for one in LinearPoolImputer(members, seed=3).fit(TRAIN).members_[:3]] == [3, 9, 5]
+
+
+def test_a_member_that_does_not_tell_its_features_takes_part() -> None:
+    class Plain:
+        name = "plain"
+        impute = registry.plugin("imputers", "mean").impute
+
+    mean, plain = registry.make("imputers", "mean").fit(TRAIN), Plain()
+    plain.impute = mean.impute
+    draws = LinearPoolImputer.of([plain, mean]).impute(TEST, 2).values
+    np.testing.assert_array_equal(draws[0], draws[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,40 @@ class TestFitsThatAreKept:
         values = task.train.values.copy()
         values[np.nonzero(task.train.visible)] += 1
         keys.add(checkpoints.fit_key(few, replace(task, train=replace(task.train, values=values))))
-        assert len(keys) == 4
+        donor = np.arange(len(task.train)) < 3
+        keys.add(checkpoints.fit_key(few, replace(task, train=replace(task.train, pattern_donor=donor))))
+        assert len(keys) == 5
+
+    @pytest.mark.parametrize("damage", ["absent", "cut", "no seconds"])
+    def test_a_damaged_one_is_made_anew(
+        self, untested: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+    ) -> None:
+        assert self.fits(untested, tmp_path, monkeypatch) == 1
+        expected = draws(tmp_path, "process")
+        (model,) = (tmp_path / "models").glob("*.safetensors")
+        shutil.rmtree(tmp_path / "entries")
+        if damage == "absent":
+            model.unlink()
+        elif damage == "cut":
+            model.write_bytes(model.read_bytes()[:-7])
+        else:
+            model.with_suffix(".json").write_text("")
+        assert self.fits(untested, tmp_path, monkeypatch) == 1
+        np.testing.assert_array_equal(draws(tmp_path, "process"), expected)
+
+    def test_code_of_ones_own_is_fitted_for_each_task(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(checkpoints, "LONG", 0.0)
+        (tmp_path / "my_process.py").write_text(
+            "from tsimpute.imputers.gaussian import GaussianImputer\n"
+            "class Mine(GaussianImputer):\n"
+            "    def __init__(self, seed=0): super().__init__(settings={'n_rounds': 2}, seed=seed)\n"
+        )
+        mine = "{imputer: 'my_process:Mine'}"
+        pooled = "{imputer: linear_pool, options: {members: ['my_process:Mine', gaussian]}}"
+        text = SUITE[: SUITE.index("methods")] + f"methods: {{mine: {mine}, pool: {pooled}}}\nn_samples: 2\n"
+        monkeypatch.syspath_prepend(tmp_path)
+        assert len(run(load_suite(write(tmp_path, text + "leakage_test: false\n")), tmp_path / "out")) == 4
+        assert not (tmp_path / "out" / "models").exists()
 
     def test_an_imputer_that_may_look_at_validation_records_is_not_kept(self) -> None:
         classes = [registry.plugin("imputers", name) for name in registry.available("imputers")]
@@ -172,6 +206,13 @@ def test_the_leakage_test_may_have_other_options(tmp_path: Path, monkeypatch: py
     for job in jobs:
         scoring.leakage_result(job, running.prepare(job))
     assert [(one.settings.n_rounds, one.seed) for one in fitted if one.settings] == [(2, 5), (1, 5)]
+
+
+def test_wrong_options_for_the_leakage_test_are_refused_before_any_work(tmp_path: Path) -> None:
+    text = SUITE.replace("{imputer: linear, seeds: false}", "{imputer: linear, leakage_options: {sttings: 3}}")
+    with pytest.raises(ConfigError, match="unknown option sttings"):
+        run(load_suite(write(tmp_path, text)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def write(folder: Path, text: str) -> Path:

@@ -31,7 +31,8 @@ class LinearPoolImputer:
     Args:
         members: at least two: names of imputers, mappings as ``{"imputer": "gaussian", "options": {"seed": 1}}``, or
             instances.
-        shares: of the members, positive; they are divided by their sum. None = equal ones.
+        shares: of the members, positive numbers; they are divided by their sum. None = equal ones.
+        seed: of the fits: members that have a seed among their options, and are given none, get this one and the next.
 
     Attributes:
         members_: the fitted members.
@@ -43,29 +44,28 @@ class LinearPoolImputer:
     members_: tuple[Imputer, ...]
     features_: tuple[Feature, ...]
 
-    def __init__(self, members: Sequence[Any] = (), shares: Sequence[float] | None = None) -> None:
-        if isinstance(members, str) or len(members) < 2:
-            raise ConfigError(f"linear_pool: members: expected at least two imputers, came {members!r}.")
-        if shares is not None and (len(shares) != len(members) or not all(0 < share < np.inf for share in shares)):
-            raise ConfigError(f"linear_pool: shares: expected {len(members)} positive numbers, came {shares!r}.")
-        self.members, self.shares = tuple(members), None if shares is None else tuple(map(float, shares))
+    def __init__(self, members: Sequence[Any] = (), shares: Sequence[float] | None = None, seed: int = 0) -> None:
+        if not isinstance(members, list | tuple) or len(members) < 2:
+            raise ConfigError(f"linear_pool: members: expected a list of at least two imputers, came {members!r}.")
+        self.members, self.seed = tuple(members), seed
+        self.shares = None if shares is None else _numbers(shares, len(members))
 
     @classmethod
     def of(cls, fitted: Sequence[Imputer], shares: Sequence[float] | None = None) -> Self:
         """The pool of imputers that are fitted already.
 
         Raises:
-            NotFittedError: one is not.
+            NotFittedError: none says what it was fitted to.
             DataError: they were fitted to other features or units.
         """
         pool = cls(fitted, shares)
-        lacks = [_title(member) for member in fitted if not hasattr(member, "features_")]
-        if lacks:
-            raise NotFittedError(f"linear_pool: expected fitted members with features_, came {', '.join(lacks)}.")
-        features = tuple(pool.members[0].features_)
-        for member in pool.members:
-            check_features(features, member.features_)
-        pool.members_, pool.features_ = pool.members, features
+        known = [tuple(getattr(member, "features_", ())) for member in fitted]
+        known = [features for features in known if features]
+        if not known:
+            raise NotFittedError(f"linear_pool: expected fitted members, came {', '.join(map(_title, fitted))}.")
+        for features in known:
+            check_features(known[0], features)
+        pool.members_, pool.features_ = pool.members, known[0]
         return pool
 
     @property
@@ -82,7 +82,8 @@ class LinearPoolImputer:
     def fit(self, train: Windows, valid: Windows | None = None) -> Self:
         """Fits each member on copies of the records, so that none sees what another one does to them."""
         fitted = []
-        for member in map(_made, self.members):
+        for i, member in enumerate(self.members):
+            member = _made(member, self.seed + i)
             fitted.append(member.fit(train.select(slice(None)), None if valid is None else valid.select(slice(None))))
         self.members_, self.features_ = tuple(fitted), train.features
         return self
@@ -146,18 +147,28 @@ class LinearPoolImputer:
         return turns
 
 
-def _made(member: Any) -> Any:
+def _numbers(shares: Any, n: int) -> tuple[float, ...]:
+    """Shares as numbers; a ConfigError where they are not n positive ones."""
+    plain = isinstance(shares, list | tuple | np.ndarray) and len(shares) == n
+    if not plain or not all(isinstance(share, int | float | np.number) and 0 < share < np.inf for share in shares):
+        raise ConfigError(f"linear_pool: shares: expected {n} positive numbers, came {shares!r}.")
+    return tuple(map(float, shares))
+
+
+def _made(member: Any, seed: int) -> Any:
     """An imputer that is not fitted yet."""
     if isinstance(member, str):
         member = {"imputer": member}
     if not isinstance(member, Mapping):
         return registry.make("imputers", member)
     unknown = sorted(set(member) - {"imputer", "options"})
-    if unknown or "imputer" not in member:
+    options = member.get("options") or {}
+    if unknown or "imputer" not in member or not isinstance(options, Mapping):
         raise ConfigError(f"linear_pool: members: expected imputer and options, came {dict(member)!r}.")
     name = member["imputer"]
     kind = next((kind for kind in _KINDS if name in registry.available(kind)), "imputers")
-    return registry.make(kind, name, **member.get("options") or {})
+    seeded = {"seed": seed} if "seed" in registry.options_of(kind, name) else {}
+    return registry.make(kind, name, **{**seeded, **options})
 
 
 def _title(member: Any) -> str:

@@ -7,8 +7,8 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,12 @@ def new_imputer(job: Job) -> Imputer:
     )
 
 
+def with_leakage_options(job: Job) -> Job:
+    """With the options that its imputer has in the leakage test."""
+    method = job.method_config
+    return replace(job, method_config=replace(method, options={**method.options, **method.leakage_options}))
+
+
 @contextmanager
 def global_seeds(seed: int) -> Iterator[None]:
     """Global generators start at ``seed`` and are restored afterwards: a method that uses them is repeatable."""
@@ -149,23 +155,37 @@ def _pool(job: Job, out: Path, task: Task, should_stop: Callable[[], bool], prog
 
 
 def _fitted(job: Job, models: Path, task: Task, progress: Progress) -> Checkpoint:
-    """A method that is fitted at once. What took long is kept for tasks with the same visible training cells."""
+    """A method that is fitted at once. What took long is kept for tasks with the same visible training cells.
+
+    A method of other code than this package's is not kept: its fit may depend on what a key does not see.
+    """
     imputer = new_imputer(job)
     path = models / f"{job.method}-{fit_key(job, task)}.safetensors"
     seconds_file = path.with_suffix(".json")
     if seconds_file.is_file():
-        return Checkpoint(type(imputer).load(path), None, json.loads(seconds_file.read_text())["seconds"])
+        with suppress(CheckpointError, OSError, ValueError, LookupError):  # of what is damaged: fitted anew
+            seconds = float(json.loads(seconds_file.read_text())["seconds"])
+            return Checkpoint(type(imputer).load(path), None, seconds)
     progress(f"{job.title}: fitting", 0, 1)
     start = time.perf_counter()
     with global_seeds(job.seed):  # copies: other methods are fitted on the same records
         valid = task.valid_or_none
         imputer.fit(task.train.select(slice(None)), None if valid is None else valid.select(slice(None)))
     seconds = time.perf_counter() - start
-    if getattr(imputer, "ignores_valid", False) and seconds > LONG:
+    of_package = not any(map(is_import_path, _texts([job.method_config.imputer, job.method_config.options])))
+    if of_package and getattr(imputer, "ignores_valid", False) and seconds > LONG:
         models.mkdir(parents=True, exist_ok=True)
         imputer.save(path)
         atomic_write_text(seconds_file, json.dumps({"seconds": seconds}))  # last: with it, the model counts
     return Checkpoint(imputer, None, seconds)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in settings, at any depth."""
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
+        yield from _texts(item)
 
 
 def fit_key(job: Job, task: Task) -> str:
@@ -175,7 +195,8 @@ def fit_key(job: Job, task: Task) -> str:
     """
     method = job.method_config
     depends = [method.imputer, method.options, job.seed, [asdict(one) for one in task.train.features]]
-    depends += [list(task.train.record_ids), package_digest()]
+    donor = task.train.pattern_donor  # whose gaps masks are made of
+    depends += [list(task.train.record_ids), None if donor is None else donor.tolist(), package_digest()]
     digest = _training_digest(task)
     digest.update(json.dumps(depends, sort_keys=True, default=str).encode())
     return digest.hexdigest()[:12]

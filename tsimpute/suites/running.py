@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from tsimpute.config.registry import available, is_known
+from tsimpute.config.registry import available, is_import_path, is_known
 from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, TsimputeError
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments.runs import task_of
 from tsimpute.imputers.network.sampler import Sampler
-from tsimpute.suites.checkpoints import Checkpoint, Progress, checkpoints, new_imputer
+from tsimpute.suites.checkpoints import Checkpoint, Progress, checkpoints, new_imputer, with_leakage_options
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.results import CheckpointScore, Result, clear, read_result, samples_file, stored, write_entry
 from tsimpute.suites.scoring import Prepared, leakage_result, new_record, prepare, score
@@ -124,6 +124,8 @@ def _check_settings(jobs: Sequence[Job]) -> None:
         name = job.method_config.imputer
         if name and not any(is_known(kind, name) for kind in ("imputers", "peers")):
             new_imputer(job)  # refuses it; an import path is not followed
+        if name and not is_import_path(name) and job.method_config.leakage_options:
+            new_imputer(with_leakage_options(job))
 
 
 def _check_numbers_of_cells(jobs: Sequence[Job], out: Path) -> None:

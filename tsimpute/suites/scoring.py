@@ -30,7 +30,7 @@ from tsimpute.evaluation.reporting import Report
 from tsimpute.evaluation.table_metrics import BETWEEN_ROWS, MAX_ROWS, TABLE_METRICS, table_metrics
 from tsimpute.experiments import runs
 from tsimpute.experiments.leakage import leakage_of, leakage_of_filling, scaler_moves
-from tsimpute.suites.checkpoints import Checkpoint, global_seeds, new_imputer
+from tsimpute.suites.checkpoints import Checkpoint, global_seeds, new_imputer, with_leakage_options
 from tsimpute.suites.densities import density_parts
 from tsimpute.suites.jobs import Job
 from tsimpute.suites.results import EntryRecord, Part
@@ -111,9 +111,7 @@ def leakage_result(job: Job, prepared: Prepared, model: Checkpoint | None = None
         training = replace(job.config.training, epochs=1, max_steps=None, keep_epochs=())
         training = replace(training, query_unobserved=0.0, warmup_steps=0)
         job = replace(job, config=replace(job.config, training=training))
-    if other := job.method_config.leakage_options:
-        options = {**job.method_config.options, **other}
-        job = replace(job, method_config=replace(job.method_config, options=options))
+    job = with_leakage_options(job)
     try:
         with global_seeds(job.seed):
             return leakage_of(lambda: new_imputer(job), prepared.task, job.seed, job.method_config.n_samples or 2)
