@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from tsimpute import plots
+from tsimpute.cli import commands
 from tsimpute.cli.commands import main
 from tsimpute.core.panel import Clock, Panel, Series
 from tsimpute.core.seeding import derive_seed
@@ -22,7 +23,6 @@ from tsimpute.experiments import runs
 from tsimpute.filling.measuring.calibration import Calibration, calibrated_on, coverage_of, summarised
 from tsimpute.filling.measuring.hidden_draws import HiddenDraws
 from tsimpute.filling.preparing.series import Policy, fill_series, provenance_of
-from tsimpute.imputers.generative import GenerativeImputer
 from tsimpute.scaling.standardizer import Standardizer
 from tsimpute.suites.scoring import breakdown
 from tsimpute.tables.sources.records import to_frame
@@ -114,7 +114,7 @@ def test_the_command_line_writes_the_interval_that_is_scored(
 ) -> None:
     windows = records(10)
     model = Known(windows)
-    monkeypatch.setattr(GenerativeImputer, "load", lambda *_: model)
+    monkeypatch.setattr(commands, "_model_of", lambda *_: model)
     monkeypatch.setattr(runs, "load_windows", lambda *_, **__: windows.without_held_out())
     out = tmp_path / "drawn.csv"
     main(["draw", "model.safetensors", "--n_samples", str(n_samples), "--out", str(out)])
@@ -129,7 +129,7 @@ def test_the_command_line_says_when_the_draws_are_too_few_for_a_quantile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     windows = records(2, 20)
-    monkeypatch.setattr(GenerativeImputer, "load", lambda *_: Known(windows))
+    monkeypatch.setattr(commands, "_model_of", lambda *_: Known(windows))
     monkeypatch.setattr(runs, "load_windows", lambda *_, **__: windows.without_held_out())
     main(["draw", "model.safetensors", "--n_samples", "8", "--out", str(tmp_path / "drawn.csv")])
     said = capsys.readouterr().out
