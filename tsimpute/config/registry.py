@@ -19,7 +19,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -27,6 +27,7 @@ from typing import Any
 import tsimpute
 from tsimpute.errors import CheckpointError, ConfigError
 
+IMPUTER_KINDS = ("imputers", "peers")
 _IMPUTER = ("fit", "impute", "save", "load")
 CONTRACTS = {
     "backbones": ("forward", "condition_on", "bytes_per_row", "bytes_once"),
@@ -88,6 +89,17 @@ def make(kind: str, name: Any, **options: Any) -> Any:
     if unknown:
         raise ConfigError(f"{name}: unknown option {', '.join(unknown)}; it has {', '.join(known) or 'none'}.")
     return plugin(kind, name)(**options)
+
+
+def make_imputer(name: str, options: Mapping[str, Any], seed: int) -> Any:
+    """An imputer or peer by its name. ``seed`` is its own where it has such an option and is given none.
+
+    Raises:
+        ConfigError: see ``make``.
+    """
+    kind = next((kind for kind in IMPUTER_KINDS if is_known(kind, name)), IMPUTER_KINDS[0])
+    seeded = {"seed": seed} if "seed" in options_of(kind, name) else {}
+    return make(kind, name, **{**seeded, **options})
 
 
 def options_of(kind: str, name: str) -> list[str]:

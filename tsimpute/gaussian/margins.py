@@ -199,10 +199,11 @@ class Margins:
             if part == "margins":
                 states.setdefault(int(number), {})[name] = torch.from_numpy(np.array(array))
         networks: list[_Network] = []
+        n_inputs = _n_inputs(arrays["covariance"][0]) if states else 0
         for _, state in sorted(states.items()):
-            if len(state["centre"]) != (n_inputs := _n_inputs(arrays["covariance"][0])):
+            if len(state["centre"]) != n_inputs:
                 raise ValueError(f"expected networks of {n_inputs} inputs, came {len(state['centre'])}")
-            network = _Network(len(state["centre"]), len(state["embedding.weight"]))
+            network = _Network(n_inputs, len(state["embedding.weight"]))
             network.load_state_dict(state)
             networks.append(network.eval())
         return cls(tuple(networks)) if networks else None

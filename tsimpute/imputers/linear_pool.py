@@ -18,8 +18,6 @@ from tsimpute.imputers.base import Imputer
 from tsimpute.imputers.shared.records import cells_asked, check_features
 from tsimpute.models.checkpoints import read_model, write_model
 
-_KINDS = ("imputers", "peers")
-
 
 class LinearPoolImputer:
     """Of S draws of a record, each member gives its share; each draw is a whole completed record of one member.
@@ -165,10 +163,7 @@ def _made(member: Any, seed: int) -> Any:
     options = member.get("options") or {}
     if unknown or "imputer" not in member or not isinstance(options, Mapping):
         raise ConfigError(f"linear_pool: members: expected imputer and options, came {dict(member)!r}.")
-    name = member["imputer"]
-    kind = next((kind for kind in _KINDS if name in registry.available(kind)), "imputers")
-    seeded = {"seed": seed} if "seed" in registry.options_of(kind, name) else {}
-    return registry.make(kind, name, **{**seeded, **options})
+    return registry.make_imputer(member["imputer"], options, seed)
 
 
 def _title(member: Any) -> str:
@@ -181,7 +176,7 @@ def _plugin_name(member: Any) -> str:
     Raises:
         ConfigError: it is not one of the package's.
     """
-    for kind in _KINDS:
+    for kind in registry.IMPUTER_KINDS:
         if type(member).__module__.startswith(f"tsimpute.{kind}."):
             return registry.named(kind, type(member))[0]
     raise ConfigError(
@@ -190,7 +185,7 @@ def _plugin_name(member: Any) -> str:
 
 
 def _class_of(name: Any) -> Any:
-    for kind in _KINDS:
+    for kind in registry.IMPUTER_KINDS:
         if name in registry.available(kind):
             return registry.plugin(kind, name)
     raise ValueError(f"no imputer {name!r}")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tsimpute.config.registry import available, is_import_path, is_known, make, options_of
+from tsimpute.config.registry import IMPUTER_KINDS, available, is_import_path, is_known, make_imputer
 from tsimpute.config.settings import NetworkConfig, ProcessConfig, RunConfig, SamplingConfig
 from tsimpute.config.yaml_files import load_config
 from tsimpute.errors import CheckpointError, ConfigError
@@ -95,11 +95,9 @@ def new_imputer(job: Job) -> Imputer:
     name, options = job.method_config.imputer, job.method_config.options
     if is_import_path(name):
         return user_imputer(name, job.source, job.files, options, job.seed)
-    for kind in ("imputers", "peers"):
-        if is_known(kind, name):
-            seeded = {"seed": job.seed} if "seed" in options_of(kind, name) else {}
-            return make(kind, name, **seeded | options)
-    known = ", ".join([*available("imputers"), *available("peers")])
+    if any(is_known(kind, name) for kind in IMPUTER_KINDS):
+        return make_imputer(name, options, job.seed)
+    known = ", ".join(one for kind in IMPUTER_KINDS for one in available(kind))
     raise ConfigError(
         f"suite: imputer: expected one of {known}, or an import path as my_module:MyImputer or my_module:draw; came "
         f"{name!r}."
@@ -174,7 +172,6 @@ def _fitted(job: Job, models: Path, task: Task, progress: Progress) -> Checkpoin
     seconds = time.perf_counter() - start
     of_package = not any(map(is_import_path, _texts([job.method_config.imputer, job.method_config.options])))
     if of_package and getattr(imputer, "ignores_valid", False) and seconds > LONG:
-        models.mkdir(parents=True, exist_ok=True)
         imputer.save(path)
         atomic_write_text(seconds_file, json.dumps({"seconds": seconds}))  # last: with it, the model counts
     return Checkpoint(imputer, None, seconds)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from tsimpute.config.registry import available, is_import_path, is_known
+from tsimpute.config.registry import IMPUTER_KINDS, available, is_import_path, is_known
 from tsimpute.errors import BusyError, ConfigError, DataError, SourceError, TsimputeError
 from tsimpute.evaluation.reporting import Report
 from tsimpute.experiments.runs import task_of
@@ -122,7 +122,7 @@ def _check_settings(jobs: Sequence[Job]) -> None:
         if job.config is not None:
             Sampler(job.config.process, job.config.sampling).check()
         name = job.method_config.imputer
-        if name and not any(is_known(kind, name) for kind in ("imputers", "peers")):
+        if name and not any(is_known(kind, name) for kind in IMPUTER_KINDS):
             new_imputer(job)  # refuses it; an import path is not followed
         if name and not is_import_path(name) and job.method_config.leakage_options:
             new_imputer(with_leakage_options(job))

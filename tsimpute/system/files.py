@@ -135,5 +135,5 @@ def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _sources(entry, f"{name}{entry.name}/")
-        elif entry.name.endswith(".py"):
+        elif entry.name.endswith((".py", ".c")):
             yield f"{name}{entry.name}", entry.read_bytes()

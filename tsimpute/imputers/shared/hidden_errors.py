@@ -83,19 +83,20 @@ def learn_margins(
     name = networks.mask_policy or ("random" if train.pattern_donor is None else "mix")
     policy, bases = make_policy(name, train), cross_fitted(train, scaler, model, n_folds, seed, settings)
     scores, others, visible = Scores(scaler, model), others_of(model.covariance[0]), train.visible
-    n_before, fold_of = np.zeros(len(train), np.int64), folds_of(len(train), n_folds)
+    fold_of = folds_of(len(train), n_folds)
     n_masks = min(networks.n_masks, _MOST_MASKS * len(train))
     n_cells = max(1, min(_CELLS, _MOST_CELLS // n_masks))
+    record = np.arange(n_masks) * len(train) // n_masks
+    number_of_record = np.arange(n_masks) - np.searchsorted(record, record)
 
     def of_masks() -> Iterator[tuple[Cells, np.ndarray, np.ndarray, np.ndarray]]:
-        for number, n in enumerate((np.arange(n_masks) * len(train) // n_masks).tolist()):
-            rng = np.random.default_rng(derive_seed(seed, "hidden", train.record_ids[n], str(n_before[n])))
+        for done, (n, number) in enumerate(zip(record.tolist(), number_of_record.tolist(), strict=True), 1):
+            rng = np.random.default_rng(derive_seed(seed, "hidden", train.record_ids[n], str(number)))
             shown = visible[n].copy()
             shown[targets] = policy(shown[targets], rng)
             learnt_from = _hidden_cells(train.select([n]), shown, scores, bases(n), others, n_cells, rng)
             yield *learnt_from, np.full(len(learnt_from[1]), fold_of[n])
-            n_before[n] += 1
-            progress("posteriors", number + 1, n_masks)
+            progress("posteriors", done, n_masks)
 
     cells, errors, weight, fold = _joined(of_masks())
     groups, group = np.unique(fold, return_inverse=True)
